@@ -1,0 +1,51 @@
+# `make run` shows one cycle on the sample; `make test` is what has to pass. `make help` lists the rest.
+PYTHON ?= python3
+SAMPLE := sample/slackwater
+REPO = $(SAMPLE)
+BIN := .venv/bin
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help install install-dev run test check bench lock clean
+
+help:  ## show this list
+	@sed -n 's/^\([a-z-]*\):.*##/  make \1	/p' Makefile
+
+install:  ## set up .venv with what ralph needs (a second call does nothing)
+	@command -v $(PYTHON) >/dev/null || { echo "[make] $(PYTHON) not found: install Python 3.11 or newer" >&2; exit 1; }
+	@$(PYTHON) -I scripts/environment.py runtime
+
+install-dev:  ## the same, with the tools for working on ralph
+	@command -v $(PYTHON) >/dev/null || { echo "[make] $(PYTHON) not found: install Python 3.11 or newer" >&2; exit 1; }
+	@$(PYTHON) -I scripts/environment.py dev
+
+run: install  ## one cycle on the sample, or on another repository: make run REPO=DIR
+	@if [ "$$REPO" = "$(SAMPLE)" ] && [ ! -e "$$REPO" ]; then $(BIN)/python examples/unpack.py "$$REPO"; fi
+	@$(BIN)/ralph cycle --repo "$$REPO" --force
+
+test: install-dev  ## all tests, with coverage
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --cov --cov-report=term
+
+check: install-dev  ## style, types, floors, and what must not be in the repository
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m pytest -q tests/test_house.py
+
+bench: install-dev  ## how fast it is beside what it replaces
+	@$(BIN)/python bench/run.py
+
+lock: install-dev  ## pin the newest dependencies that fit, with hashes and without naming a registry
+	@$(BIN)/python -m pip install -qq uv
+	@for group in build dev; do \
+	  [ $$group = dev ] && out=requirements-dev.lock || out=requirements.lock; \
+	  $(BIN)/uv pip compile pyproject.toml --group $$group --output-file $$out --upgrade --quiet --universal \
+	    --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
+	    || exit 1; \
+	done
+
+clean:  ## remove what make made: .venv, the sample, caches
+	@rm -rf .venv sample .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+
+export REPO

@@ -1,0 +1,161 @@
+"""How fast ralph is beside what it replaces: `make bench`. Medians and ratios, all from one run.
+
+Both sides of a comparison take turns, so that a busy moment of the machine hits them alike.
+The repositories are generated in a temporary folder; nothing is fetched and nothing is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bench.generated import generate  # noqa: E402
+from examples.unpack import unpack  # noqa: E402
+from ralph_mission.gateways.git import Git  # noqa: E402
+from ralph_mission.mission.model import Branch  # noqa: E402
+from ralph_mission.mission.ports import Gaze  # noqa: E402
+from ralph_mission.observers import code  # noqa: E402
+
+RALPH = Path(sys.executable).with_name("ralph")
+LOG = ("git", "log", "--since=6 hours ago", "--oneline")
+GREP = ("grep", "-rn", r"TODO\|FIXME\|HACK\|@ts-ignore\|: any", "src/", "server/")
+MARKER = re.compile(r"\b(TODO|FIXME|HACK)\b")
+
+Deed = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Sides that take turns. The first is ours; `limit` is in ms, or a ratio to the second side."""
+
+    title: str
+    sides: Mapping[str, Deed]
+    limit: float
+    unit: str  # ms | ratio
+    rounds: int
+
+
+def main() -> int:
+    """Run every comparison and print the table; targets that were missed are said, not punished."""
+    voice = Console(stderr=True)
+    with tempfile.TemporaryDirectory(prefix="ralph-bench-") as folder:
+        voice.print("generating two repositories …")
+        comparisons = _comparisons(Path(folder))
+        table = _table()
+        for comparison in comparisons:
+            voice.print(f"{comparison.title}: {comparison.rounds} rounds …")
+            _report(table, comparison, _measure(comparison))
+    Console(width=120).print(table)
+    return 0
+
+
+def _comparisons(folder: Path) -> list[Comparison]:
+    idle, large = _idle(folder / "idle"), generate(folder / "large", datetime.now(UTC))
+    first, later = _look(large, ""), _look(large, Git.open(large).resolve("HEAD~1"))
+    raw = _commands(large, LOG, GREP)
+    due = _ralph(idle, "due", expected=(0, 10))
+    return [
+        Comparison("the gate", {"ralph due": due, "python -c pass": _commands(idle, (sys.executable, "-c", "pass"))},
+                   120, "ms", 20),
+        Comparison("an idle cycle", {"ralph cycle --force": _ralph(idle, "cycle", "--force")}, 1000, "ms", 10),
+        Comparison("5,200 files, first look", {"code observer": first, "git log; grep -rn": raw}, 1.5, "ratio", 10),
+        Comparison("5,200 files, next look", {"code observer": later, "git log; grep -rn": raw}, 1.5, "ratio", 10),
+    ]  # fmt: skip
+
+
+def _idle(repo: Path) -> Path:
+    """The sample with every flaw mended and every issue closed, after its first cycle."""
+    unpack(repo)
+    for issue in (repo / ".ralph" / "forge" / "issues").iterdir():
+        issue.unlink()
+    _commands(repo, (sys.executable, "-m", "codespell_lib", "-w", "-q7", "--builtin", "clear", "."),
+              ("ruff", "check", "--quiet", "--isolated", "--no-cache", "--select", "F401", "--fix", "."))()  # fmt: skip
+    for path in repo.glob("slackwater/*.py"):
+        path.write_text(MARKER.sub("Note", path.read_text()))
+    for path in repo.glob("reports/*.sarif"):
+        path.write_text('{"version": "2.1.0", "runs": []}\n')
+    who = ("-c", "user.name=Inge", "-c", "user.email=inge@slackwater.example")
+    _commands(repo, ("git", *who, "commit", "--quiet", "--all", "--message", "Mend everything"))()
+    _ralph(repo, "cycle", "--force")()
+    return repo
+
+
+def _look(repo: Path, cursor: str) -> Deed:
+    git = Git.open(repo)
+    observer = code.build(code.Settings(), git)
+    head = Branch("main", git.resolve("HEAD"))
+    return lambda: observer.observe(Gaze(head, datetime.now(UTC), None, cursor, str(repo)))
+
+
+def _ralph(repo: Path, *arguments: str, expected: Sequence[int] = (0,)) -> Deed:
+    return _commands(repo, (str(RALPH), *arguments, "--repo", str(repo)), expected=expected)
+
+
+def _commands(folder: Path, *commands: Sequence[str], expected: Sequence[int] = (0,)) -> Deed:
+    environment = os.environ | {"PATH": f"{RALPH.parent}{os.pathsep}{os.environ['PATH']}"}
+
+    def run() -> None:
+        for command in commands:
+            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+            if done.returncode not in expected and command is not LOG:
+                raise SystemExit(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+
+    return run
+
+
+def _measure(comparison: Comparison) -> dict[str, list[float]]:
+    samples: dict[str, list[float]] = {name: [] for name in comparison.sides}
+    for deed in comparison.sides.values():  # one round that does not count warms the caches
+        deed()
+    for _ in range(comparison.rounds):
+        for name, deed in comparison.sides.items():
+            start = time.perf_counter()
+            deed()
+            samples[name].append((time.perf_counter() - start) * 1000)
+    return samples
+
+
+def _table() -> Table:
+    head = f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
+    table = Table("what", "side", title=f"milliseconds; {head}")
+    for column in ("min", "median", "max", "ratio"):
+        table.add_column(column, justify="right")
+    table.add_column("target")
+    return table
+
+
+def _report(table: Table, comparison: Comparison, samples: dict[str, list[float]]) -> None:
+    middles = [median(times) for times in samples.values()]
+    for place, (name, times) in enumerate(samples.items()):
+        ratio = f"{middles[0] / middles[1]:.2f}" if place == 0 and len(middles) > 1 else ""
+        target = _target(comparison, middles) if place == 0 else ""
+        row = [f"{value:,.1f}" for value in (min(times), median(times), max(times))]
+        table.add_row(
+            "" if place else comparison.title, name, *row, ratio, target, end_section=place + 1 == len(samples)
+        )
+
+
+def _target(comparison: Comparison, middles: Sequence[float]) -> str:
+    value = middles[0] if comparison.unit == "ms" else middles[0] / middles[1]
+    goal = f"<= {comparison.limit:g} ms" if comparison.unit == "ms" else f"<= {comparison.limit:g}x"
+    return f"{goal}: {'met' if value <= comparison.limit else 'MISSED'}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

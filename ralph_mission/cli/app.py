@@ -1,0 +1,101 @@
+"""The click application: a table of commands, each imported only when it is used."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+from typing import Any
+
+import click
+from click.shell_completion import shell_complete
+
+from ralph_mission import __version__
+from ralph_mission.mission.trouble import Trouble
+
+COMMANDS = {
+    "cycle": ("ralph_mission.cli.cycle:cycle", "Run one cycle: recall, observe, think, judge, act, reflect."),
+    "due": ("ralph_mission.cli.due:due", "Say whether a cycle is due (exit code 0) or not (10)."),
+    "status": ("ralph_mission.cli.status:status", "Show missions, free slots, who waits for whom, the next wake."),
+    "report": ("ralph_mission.cli.status:report", "Write the dashboard: everything known, as one page."),
+    "doctor": ("ralph_mission.cli.doctor:doctor", "Check what ralph needs here, and how to mend what is missing."),
+    "init": ("ralph_mission.cli.init:init", "Write a commented ralph.yml that fits this repository."),
+    "pause": ("ralph_mission.cli.control:pause", "Stop before the next effect, until `ralph resume`."),
+    "resume": ("ralph_mission.cli.control:resume", "Go on after `ralph pause`."),
+    "issue": ("ralph_mission.cli.issue:issue", "Read and answer issues of the local forge."),
+    "pr": ("ralph_mission.cli.pr:pr", "Review and merge pull requests of the local forge."),
+    "memory": ("ralph_mission.cli.memory:memory", "Show, verify or recover ralph's memory."),
+    "journal": ("ralph_mission.cli.journal:journal", "List what was done; settle what only a person can tell."),
+    "replay": ("ralph_mission.cli.replay:replay", "Decide a recorded cycle again and compare."),
+    "policy": ("ralph_mission.cli.policy:policy", "Ask what policy says of a patch."),
+    "sanitize": ("ralph_mission.cli.sanitize:sanitize", "Make a text safe for where it will be shown."),
+    "schema": ("ralph_mission.cli.schema:schema", "Print the JSON Schema of ralph.yml or of the cycle report."),
+    "completion": ("ralph_mission.cli.completion:completion", "Print the completion script of a shell."),
+}
+"""Name -> where the command is (`module:attribute`) and its line in `ralph --help`."""
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the table's order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now; None when there is no such name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name][0].split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that was asked for; a mistyped one is answered with the nearest."""
+        if args and args[0] not in COMMANDS and not ctx.resilient_parsing:
+            close = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            raise click.UsageError(f"no command {args[0]!r}{f', did you mean {close[0]}?' if close else ''}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in `--help`, from the table alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with: ralph init, ralph doctor, ralph cycle --staged",
+)
+@click.version_option(__version__, prog_name="ralph")
+def app() -> None:
+    """Looks after a repository on its own: the model proposes, code disposes."""
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code of one command line. Click's own errors come out as Trouble."""
+    instruction = os.environ.get("_RALPH_COMPLETE")
+    if instruction:
+        return shell_complete(app, {}, "ralph", "_RALPH_COMPLETE", instruction)
+    try:
+        with app.make_context("ralph", list(arguments)) as context:
+            result: Any = app.invoke(context)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
+    except click.UsageError as error:
+        raise Trouble(error.format_message(), _hint(error), usage=True) from None
+    except click.ClickException as error:
+        raise Trouble(error.format_message(), "mend it, then run again") from None
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    return result if type(result) is int else 0
+
+
+def _hint(error: click.UsageError) -> str:
+    return f"see {error.ctx.command_path if error.ctx else 'ralph'} --help"

@@ -1,0 +1,211 @@
+"""What `ralph doctor` looks at, one small check each: ok, a note, or what is wrong and how to mend it.
+
+A check reads and never mends. One that cannot be made says so as its own answer.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ralph_mission.gateways.git import Git, GitError
+from ralph_mission.mission.trouble import Trouble
+
+if TYPE_CHECKING:
+    from ralph_mission.bootstrap import Household
+    from ralph_mission.config import Config
+
+PYTHON = (3, 11)
+GIT = (2, 38)
+ROOM = 200 * 1024 * 1024  # bytes: a clone to try a change in, memory, records of fifty cycles
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the doctor. `status`: ok, note (worth knowing), wrong (mend it)."""
+
+    name: str
+    status: str
+    found: str
+    mend: str = ""
+
+
+def checkup(repo: Path, config: Path | None) -> tuple[Check, ...]:
+    """Every check in order; those that need what an earlier one missed are left out."""
+    from ralph_mission.cli.wiring import household
+    from ralph_mission.config import read
+
+    checks = [_python()]
+    try:
+        git = Git.open(repo)
+    except Trouble as trouble:
+        return (*checks, _wrong("repository", trouble))
+    checks += [_git(git), *_repository(git), _disk(git)]
+    try:
+        settings = read(git, config)
+    except Trouble as trouble:
+        return (*checks, _wrong("configuration", trouble))
+    checks += [*_configuration(settings), *_tools(git, settings), *_memory_branch(git, settings)]
+    try:
+        house = household(repo, config, staged=True)
+    except Trouble as trouble:
+        return (*checks, _wrong("setup", trouble))
+    return (*checks, *_alive(house))
+
+
+def _wrong(name: str, trouble: Trouble) -> Check:
+    return Check(name, "wrong", trouble.what, trouble.next_step)
+
+
+def _attempt(name: str, check: Callable[[], Iterable[Check]]) -> list[Check]:
+    try:
+        return list(check())
+    except Trouble as trouble:
+        return [_wrong(name, trouble)]
+    except GitError as error:
+        return [Check(name, "wrong", str(error), "mend the repository: git fsck")]
+
+
+def _python() -> Check:
+    if sys.version_info >= PYTHON:
+        return Check("Python", "ok", platform.python_version())
+    return Check("Python", "wrong", platform.python_version(), "install Python 3.11 or newer")
+
+
+def _git(git: Git) -> Check:
+    said = git.try_text("version")
+    number = re.search(r"(\d+)\.(\d+)", said)
+    if number and (int(number[1]), int(number[2])) >= GIT:
+        return Check("git", "ok", said.removeprefix("git version "))
+    return Check("git", "wrong", said or "no version told", "install git 2.38 or newer")
+
+
+# --- the repository -------------------------------------------------------------------
+
+
+def _repository(git: Git) -> Iterator[Check]:
+    yield Check("repository", "ok", str(git.work_tree or f"{git.git_dir} (bare)"))
+    branch = git.try_text("symbolic-ref", "--short", "--quiet", "HEAD")
+    if not git.resolve("HEAD"):
+        yield Check("commits", "wrong", "there is no commit yet", "commit something: git commit")
+        return
+    yield Check("branch", "ok", branch) if branch else Check("branch", "note", "HEAD is detached", "git switch BRANCH")
+    yield Check("commits", "ok", git.try_text("rev-list", "--count", "HEAD"))
+    if git.try_text("rev-parse", "--is-shallow-repository") == "true":
+        yield Check("history", "note", "a shallow clone: ages of lines are unknown", "git fetch --unshallow")
+
+
+def _disk(git: Git) -> Check:
+    free = shutil.disk_usage(git.common_dir).free
+    found = f"{free // 1024**2} MiB free"
+    return Check("disk", "ok", found) if free >= ROOM else Check("disk", "wrong", found, "free at least 200 MiB")
+
+
+def _memory_branch(git: Git, settings: Config) -> Iterator[Check]:
+    branch = settings.memory.branch
+    place = _checked_out(git, f"refs/heads/{branch}")
+    if place:
+        yield Check("memory branch", "wrong", f"{branch} is checked out in {place}", "switch it to another branch")
+
+
+def _checked_out(git: Git, ref: str) -> str:
+    """The work tree that has `ref` checked out, or ""."""
+    for block in git.try_text("worktree", "list", "--porcelain").split("\n\n"):
+        told = dict(line.partition(" ")[::2] for line in block.splitlines())
+        if told.get("branch") == ref:
+            return told.get("worktree", "")
+    return ""
+
+
+# --- settings and tools ---------------------------------------------------------------
+
+
+def _configuration(settings: Config) -> Iterator[Check]:
+    yield Check("configuration", "ok", "valid")
+    for warning in settings.warnings:
+        yield Check("configuration", "note", warning)
+
+
+def _tools(git: Git, settings: Config) -> Iterator[Check]:
+    for fixer in settings.hands.fixers:
+        yield _installed(fixer)
+    if not settings.hands.verify:
+        yield Check("verify", "note", "no command proves a change", "set hands.verify in ralph.yml")
+    for command in settings.hands.verify:
+        yield _present("verify", command, git)
+    for check in settings.observers.commands:
+        yield _present(f"command {check.name}", check.run, git)
+
+
+def _installed(package: str) -> Check:
+    try:
+        return Check(f"fixer {package}", "ok", version(package))
+    except PackageNotFoundError:
+        return Check(f"fixer {package}", "wrong", "not installed", f"pip install {package}")
+
+
+def _present(name: str, command: str, git: Git) -> Check:
+    tool = program(command)
+    local = git.work_tree is not None and "/" in tool and (git.work_tree / tool).is_file()
+    if not tool or local or shutil.which(tool):
+        return Check(name, "ok", command)
+    return Check(name, "wrong", f"{tool} is not installed", "install it, or change ralph.yml")
+
+
+def program(command: str) -> str:
+    """What a shell command starts: its first word that is no assignment; "" when only a shell could tell."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    return next((word for word in words if not re.match(r"\w+=", word)), "")
+
+
+# --- what it does here ----------------------------------------------------------------
+
+
+def _alive(house: Household) -> list[Check]:
+    return [
+        *_attempt("forge", lambda: _forge(house)),
+        *_attempt("memory", lambda: _memory(house)),
+    ]
+
+
+def _forge(house: Household) -> Iterator[Check]:
+    branch = house.ports.forge.default_branch()
+    yield Check("forge", "ok", f"local, as {house.ports.forge.identity().login}; merges into {branch.name}")
+
+
+def _memory(house: Household) -> Iterator[Check]:
+    if house.ports.switch():
+        yield Check("paused", "note", "RALPH_PAUSED=1 stands in the environment", "unset RALPH_PAUSED")
+    recalled = house.ports.store.recall()
+    if recalled is None:
+        yield Check("memory", "ok", "none yet; the first cycle makes it")
+        return
+    header = recalled.memory.header
+    yield Check("memory", "ok", f"serial {header.serial}, lineage {header.lineage[:8]}")
+    yield _anchored(house, header.serial)
+    if header.paused:
+        yield Check("paused", "note", "nothing will be done", "ralph resume")
+    when = header.last_cycle_at.strftime("%Y-%m-%d %H:%M UTC") if header.last_cycle_at else "never"
+    yield Check("last cycle", "ok", f"{header.cycle}, {when}, {header.drift_seconds} s after it was due")
+    for key in recalled.state.unknown:
+        yield Check("unknown", "wrong", f"was {key} sent?", f"ralph journal resolve {key} --sent|--not-sent")
+
+
+def _anchored(house: Household, serial: int) -> Check:
+    anchor = house.ports.forge.anchor()
+    if anchor is None:
+        return Check("anchor", "note", "the forge has not been told where memory stands", "the next cycle tells it")
+    if anchor.serial > serial:
+        return Check("anchor", "wrong", f"memory had already reached {anchor.serial}", "ralph memory recover")
+    return Check("anchor", "ok", f"serial {anchor.serial}")

@@ -1,0 +1,53 @@
+"""A report of our own mistake, ready to be pasted into an issue: no secrets, no variables' values."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+import traceback
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+
+from ralph_mission import __version__
+from ralph_mission.gateways.git import Git
+from ralph_mission.mission.trouble import Trouble
+from ralph_mission.safety.secrets import redact
+
+
+def write_report(error: Exception, arguments: list[str]) -> Path | None:
+    """Where the report of `error` was written, readable by this user only; None when nowhere can be."""
+    text = redact(_report(error, arguments))
+    for folder in (*_state_dir(arguments), Path(tempfile.gettempdir())):
+        with suppress(OSError):
+            return _write(folder, text)
+    return None
+
+
+def _report(error: Exception, arguments: list[str]) -> str:
+    return (
+        f"ralph {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
+        f"command: ralph {' '.join(arguments)}\n\n{''.join(traceback.format_exception(error))}"
+    )
+
+
+def _state_dir(arguments: list[str]) -> list[Path]:
+    # Only where it already is: a crash outside a repository must not leave a folder behind in it.
+    words = [word for argument in arguments for word in argument.split("=", 1 if argument.startswith("--") else 0)]
+    repo = next((value for name, value in pairwise(words) if name == "--repo"), ".")
+    with suppress(Trouble, OSError):
+        place = Git.open(Path(repo)).state_dir
+        return [place] if place.is_dir() else []
+    return []
+
+
+def _write(folder: Path, text: str) -> Path:
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    path = folder / f"ralph-crash-{moment}-{os.getpid()}.txt"
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding=sys.getdefaultencoding(), errors="backslashreplace") as file:
+        file.write(text)
+    return path

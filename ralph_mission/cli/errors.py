@@ -1,0 +1,122 @@
+"""What a person sees when something goes wrong: one line that names who must act and what to do.
+
+The one place that turns exceptions into exit codes. Imports nothing heavy: every start pays for it.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+from ralph_mission.mission.trouble import Lost, Trouble
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+
+MENDS = {
+    errno.ENOSPC: "free some disk space, then run again",
+    errno.EDQUOT: "free some of your disk quota, then run again",
+    errno.EACCES: "give this user access to it, then run again",
+    errno.EPERM: "give this user access to it, then run again",
+    errno.EROFS: "make the file system writable, then run again",
+}
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: somebody wants us gone, as politely as with Ctrl-C."""
+
+
+def guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
+    """The exit code of `run(arguments)`, whatever it raises; with `--json` an error is one document."""
+    as_json = "--json" in arguments
+    _print_anything()
+    before = signal.signal(signal.SIGTERM, _terminated)
+    try:
+        code = run(arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return _reader_left()
+    except Lost:
+        return 0
+    except Trouble as trouble:
+        return _tell(trouble, as_json)
+    except KeyboardInterrupt as interrupt:
+        _tell(Trouble(_interrupted(interrupt), "run again to go on"), as_json)
+        return INTERRUPTED
+    except OSError as error:
+        mend = MENDS.get(error.errno or 0)
+        return _tell(Trouble(_said(error), mend) if mend else _bug(error, arguments), as_json)
+    except Exception as error:  # whatever reaches this line is our mistake
+        return _tell(_bug(error, arguments), as_json)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _print_anything() -> None:
+    # A terminal that knows no such letter, or a path that is no text, must not stop a cycle.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def document(trouble: Trouble) -> dict[str, dict[str, str]]:
+    """The error as `--json` prints it."""
+    return {"error": {"who": trouble.who, "what": trouble.what, "next": trouble.next_step}}
+
+
+def _tell(trouble: Trouble, as_json: bool) -> int:
+    try:
+        print(_line(trouble), file=sys.stderr, flush=True)
+        if as_json:
+            import json
+
+            print(json.dumps(document(trouble)), flush=True)
+    except BrokenPipeError:
+        _reader_left()
+    return trouble.exit_code
+
+
+def _line(trouble: Trouble) -> str:
+    whom = {"you": "error", "bug": "bug"}.get(trouble.who, f"error ({trouble.who})")
+    from ralph_mission.safety.text import sanitise  # what is wrong may quote anything
+
+    return " ".join(sanitise(f"{whom}: {_sentence(trouble.what)} {trouble.next_step}", "log").split())
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(("?", "!")) else f"{text.rstrip('.')}."
+
+
+def _bug(error: Exception, arguments: list[str]) -> Trouble:
+    if os.environ.get("RALPH_DEBUG") == "1":
+        raise error
+    from ralph_mission.cli.crash import write_report
+
+    place = write_report(error, arguments)
+    where = f"please report it with {place}" if place else "run again with RALPH_DEBUG=1 and report what it says"
+    return Trouble(f"ralph failed in a way it should not: {type(error).__name__}", where, who="bug")
+
+
+def _said(error: OSError) -> str:
+    reason = (error.strerror or type(error).__name__).lower()
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def _interrupted(interrupt: KeyboardInterrupt) -> str:
+    return "terminated" if isinstance(interrupt, Terminated) else "interrupted"
+
+
+def _terminated(_number: int, _frame: FrameType | None) -> None:
+    raise Terminated
+
+
+def _reader_left() -> int:
+    # Nobody reads any more: the interpreter's own flush at exit must not complain about it either.
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    return 1

@@ -1,0 +1,62 @@
+"""`ralph due` without click, pydantic or rich: the gate that every wake passes, many times an hour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ralph_mission.cli.moment import iso, moment
+
+NOT_DUE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """What was asked of `ralph due`."""
+
+    repo: str = "."
+    config: str | None = None
+    now: str | None = None
+    json: bool = False
+
+
+def plain(arguments: list[str]) -> Plain | None:
+    """The question, when it needs no real parser; None for help, mistakes and abbreviations."""
+    asked, rest = Plain(), list(arguments)
+    while rest:
+        name, equals, value = rest.pop(0).partition("=")
+        if name == "--json" and not equals:
+            asked = replace(asked, json=True)
+        elif name in ("--repo", "--config", "--now") and (equals or rest):
+            asked = replace(asked, **{name.removeprefix("--"): value if equals else rest.pop(0)})  # type: ignore[arg-type]
+        else:
+            return None
+    return asked
+
+
+def _memory_place(asked: Plain) -> dict[str, str]:
+    """Where memory is, when it may be elsewhere than usual: only then are the settings worth their cost."""
+    place = Path(asked.config) if asked.config else Path(asked.repo) / "ralph.yml"
+    if not asked.config and not (place.is_file() and b"memory" in place.read_bytes()):
+        return {}
+    from ralph_mission.config import read
+    from ralph_mission.gateways.git import Git
+
+    memory = read(Git.open(Path(asked.repo)), Path(asked.config) if asked.config else None).memory
+    return {"branch": memory.branch, "path": memory.path}
+
+
+def answer(asked: Plain) -> int:
+    """Print whether a cycle is due; 0 when it is, 10 when not. Raises Trouble."""
+    from ralph_mission.stores.due import due_fast
+
+    now = moment(asked.now) or datetime.now(UTC)
+    due, next_due_at, reason = due_fast(Path(asked.repo), now, **_memory_place(asked))
+    if asked.json:
+        import json
+
+        print(json.dumps({"due": due, "next_due_at": iso(next_due_at), "reason": reason}))
+    else:
+        print(reason)
+    return 0 if due else NOT_DUE

@@ -1,0 +1,24 @@
+"""The entry point of `ralph`. Imports next to nothing, so that `ralph due` costs next to nothing."""
+
+from __future__ import annotations
+
+import sys
+
+from ralph_mission.cli.errors import guarded
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(guarded(_run, sys.argv[1:]))
+
+
+def _run(arguments: list[str]) -> int:
+    if arguments[:1] == ["due"]:
+        from ralph_mission.cli.gate import Plain, answer, plain
+
+        asked = plain(arguments[1:])
+        if isinstance(asked, Plain):
+            return answer(asked)
+    from ralph_mission.cli.app import run
+
+    return run(arguments)

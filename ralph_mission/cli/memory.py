@@ -1,0 +1,99 @@
+"""`ralph memory`: show it, verify it, rebuild it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from ralph_mission.cli.local import revealed
+from ralph_mission.cli.options import at_repository, json_option, print_json
+from ralph_mission.cli.wiring import household, recollection
+from ralph_mission.flows.recover import Check, Recoverable
+from ralph_mission.mission.trouble import Trouble
+
+if TYPE_CHECKING:
+    from ralph_mission.bootstrap import Household
+
+
+@click.group()
+def memory() -> None:
+    """Show, verify or recover ralph's memory."""
+
+
+@memory.command()
+@at_repository
+@json_option
+def show(repo: Path, config: Path | None, as_json: bool) -> None:
+    """Print the memory file; with --json its front matter and the missions."""
+    house = household(repo, config)
+    if as_json:
+        print_json(_document(house))
+        return
+    text = cast(Recoverable, house.ports.store).document()
+    if not text:
+        raise Trouble("ralph has no memory of this repository yet", "run: ralph cycle --staged")
+    click.echo(revealed(text), nl=not text.endswith("\n"))
+
+
+@memory.command()
+@at_repository
+@json_option
+def verify(repo: Path, config: Path | None, as_json: bool) -> int:
+    """Check everything about memory that can be checked; exit code 1 when anything is wrong."""
+    house = household(repo, config)
+    checks = [*cast(Recoverable, house.ports.store).checks(), *_against_forge(house)]
+    if as_json:
+        print_json([{"name": check.name, "ok": check.ok, "detail": check.detail} for check in checks])
+    else:
+        for check in checks:
+            click.echo(revealed(f"{'ok ' if check.ok else 'BAD'}  {check.name}: {check.detail}"))
+    return 0 if all(check.ok for check in checks) else 1
+
+
+@memory.command()
+@click.option("--take-over", is_flag=True, help="Lift the claim of a runner that you know is dead.")
+@at_repository
+@json_option
+def recover(take_over: bool, repo: Path, config: Path | None, as_json: bool) -> None:
+    """Rebuild memory from the forge and from what can still be read of it. Nothing is sent."""
+    from ralph_mission.flows.recover import recover as rebuild
+
+    house = household(repo, config)
+    ports = house.ports
+    done = rebuild(cast(Recoverable, ports.store), ports.forge, ports.clock.now(), take_over)
+    if as_json:
+        print_json({"lineage": done.anchor.lineage, "serial": done.anchor.serial, "commit": done.anchor.oid,
+                    "kept": list(done.kept), "lost": list(done.lost)})  # fmt: skip
+        return
+    lines = [f"kept: {line}" for line in done.kept] + [f"lost: {line}" for line in done.lost]
+    lines.append(f"memory starts anew as lineage {done.anchor.lineage}, serial {done.anchor.serial}; next: ralph cycle")
+    click.echo("\n".join(map(revealed, lines)))
+
+
+def _document(house: Household) -> dict[str, Any]:
+    from pydantic_core import to_jsonable_python
+
+    recalled = recollection(house)
+    return {
+        "front_matter": to_jsonable_python(recalled.memory.header),
+        "missions": to_jsonable_python(recalled.state.missions),
+    }
+
+
+def _against_forge(house: Household) -> list[Check]:
+    from ralph_mission.mission.gathering import anchor_of
+    from ralph_mission.mission.position import check_position
+
+    try:
+        recalled = house.ports.store.recall()
+    except Trouble:
+        return []
+    position = anchor_of(recalled) if recalled else None
+    anchor = house.ports.forge.anchor()
+    try:
+        check_position(position, [anchor], cast(Any, house.ports.store).contains)
+    except Trouble as trouble:
+        return [Check("forge", False, trouble.what)]
+    return [Check("forge", True, f"agrees up to serial {anchor.serial}" if anchor else "remembers nothing")]

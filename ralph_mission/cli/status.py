@@ -1,0 +1,47 @@
+"""`ralph status` and `ralph report`: what memory says, at a glance and in full. Both only read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ralph_mission.cli.options import at_repository, json_option, print_json
+from ralph_mission.cli.wiring import household, recollection
+from ralph_mission.mission.trouble import Trouble
+
+
+@click.command()
+@at_repository
+@json_option
+def status(repo: Path, config: Path | None, as_json: bool) -> None:
+    """Show missions, free slots, spend, drift and who waits for whom; from memory alone."""
+    from ralph_mission.mission.telling import waiting
+    from ralph_mission.report.status import facts, lines
+
+    house = household(repo, config)
+    recalled = house.ports.store.recall()
+    asks = waiting(recalled.state.missions, house.ports.forge.how) if recalled else ()
+    known = facts(recalled, house.charter.limits, house.ports.clock.now(), asks)
+    if as_json:
+        print_json(known)
+    else:
+        click.echo("\n".join(lines(known)))
+
+
+@click.command()
+@at_repository
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Instead of stdout.")
+def report(repo: Path, config: Path | None, output: Path | None) -> None:
+    """Write the dashboard: everything known about this repository, as one markdown page."""
+    house = household(repo, config)
+    recalled = recollection(house)
+    page = house.ports.dashboard(recalled.memory, recalled.state)
+    if output is None:
+        click.echo(page, nl=False)
+        return
+    try:
+        output.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise Trouble(f"{output} cannot be written: {error.strerror}", "name another file with --output") from None
+    click.echo(f"wrote {output}", err=True)

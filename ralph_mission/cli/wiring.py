@@ -1,0 +1,71 @@
+"""Where commands meet the composition root: how each gets what it works with."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ralph_mission.mission.trouble import Trouble
+
+if TYPE_CHECKING:
+    from ralph_mission.bootstrap import Household
+    from ralph_mission.mission.account import CycleReport, Telling
+    from ralph_mission.mission.ledger import Recollection
+    from ralph_mission.mission.ports import Voice
+
+
+def household(
+    repo: Path,
+    config: Path | None = None,
+    forge: str = "auto",
+    *,
+    staged: bool = False,
+    now: datetime | None = None,
+    voice: Voice | None = None,
+) -> Household:
+    """Everything that a command may touch. Raises Trouble for a repository or a setting that cannot be used."""
+    from ralph_mission.bootstrap import build
+
+    return build(repo, config, forge, staged=staged, now=now, voice=voice, spell=partial(spell, repo=repo))
+
+
+def spell(command: str, repo: Path) -> str:
+    """`ralph pr diff 2` as it has to be typed from here: the program as it was called, and the repository."""
+    program = Path(sys.argv[0])
+    known = shutil.which("ralph")
+    called = "ralph" if program.name != "ralph" or (known and Path(known).samefile(program)) else str(program)
+    where = "" if repo == Path() else f" --repo {shlex.quote(str(repo))}"
+    return called + command.removeprefix("ralph") + where
+
+
+def recollection(house: Household) -> Recollection:
+    """What memory says now. Raises Trouble when there is none yet."""
+    recalled = house.ports.store.recall()
+    if recalled is None:
+        raise Trouble("ralph has no memory of this repository yet", "run: ralph cycle --staged")
+    return recalled
+
+
+def run_cycle(house: Household, *, staged: bool, force: bool) -> tuple[CycleReport, Telling]:
+    """One cycle, asked for on the command line."""
+    from ralph_mission.mission import cycle
+
+    request = cycle.Request(trigger="cli", staged=staged, force=force)
+    return cycle.run_cycle(house.ports, house.charter, request, house.secrets)
+
+
+def decide_again(house: Household, cycle_id: str) -> list[str]:
+    """How today's decisions on a recorded cycle differ from those of then. Raises Trouble when it is not recorded."""
+    from ralph_mission.flows.replay import differences
+    from ralph_mission.mission.deciding import Situation
+
+    recorded = dict(house.recordings.load(cycle_id))
+    situation, decisions = recorded.get("situation"), recorded.get("decisions")
+    if not isinstance(situation, Situation) or not isinstance(decisions, tuple):
+        raise Trouble(f"cycle {cycle_id} ended before it had decided anything", "replay another one")
+    return list(differences(situation, decisions, house.secrets))

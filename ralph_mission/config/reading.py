@@ -1,0 +1,121 @@
+"""From a file to a Config. Two sets of keys are accepted and only warned about: those of later
+versions of ours, and ralph-orchestrator's, whose file has the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ralph_mission.config.complaints import explain, known_keys, trouble
+from ralph_mission.config.settings import Config
+from ralph_mission.gateways.git import Git
+from ralph_mission.mission.trouble import Trouble
+from ralph_mission.safety.strict_yaml import MAX_BYTES, Document, YamlError, parse
+
+NAME = "ralph.yml"
+
+LATER: dict[tuple[str, ...], str] = {
+    ("observers", "dependencies"): "Outdated and vulnerable dependencies.",
+    ("observers", "database"): "Watches on rows of a database.",
+    ("observers", "web"): "Pages and feeds to watch.",
+    ("observers", "social"): "Mentions on social networks.",
+    ("hands", "agent"): "The coding agent that carries out larger changes.",
+    ("completion",): "When a loop counts as complete.",
+    ("publishers",): "Where posts go, and when they may.",
+}
+"""Keys of later versions: one file serves both, and what has no effect yet is said."""
+
+ORCHESTRATOR = frozenset(
+    "RObot _suppress_warnings adapters agent agents archive_prompts cli completion_promise core enable_metrics "
+    "event_loop events features hats hooks max_cost max_iterations max_runtime memories plugins prompt_file "
+    "retry_delay robot skills tasks tui verbose".split()
+)
+"""Top-level keys of ralph-orchestrator's own ralph.yml."""
+
+
+def read(git: Git, path: Path | None = None) -> Config:
+    """The configuration of a repository; all defaults when it has no `ralph.yml`.
+
+    `path` names another file. Otherwise the work tree is read, or HEAD when the repository is
+    bare. Raises Trouble (usage) when the file is not there or says something impossible.
+    """
+    if path is not None:
+        return load(_text(_bytes(path), str(path)), str(path))
+    raw = _committed(git) if git.work_tree is None else _in_work_tree(git.work_tree / NAME)
+    return load(_text(raw, NAME), NAME) if raw is not None else Config()
+
+
+def load(text: str, source: str = NAME) -> Config:
+    """The configuration that `text` says; `source` is how errors call it. Raises Trouble (usage)."""
+    try:
+        document = parse(text)
+    except YamlError as error:
+        raise trouble(source, error.line, error.what, "mend the file") from None
+    if not isinstance(document.value, dict | None):
+        raise trouble(source, 1, "is not a mapping of keys to values", "start it with a key such as schedule:")
+    try:
+        config = Config.model_validate(_used(document.value or {}))
+    except ValidationError as error:
+        raise explain(error, document, source, Config, LATER) from None
+    config._warnings = tuple(_warnings(document, source))
+    return config
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of `ralph.yml`, for editors and checkers."""
+    made = Config.model_json_schema()
+    for path, description in LATER.items():
+        place = made
+        for name in path[:-1]:
+            place = made["$defs"][place["properties"][name]["$ref"].rpartition("/")[2]]
+        place["properties"][path[-1]] = {"description": f"{description} Not used by this version."}
+    for name in sorted(ORCHESTRATOR):
+        made["properties"][name] = {"description": "A key of ralph-orchestrator; not used here."}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": NAME}
+
+
+def _in_work_tree(path: Path) -> bytes | None:
+    return _bytes(path) if path.exists() or path.is_symlink() else None
+
+
+def _committed(git: Git) -> bytes | None:
+    name = f"HEAD:{NAME}"
+    return git.blobs([name]).get(name)
+
+
+def _bytes(path: Path) -> bytes:
+    if not path.is_file():  # a folder, a pipe or a device is as good as nothing
+        raise Trouble(f"{path} is not a file", "name the settings with --config FILE", usage=True)
+    with path.open("rb") as file:
+        return file.read(MAX_BYTES + 1)
+
+
+def _text(raw: bytes, source: str) -> str:
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if len(raw) > MAX_BYTES:  # cut within a character
+            raise trouble(source, 0, f"longer than {MAX_BYTES // 1024} KiB", "make it shorter") from None
+        raise trouble(source, raw[: error.start].count(b"\n") + 1, "is not UTF-8", "save it as UTF-8") from None
+
+
+def _used(value: dict[str, Any], path: tuple[str, ...] = ()) -> dict[str, Any]:
+    """`value` without the keys that only warn, and without those that were left empty."""
+    empty = set(known_keys(path, Config, LATER))
+    return {
+        key: _used(child, (*path, key)) if isinstance(child, dict) else child
+        for key, child in value.items()
+        if (*path, key) not in LATER and (path or key not in ORCHESTRATOR) and (child is not None or key not in empty)
+    }
+
+
+def _warnings(document: Document, source: str) -> Iterator[str]:
+    for path, line in document.lines.items():
+        if path in LATER:
+            yield f"{source} line {line}: {'.'.join(map(str, path))} is not used by this version"
+        elif len(path) == 1 and path[0] in ORCHESTRATOR:
+            yield f"{source} line {line}: {path[0]} is a key of ralph-orchestrator; not used here"

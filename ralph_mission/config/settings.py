@@ -1,0 +1,159 @@
+"""What can be configured: frozen models, a default and a description for every key.
+
+Limits may be tightened, never loosened: the defaults of `mission.model.Limits` are the ceilings.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
+
+from ralph_mission.hands.settings import Settings as Hands
+from ralph_mission.mission.model import Limits
+from ralph_mission.mission.schedule import Rhythm
+from ralph_mission.observers.code import Settings as Code
+from ralph_mission.observers.commands import Settings as Command
+from ralph_mission.observers.forge import Settings as ForgeWatch
+from ralph_mission.observers.settings import Duration, Section
+from ralph_mission.thinkers.rules import Settings as Thinker
+
+CEILING = Limits()
+SHORTEST, LONGEST = timedelta(minutes=1), timedelta(days=366)
+
+
+def _sensible(value: timedelta) -> timedelta:
+    if not SHORTEST <= value <= LONGEST:
+        raise ValueError(f"choose a duration between 1m and {LONGEST.days}d")
+    return value
+
+
+def _memory_path(path: str) -> str:
+    strange = {"", ".", "..", ".git"} & set(path.split("/"))
+    if strange or not re.fullmatch(r"[A-Za-z0-9._/-]{1,200}\.md", path):
+        raise ValueError("write a relative path that ends in .md, such as memory/ralph-log.md")
+    return path
+
+
+def _distinct(commands: tuple[Command, ...]) -> tuple[Command, ...]:
+    if len({command.name for command in commands}) < len(commands):
+        raise ValueError("give each command a name of its own")
+    return commands
+
+
+Pause = Annotated[Duration, AfterValidator(_sensible)]
+"""A duration that a cycle can wait."""
+
+Login = Annotated[str, StringConstraints(pattern=r"^[^\s@,]{1,64}$")]
+BranchName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*(/[A-Za-z0-9_-]+)*$", max_length=100)]
+Count = Annotated[int, Field(strict=True)]
+Money = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+class Schedule(Section):
+    """How soon to look again, by urgency, and what does the waking."""
+
+    low: Pause = Field(Rhythm().low, description="Nothing new.")
+    medium: Pause = Field(Rhythm().medium, description="An opportunity or an anomaly.")
+    high: Pause = Field(Rhythm().high, description="A bug, an error or a vulnerability.")
+    wake: Literal["auto", "timer", "environment", "heartbeat"] = Field(
+        "auto", description="What wakes the next cycle. Recorded only: this version is woken by whoever calls it."
+    )
+
+    def rhythm(self) -> Rhythm:
+        """The pauses as `mission.schedule` takes them."""
+        return Rhythm(self.low, self.medium, self.high)
+
+
+class Ceilings(Section):
+    """What a cycle may do at most. The defaults are the ceilings: they may only be lowered."""
+
+    active_missions: Count = Field(
+        CEILING.active_missions, ge=1, le=CEILING.active_missions, description="Missions at a time."
+    )
+    actions_per_cycle: Count = Field(
+        CEILING.actions_per_cycle, ge=1, le=CEILING.actions_per_cycle, description="Actions in one cycle."
+    )
+    auto_prs_per_cycle: Count = Field(
+        CEILING.auto_prs_per_cycle, ge=0, le=CEILING.auto_prs_per_cycle,
+        description="Pull requests opened without asking, in one cycle; 0: always ask.",
+    )  # fmt: skip
+    auto_pr_lines: Count = Field(
+        CEILING.auto_pr_lines, ge=1, le=CEILING.auto_pr_lines,
+        description="Changed lines (added and deleted) of such a pull request.",
+    )  # fmt: skip
+    dispatches_per_day: Count = Field(
+        CEILING.dispatches_per_day, ge=0, le=CEILING.dispatches_per_day, description="Wakes sent in a day."
+    )
+    usd_per_cycle: Money = Field(
+        CEILING.usd_per_cycle, ge=0, le=CEILING.usd_per_cycle, description="Spent on models in one cycle, in USD."
+    )
+    usd_per_day: Money = Field(
+        CEILING.usd_per_day, ge=0, le=CEILING.usd_per_day, description="Spent on models in a day, in USD."
+    )
+
+    def limits(self) -> Limits:
+        """The limits as policy takes them; those that cannot be configured keep their built-in value."""
+        return Limits(**self.model_dump())
+
+
+class MemoryPlace(Section):
+    """Where memory is kept: one branch, one file that people read and edit."""
+
+    path: Annotated[str, AfterValidator(_memory_path)] = Field("memory/ralph-log.md", description="The file.")
+    branch: BranchName = Field("ralph-memory", description="The branch; it holds nothing else.")
+
+
+class ForgeChoice(Section):
+    """Where issues and pull requests live."""
+
+    kind: Literal["auto", "local", "github"] = Field(
+        "auto", description="auto: GitHub under GitHub Actions, files in the repository elsewhere."
+    )
+    merge_method: Literal["squash", "merge"] = Field("squash", description="How an approved pull request is merged.")
+    stale_after: Pause = Field(
+        timedelta(days=14), description="When an issue nobody touches is stale, unless observers.forge says otherwise."
+    )
+
+
+class Observers(Section):
+    """What is looked at."""
+
+    code: Code = Field(Code(), description="Markers left in the code.")
+    commands: Annotated[tuple[Command, ...], AfterValidator(_distinct)] = Field(
+        (), description="Your own checks: a command and how to read its output."
+    )
+    forge: ForgeWatch = Field(ForgeWatch(), description="Issues and pull requests that wait for someone.")
+
+
+class Config(Section):
+    """Settings of one repository. Every key is optional."""
+
+    schedule: Schedule = Field(Schedule(), description="When to look again.")
+    limits: Ceilings = Field(Ceilings(), description="What a cycle may do at most; may only be lowered.")
+    memory: MemoryPlace = Field(MemoryPlace(), description="Where memory is kept.")
+    owners: tuple[Login, ...] = Field((), description="Logins of who decides; empty: everyone with write access.")
+    forge: ForgeChoice = Field(ForgeChoice(), description="Where issues and pull requests live.")
+    observers: Observers = Field(Observers(), description="What is looked at.")
+    thinker: Thinker = Field(Thinker(), description="Who ranks what was found.")
+    hands: Hands = Field(Hands(), description="Who changes files, and how a change is checked.")
+    _warnings: tuple[str, ...] = PrivateAttr(())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_patience(cls, value: Any) -> Any:
+        # `forge.stale_after` is the documented place; the observer that uses it has its own.
+        match value:
+            case {"forge": {"stale_after": patience}}:
+                observers = value.get("observers", {})
+                watch = observers.get("forge", {}) if isinstance(observers, dict) else None
+                if isinstance(watch, dict):  # anything else will be complained about
+                    return {**value, "observers": {**observers, "forge": {"stale_after": patience, **watch}}}
+        return value
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Keys that were accepted and have no effect, one line each."""
+        return self._warnings

@@ -1,0 +1,1 @@
+"""Stories that need more than a cycle, over ports only."""

@@ -1,0 +1,1 @@
+"""The forges: where issues, pulls and branches live."""

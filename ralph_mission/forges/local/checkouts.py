@@ -1,0 +1,154 @@
+"""Work trees in which a branch is checked out: they move with it, or it does not move.
+
+Only a tree without uncommitted changes is moved, no untracked or ignored file is ever
+written over, and neither hooks nor filters run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from ralph_mission.forges.local.refusal import Refused
+from ralph_mission.gateways.git import Git, GitError
+from ralph_mission.mission.trouble import Trouble
+
+BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
+
+
+def of_branch(git: Git, branch: str) -> tuple[Git, ...]:
+    """The work trees that have `branch` checked out. Raises Refused when one cannot be reached."""
+    wanted = f"branch refs/heads/{branch}"
+    return tuple(_open(git, entry) for entry in _entries(git) if wanted in entry and not _is_gone(entry))
+
+
+@contextmanager
+def moved(trees: Sequence[Git], old: str, new: str) -> Iterator[None]:
+    """The trees go from commit `old` to `new`; back again when the caller fails. All may move or none does."""
+    trees = [_without_filters(tree) for tree in trees]
+    for tree in trees:
+        _require_movable(tree, old, new)
+    done: list[Git] = []
+    try:
+        for tree in trees:
+            _move(tree, old, new)
+            done.append(tree)
+        yield
+    except BaseException:
+        for tree in done:
+            with suppress(GitError, Refused):
+                _move(tree, new, old)
+        raise
+
+
+def take_back(trees: Sequence[Git], old: str, new: str) -> None:
+    """Undo a move to `new` after which the branch stayed at `old`; trees that hold anything else are left alone."""
+    for tree in map(_without_filters, trees):
+        with suppress(GitError, Refused):
+            if tree.text("write-tree") == tree.text("rev-parse", f"{new}^{{tree}}"):
+                _move(tree, new, old)
+
+
+def _entries(git: Git) -> list[list[str]]:
+    listed = git.text("worktree", "list", "--porcelain", "-z")
+    return [entry.split("\0") for entry in listed.split("\0\0") if entry]
+
+
+def _is_gone(entry: list[str]) -> bool:
+    return any(line.split(" ")[0] == "prunable" for line in entry)
+
+
+def _open(git: Git, entry: list[str]) -> Git:
+    place = Path(entry[0].removeprefix("worktree "))
+    with suppress(Trouble):
+        tree = git if place in (git.work_tree, git.git_dir) else Git.open(place)  # its git folder may stand elsewhere
+        if tree.work_tree and tree.common_dir == git.common_dir:
+            return tree
+    raise Refused(f"the work tree {place} cannot be reached", "bring it back, or run: git worktree prune")
+
+
+def _require_movable(tree: Git, old: str, new: str) -> None:
+    where = tree.work_tree
+    if any((tree.git_dir / name).exists() for name in BUSY):
+        raise Refused(f"{where} is in the middle of a merge or rebase", "finish or abort it, then merge again")
+    if dirty := _dirty(tree):
+        raise Refused(f"{where} has uncommitted changes ({dirty})", "commit or stash them, then merge again")
+    if foreign := _in_the_way(tree, old, new):
+        raise Refused(f"the untracked file {foreign} in {where} is in the way", "move it away, then merge again")
+    if filtered := _filtered(tree, old, new):
+        raise Refused(f"{filtered} needs a git filter, which is not run here", f"merge by hand in {where}: git merge")
+
+
+def _dirty(tree: Git) -> str:
+    """A path with uncommitted changes, or ""."""
+    with suppress(GitError):  # says so when something changed; the next question asks what
+        tree.run("update-index", "-q", "--refresh")
+    raw = tree.run("status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--ignore-submodules=dirty")
+    return os.fsdecode(raw.split(b"\0")[0][3:])
+
+
+def _in_the_way(tree: Git, old: str, new: str) -> str:
+    """An untracked file that the move would write over, or "". Git itself does not spare the ignored ones."""
+    assert tree.work_tree
+    for path in _changed(tree, old, new, "--diff-filter=A"):
+        parts = path.split("/")
+        for depth in range(1, len(parts) + 1):
+            piece = "/".join(parts[:depth])
+            if foreign := _foreign(tree, tree.work_tree / piece, piece, last=depth == len(parts)):
+                return foreign
+    return ""
+
+
+def _foreign(tree: Git, place: Path, piece: str, last: bool) -> str:
+    if not os.path.lexists(place):
+        return ""
+    if not place.is_dir() or place.is_symlink():
+        return "" if _tracked(tree, piece) else piece
+    if not last:
+        return ""
+    tracked = set(_tracked(tree, piece))
+    inside = (os.path.join(folder, name) for folder, _, names in os.walk(place) for name in names)
+    relative = (os.path.relpath(path, tree.work_tree) for path in inside)
+    return next((path for path in relative if path not in tracked), "")
+
+
+def _tracked(tree: Git, path: str) -> list[str]:
+    return tree.text("ls-files", "-z", "--", path).split("\0")[:-1]
+
+
+def _filtered(tree: Git, old: str, new: str) -> str:
+    """A path whose content a filter (large files, encryption) would have to make, or ""."""
+    paths = b"".join(os.fsencode(path) + b"\0" for path in _changed(tree, old, new, "--diff-filter=d"))
+    with tree.scratch_index() as env:
+        tree.run("read-tree", new, env=env)
+        raw = tree.run("check-attr", "--cached", "-z", "--stdin", "filter", stdin=paths, env=env)
+    fields = raw.split(b"\0")
+    verdicts = zip(fields[::3], fields[2::3], strict=False)
+    return next((os.fsdecode(path) for path, value in verdicts if value not in (b"unspecified", b"unset")), "")
+
+
+def _changed(tree: Git, old: str, new: str, only: str) -> list[str]:
+    return tree.text("diff-tree", "-r", "-z", "--no-renames", "--name-only", only, old, new).split("\0")[:-1]
+
+
+def _move(tree: Git, old: str, new: str) -> None:
+    try:
+        tree.run("read-tree", "-m", "-u", old, new)
+    except GitError as error:
+        raise Refused(f"{tree.work_tree}: {_last_line(error.detail)}", "put that right, then merge again") from None
+
+
+def _last_line(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return lines[-1] if lines else "git could not update the work tree"
+
+
+def _without_filters(tree: Git) -> Git:
+    """The same work tree with the commands of its configured filters taken away."""
+    commands = r"^filter\..*\.(clean|smudge|process|required)$"
+    keys = tree.try_text("config", "--name-only", "-z", "--get-regexp", commands)
+    pins = (f"{key}={'false' if key.endswith('.required') else ''}" for key in keys.split("\0") if key)
+    return replace(tree, extra=(*tree.extra, *pins))

@@ -1,0 +1,198 @@
+"""Each kind of effect on the local forge: how it is found again, and how it is done.
+
+Both need the desk's lock when something is to be done. A no is `Refused`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import singledispatchmethod
+
+from ralph_mission.forges.local import branches, merging, pushing, threads
+from ralph_mission.forges.local.desk import Desk
+from ralph_mission.forges.local.identity import BOT
+from ralph_mission.forges.local.refusal import Refused
+from ralph_mission.forges.local.threads import Change, Thread
+from ralph_mission.gateways.git import Git, Identity
+from ralph_mission.mission.effects import (
+    MARKER,
+    CloseIssue,
+    ClosePull,
+    Comment,
+    EditComment,
+    Effect,
+    Label,
+    MergePull,
+    OpenIssue,
+    OpenPull,
+    PushBranch,
+    Receipt,
+)
+
+
+def mark(body: str) -> str:
+    """The key of the last marker, "" without one: those before it may be quoted from anybody."""
+    keys: list[str] = re.findall(MARKER, body)
+    return keys[-1] if keys else ""
+
+
+def texts(thread: Thread) -> list[tuple[int, int, str]]:
+    """Comment number, author id and text of all that was said; 0 is the opening text."""
+    opening = (0, thread.author.id, thread.body)
+    return [opening, *((remark.id, remark.author.id, remark.body) for remark in thread.remarks)]
+
+
+@dataclass(frozen=True)
+class Deeds:
+    """The verbs of the bot, on one desk and one repository."""
+
+    desk: Desk
+    git: Git
+    default: str
+    now: Callable[[], datetime]
+
+    @singledispatchmethod
+    def found(self, effect: Effect) -> Receipt | None:
+        """What of `effect` is there already: an adopted receipt."""
+        raise ValueError(f"unknown effect {effect!r}")
+
+    @found.register
+    def _(self, effect: OpenIssue) -> Receipt | None:
+        for thread in self.desk.threads("issues"):
+            if thread.author.id == BOT.id and mark(thread.body) == effect.key:
+                return self._adopted(effect, thread)
+        return None
+
+    @found.register
+    def _(self, effect: PushBranch) -> Receipt | None:
+        here = self.git.resolve(branches.HEADS + effect.branch)
+        if not here or here != pushing.commit(self.git, effect, self._default()):
+            return None
+        return Receipt(effect.key, "adopted", sha=here)
+
+    @found.register
+    def _(self, effect: OpenPull) -> Receipt | None:
+        for thread in self.desk.threads("pulls"):
+            if thread.change and thread.change.head == effect.head and thread.author.id == BOT.id:
+                return self._adopted(effect, thread)
+        return None
+
+    @found.register
+    def _(self, effect: MergePull) -> Receipt | None:
+        thread = branches.settled(self.git, self.desk.require("pull", effect.pull), branches.tips(self.git))
+        assert thread.change
+        if thread.state != "merged" or thread.change.head_sha != effect.head_sha:
+            return None
+        return replace(self._adopted(effect, thread), sha=thread.change.merged_sha)
+
+    @found.register
+    def _(self, effect: CloseIssue) -> Receipt | None:
+        thread = self.desk.require("issue", effect.issue)
+        return self._adopted(effect, thread) if thread.state == "closed" else None
+
+    @found.register
+    def _(self, effect: ClosePull) -> Receipt | None:
+        thread = self.desk.require("pull", effect.pull)
+        return self._adopted(effect, thread) if thread.state == "closed" else None
+
+    @found.register
+    def _(self, effect: Comment) -> Receipt | None:
+        thread = self.desk.require("", effect.issue)
+        for remark in thread.remarks:
+            if remark.author.id == BOT.id and mark(remark.body) == effect.key:
+                return self._adopted(effect, thread, remark.id)
+        return None
+
+    @found.register
+    def _(self, effect: EditComment) -> Receipt | None:
+        thread = self.desk.require("", effect.issue)
+        said = {number: (author, body) for number, author, body in texts(thread)}
+        if said.get(effect.comment) != (BOT.id, effect.body):
+            return None
+        return self._adopted(effect, thread, effect.comment)
+
+    @found.register
+    def _(self, effect: Label) -> Receipt | None:
+        thread = self.desk.require("", effect.issue)
+        have = set(thread.labels)
+        done = have >= set(effect.add) and not have & set(effect.remove) and set(effect.assign) <= set(thread.assignees)
+        return self._adopted(effect, thread) if done else None
+
+    @singledispatchmethod
+    def do(self, effect: Effect) -> Receipt:
+        """Do what is not there yet."""
+        raise ValueError(f"unknown effect {effect!r}")
+
+    @do.register
+    def _(self, effect: OpenIssue) -> Receipt:
+        return self._opened(effect, effect.title, effect.body, effect.labels, None)
+
+    @do.register
+    def _(self, effect: PushBranch) -> Receipt:
+        sha = pushing.push(self.git, effect, self._default())
+        return Receipt(effect.key, "done", sha=sha)
+
+    @do.register
+    def _(self, effect: OpenPull) -> Receipt:
+        change = pushing.change(self.git, self.desk, effect.head, effect.base)
+        return self._opened(effect, effect.title, effect.body, effect.labels, change)
+
+    @do.register
+    def _(self, effect: MergePull) -> Receipt:
+        order = merging.Order(effect.head_sha, effect.method, effect.message, BOT, Identity())
+        thread = merging.land(self.desk, self.git, self.desk.require("pull", effect.pull), order, self.now())
+        assert thread.change
+        return replace(self._done(effect, thread), sha=thread.change.merged_sha)
+
+    @do.register
+    def _(self, effect: CloseIssue) -> Receipt:
+        thread = self.desk.require("issue", effect.issue)
+        return self._keep(effect, threads.closed(thread, BOT, effect.reason, self.now()))
+
+    @do.register
+    def _(self, effect: ClosePull) -> Receipt:
+        thread = pushing.closed(self.git, self.desk.require("pull", effect.pull), BOT, self.now())
+        return self._keep(effect, thread)
+
+    @do.register
+    def _(self, effect: Comment) -> Receipt:
+        thread = threads.commented(self.desk.require("", effect.issue), BOT, effect.body, self.now())
+        return self._keep(effect, thread, thread.remarks[-1].id)
+
+    @do.register
+    def _(self, effect: EditComment) -> Receipt:
+        thread = self.desk.require("", effect.issue)
+        authors = {number: author for number, author, _ in texts(thread)}
+        if authors.get(effect.comment) != BOT.id:
+            raise Refused(f"comment {effect.comment} of #{thread.number} is not ours to edit")
+        return self._keep(effect, threads.edited(thread, effect.comment, effect.body, self.now()), effect.comment)
+
+    @do.register
+    def _(self, effect: Label) -> Receipt:
+        thread = threads.labelled(self.desk.require("", effect.issue), BOT, self.now(), effect.add, effect.remove)
+        return self._keep(effect, threads.assigned(thread, effect.assign, self.now()))
+
+    def _default(self) -> str:
+        return branches.default_branch(self.git, self.default).name
+
+    def _opened(
+        self, effect: OpenIssue | OpenPull, title: str, body: str, labels: tuple[str, ...], change: Change | None
+    ) -> Receipt:
+        thread = threads.opened(self.desk.next_number(), title, body, BOT, labels, change, self.now())
+        return self._keep(effect, thread)
+
+    def _keep(self, effect: Effect, thread: Thread, comment: int = 0) -> Receipt:
+        self.desk.write(thread)
+        return self._done(effect, thread, comment)
+
+    def _adopted(self, effect: Effect, thread: Thread, comment: int = 0) -> Receipt:
+        return replace(self._done(effect, thread, comment), status="adopted")
+
+    def _done(self, effect: Effect, thread: Thread, comment: int = 0) -> Receipt:
+        """A receipt. The number of a comment is the comment's own."""
+        is_comment = isinstance(effect, Comment | EditComment)
+        url = self.desk.url(thread) + (f"#comment-{comment}" if comment else "")
+        return Receipt(effect.key, "done", comment if is_comment else thread.number, url)

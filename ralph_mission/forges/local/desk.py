@@ -1,0 +1,184 @@
+"""The folder the forge lives in: one file per issue and pull, one lock, one count.
+
+Readers take no lock: every file is replaced whole. Writers hold the lock from the first
+look to the last write. A file we cannot read is never written over.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from ralph_mission.forges.local import documents
+from ralph_mission.forges.local.front_matter import Mangled
+from ralph_mission.forges.local.refusal import Refused
+from ralph_mission.forges.local.threads import Thread
+from ralph_mission.gateways.git import Git
+from ralph_mission.mission.ledger import Anchor
+from ralph_mission.mission.trouble import Trouble
+
+NAME = re.compile(r"\d{4,}\.md")
+FOLDERS = ("issues", "pulls")
+IGNORED = "/.ralph/"
+
+Stat = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Where the files are. `top` is what their addresses are relative to, None when bare."""
+
+    root: Path
+    top: Path | None
+    exclude: Path
+    _seen: dict[Path, tuple[Stat, Thread]] = field(default_factory=dict, repr=False, compare=False)
+
+    @staticmethod
+    def of(git: Git) -> Desk:
+        """The desk of a repository, the same one from each of its work trees."""
+        inside = git.state_dir.name == ".ralph"
+        return Desk(git.state_dir / "forge", git.state_dir.parent if inside else None, git.common_dir / "info/exclude")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Held while something changes. Makes the folder when there is none yet."""
+        for folder in FOLDERS:
+            (self.root / folder).mkdir(parents=True, exist_ok=True)
+        with open(self.root / "lock", "a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._keep_out_of_git()
+            yield
+
+    def path(self, folder: str, number: int) -> Path:
+        """The file of an issue or pull."""
+        return self.root / folder / f"{number:04d}.md"
+
+    def url(self, thread: Thread) -> str:
+        """How the file is named to people: relative to the repository, absolute when that is bare."""
+        return self._named(self.path(f"{thread.kind}s", thread.number))
+
+    def find(self, number: int) -> Thread | None:
+        """The issue or pull with this number. Raises Trouble when its file is mangled."""
+        paths = (self.path(folder, number) for folder in FOLDERS)
+        return next((thread for path in paths if (thread := self._read(path))), None)
+
+    def require(self, kind: str, number: object) -> Thread:
+        """The issue or pull ("" for either) with this number. Raises Refused when there is none."""
+        thread = self.find(number) if isinstance(number, int) else None
+        if thread is None or kind not in ("", thread.kind):
+            listing = "ralph pr list" if kind == "pull" else "ralph issue list"
+            hint = f"#{number} is a {thread.kind}" if thread else f"see: {listing}"
+            raise Refused(f"there is no {kind or 'issue or pull'} #{number}", hint)
+        return thread
+
+    def threads(self, folder: str, only_open: bool = False) -> tuple[Thread, ...]:
+        """All of them, lowest number first; with `only_open` others may be left out."""
+        paths = sorted(self._paths(folder), key=lambda path: int(path.stem))
+        found = (self._read(path, only_open) for path in paths)
+        return tuple(thread for thread in found if thread)
+
+    def next_number(self) -> int:
+        """A number that no issue or pull ever had. Call it with the lock held."""
+        memo = self.root / "last-number"
+        last = int(memo.read_text()) if memo.exists() else 0
+        taken = (int(path.stem) for folder in FOLDERS for path in self._paths(folder))
+        number = max(last, *taken, 0) + 1
+        _replace(memo, f"{number}\n".encode())
+        return number
+
+    def write(self, thread: Thread) -> None:
+        """Keep it. Call it with the lock held. Raises Refused rather than write what could not be read again."""
+        path, text = self.path(f"{thread.kind}s", thread.number), documents.render(thread)
+        try:
+            documents.parse(text)
+        except Mangled as error:
+            raise Refused(f"#{thread.number} cannot be kept: {error.what}") from None
+        _replace(path, text.encode("utf-8", "surrogatepass"))
+
+    def anchor(self) -> Anchor | None:
+        """The memory position kept here."""
+        path = self.root / "anchor.json"
+        try:
+            return Anchor(**json.loads(path.read_bytes()))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError):
+            raise Trouble(f"{self._named(path)} is damaged", "run: ralph memory recover") from None
+
+    def set_anchor(self, anchor: Anchor) -> None:
+        """Keep a memory position."""
+        with self.locked():
+            _replace(self.root / "anchor.json", json.dumps(asdict(anchor), indent=1).encode() + b"\n")
+
+    def _paths(self, folder: str) -> Iterator[Path]:
+        try:
+            entries = list(os.scandir(self.root / folder))
+        except FileNotFoundError:
+            return
+        yield from (Path(entry.path) for entry in entries if NAME.fullmatch(entry.name))
+
+    def _read(self, path: Path, only_open: bool = False) -> Thread | None:
+        try:
+            with open(path, "rb") as file:
+                status = os.fstat(file.fileno())
+                known = (status.st_ino, status.st_mtime_ns, status.st_size)
+                if path in self._seen and self._seen[path][0] == known:
+                    return self._seen[path][1]
+                raw = file.read()
+        except FileNotFoundError:
+            return None
+        thread = self._parse(path, raw, only_open)
+        if thread:
+            self._seen[path] = (known, thread)
+        return thread
+
+    def _parse(self, path: Path, raw: bytes, only_open: bool) -> Thread | None:
+        try:
+            text = raw.decode("utf-8", "surrogatepass")
+            if only_open and documents.surely_not_open(text):
+                return None
+            thread = documents.parse(text)
+            if path != self.path(f"{thread.kind}s", thread.number):
+                raise Mangled(f"says it is {thread.kind} {thread.number}", 2)
+            return thread
+        except UnicodeDecodeError as error:
+            raise self._trouble(path, "not UTF-8", raw.count(b"\n", 0, error.start) + 1) from None
+        except Mangled as error:
+            raise self._trouble(path, error.what, error.line) from None
+
+    def _trouble(self, path: Path, what: str, line: int) -> Trouble:
+        where = f"{self._named(path)}, line {line}" if line else self._named(path)
+        return Trouble(f"{where}: {what}", "mend that file by hand; nothing was changed")
+
+    def _named(self, path: Path) -> str:
+        return str(path.relative_to(self.top)) if self.top else str(path)
+
+    def _keep_out_of_git(self) -> None:
+        if self.top is None:
+            return
+        lines = self.exclude.read_bytes() if self.exclude.exists() else b""
+        if IGNORED.encode() not in lines.splitlines():
+            self.exclude.parent.mkdir(exist_ok=True)
+            gap = b"\n" if lines and not lines.endswith(b"\n") else b""
+            _replace(self.exclude, lines + gap + IGNORED.encode() + b"\n")
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Either the old or the new content is there, whatever happens; the new one once this returns."""
+    fresh = path.with_name(f".{path.name}.new")
+    with open(fresh, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,161 @@
+"""One issue or pull as one markdown file that a person can read and edit. Text in, text out.
+
+Front matter holds the facts; then come the opening text and, under a heading line each, the
+comments and reviews. A heading starts with the file's boundary, a row of `=` longer than any
+row that starts a line of the texts, so every text survives as it is: `parse(render(t)) == t`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import yaml
+
+from ralph_mission.forges.local.front_matter import PULL_TEXTS, Fields, Mangled, moment
+from ralph_mission.forges.local.identity import actor
+from ralph_mission.forges.local.threads import Change, Thread
+from ralph_mission.mission.model import Actor, LabelEvent, Remark, Review
+
+FENCE = "---"
+SHORTEST = "====="
+REVIEWS = ("approved", "changes_requested", "commented", "dismissed")
+ROW = re.compile(r"^=+", re.MULTILINE)
+COMMENT = re.compile(r"comment (\d+) by (.+) \((\d+)\) at (\S+?)(?:, edited (\S+))?")
+REVIEW = re.compile(r"review ([a-z_]+) by (.+) \((\d+)\) at (\S+) of ([0-9a-f]*)")
+CLOSED = re.compile(r"^state: (closed|merged)\s*$", re.MULTILINE)
+
+
+def render(thread: Thread) -> str:
+    """The file's text. Raises ValueError for a login that does not fit on a line."""
+    reviews = thread.change.reviews if thread.change else ()
+    told: list[Remark | Review] = list(heapq.merge(list[Remark | Review](thread.remarks), reviews, key=_when))
+    boundary = _boundary([thread.body, *(entry.body for entry in told)])
+    front = yaml.dump(
+        _front(thread) | {"boundary": boundary}, Dumper=_Dumper,
+        sort_keys=False, allow_unicode=True, default_flow_style=None, width=1 << 20,
+    )  # fmt: skip
+    parts = [f"{FENCE}\n{front}{FENCE}\n{thread.body}\n"]
+    parts += [f"{boundary} {_heading(entry)}\n{entry.body}\n" for entry in told]
+    return "".join(parts)
+
+
+def parse(text: str) -> Thread:
+    """The issue or pull that `text` says. Raises Mangled, which names the line."""
+    lines, end = _split(text)
+    fields = Fields("\n".join(lines[1:end]))
+    opening, told = _sections(lines, end + 1, fields.text("boundary"))
+    remarks = tuple(entry for entry in told if isinstance(entry, Remark))
+    reviews = tuple(entry for entry in told if isinstance(entry, Review))
+    return fields.thread(opening, remarks, reviews)
+
+
+def surely_not_open(text: str) -> bool:
+    """Whether the front matter says closed or merged, found without reading all of it."""
+    found = CLOSED.search(text)
+    return bool(found and found.start() < text.find(f"\n{FENCE}\n", 1))
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _plain(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    # YAML has no lone surrogates; texts below the front matter keep theirs. Unquoted, odd line ends would be folded.
+    style = None if text.isprintable() else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text.encode("utf-8", "replace").decode(), style)
+
+
+_Dumper.add_representer(str, _plain)
+_Dumper.add_representer(datetime, lambda dumper, at: dumper.represent_scalar("tag:yaml.org,2002:timestamp", _iso(at)))
+
+
+def _iso(at: datetime) -> str:
+    precision = "microseconds" if at.microsecond % 1000 else "milliseconds"
+    return at.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def _when(entry: Remark | Review) -> datetime:
+    return entry.created_at if isinstance(entry, Remark) else entry.at
+
+
+def _boundary(texts: list[str]) -> str:
+    longest = max((len(row) for text in texts for row in ROW.findall(text)), default=0)
+    return "=" * max(len(SHORTEST), longest + 1)
+
+
+def _heading(entry: Remark | Review) -> str:
+    if "\n" in entry.author.login:
+        raise ValueError("a login stands on one line")
+    who = f"by {entry.author.login} ({entry.author.id}) at {_iso(_when(entry))}"
+    if isinstance(entry, Review):
+        return f"review {entry.state} {who} of {entry.sha}"
+    edited = f", edited {_iso(entry.updated_at)}" if entry.updated_at != entry.created_at else ""
+    return f"comment {entry.id} {who}{edited}"
+
+
+def _front(thread: Thread) -> dict[str, object]:
+    values = {
+        "number": thread.number, "title": thread.title, "state": thread.state, "state_reason": thread.state_reason,
+        "author": _person(thread.author), "labels": list(thread.labels), "assignees": list(thread.assignees),
+        "created_at": thread.created_at, "updated_at": thread.updated_at,
+        "closed_at": thread.closed_at, "closed_by": _person(thread.closed_by),
+        "events": [_event(event) for event in thread.events], **_front_of_pull(thread.change),
+    }  # fmt: skip
+    always = ("title", "labels", "assignees")
+    return {key: value for key, value in values.items() if key in always or value not in (None, "", [])}
+
+
+def _front_of_pull(change: Change | None) -> dict[str, object]:
+    if change is None:
+        return {}
+    return {name: getattr(change, name) for name in PULL_TEXTS} | {"merged_by": _person(change.merged_by)}
+
+
+def _person(who: Actor | None) -> dict[str, object] | None:
+    return {"id": who.id, "login": who.login} if who else None
+
+
+def _event(event: LabelEvent) -> dict[str, object]:
+    verb = "added" if event.added else "removed"
+    return {verb: event.label, "by": event.actor.login, "id": event.actor.id, "at": _iso(event.at)}
+
+
+def _split(text: str) -> tuple[list[str], int]:
+    """The lines, and the index of the fence that ends the front matter."""
+    text = text.removeprefix("\ufeff")
+    if text.startswith(f"{FENCE}\r\n"):  # saved by an editor that ends every line so; we never write that
+        text = text.replace("\r\n", "\n")
+    lines = text.removesuffix("\n").split("\n")
+    if lines[0] != FENCE:
+        raise Mangled(f"must begin with a line {FENCE}", 1)
+    try:
+        return lines, lines.index(FENCE, 1)
+    except ValueError:
+        raise Mangled(f"the front matter has no end: a line {FENCE} is missing", 1) from None
+
+
+def _sections(lines: list[str], start: int, boundary: str) -> tuple[str, list[Remark | Review]]:
+    prefix = boundary + " "
+    if not boundary or boundary.strip("="):
+        raise Mangled("boundary must be a row of =", 1)
+    heads = [i for i in range(start, len(lines)) if lines[i].startswith(prefix)]
+    opening = "\n".join(lines[start : heads[0] if heads else len(lines)])
+    parts = pairwise([*heads, len(lines)])
+    return opening, [_entry(lines[a].removeprefix(prefix), "\n".join(lines[a + 1 : b]), a + 1) for a, b in parts]
+
+
+def _entry(heading: str, body: str, line: int) -> Remark | Review:
+    try:
+        if found := COMMENT.fullmatch(heading):
+            number, login, who, at, edited = found.groups()
+            return Remark(int(number), actor(int(who), login), body, moment(at), moment(edited or at))
+        if (found := REVIEW.fullmatch(heading)) and found[1] in REVIEWS:
+            state, login, who, at, sha = found.groups()
+            return Review(actor(int(who), login), state, body, sha, moment(at))
+    except ValueError as error:
+        raise Mangled(str(error), line) from None
+    raise Mangled("begins like a heading and is none: write 'comment N by LOGIN (ID) at TIME', or indent it", line)

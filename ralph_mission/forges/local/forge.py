@@ -1,0 +1,174 @@
+"""The Forge port on a folder of markdown files and the local branches. Contacts no remote, ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from ralph_mission.forges.local import branches, threads
+from ralph_mission.forges.local.deeds import Deeds, mark, texts
+from ralph_mission.forges.local.desk import Desk
+from ralph_mission.forges.local.identity import BOT
+from ralph_mission.forges.local.refusal import Refused
+from ralph_mission.forges.local.threads import Thread
+from ralph_mission.gateways.git import Git, GitError
+from ralph_mission.mission.effects import AT_MOST_ONCE, MARKER, Effect, Receipt, Ref
+from ralph_mission.mission.ledger import Anchor
+from ralph_mission.mission.model import Actor, Branch, Issue, Pull
+from ralph_mission.mission.trouble import Trouble
+
+HOW = {
+    "show_pull": "pr diff {}",
+    "approve_pull": "pr approve {}",
+    "show_issue": "issue show {}",
+    "approve_issue": "issue label {} ralph:approved",
+}
+
+
+def utc_now() -> datetime:
+    """The present."""
+    return datetime.now(UTC)
+
+
+class LocalForge:
+    """Issues and pulls in `.ralph/forge/`, for one repository; `default` names its default branch, "" finds it.
+
+    `spell` writes out a command as it has to be typed from where the person stands.
+    """
+
+    def __init__(
+        self, git: Git, default: str = "", now: Callable[[], datetime] = utc_now, spell: Callable[[str], str] = str
+    ) -> None:
+        self.git, self.default, self.now, self.spell = git, default, now, spell
+        self.desk = Desk.of(git)
+        self.deeds = Deeds(self.desk, git, default, now)
+
+    # --- reading
+
+    def identity(self) -> Actor:
+        """Our own bot account; the same everywhere, never taken from `GIT_*`."""
+        return BOT
+
+    def default_branch(self) -> Branch:
+        """The branch that pulls are merged into. Raises Trouble when there are no commits."""
+        return branches.default_branch(self.git, self.default)
+
+    def branch(self, name: str) -> str:
+        """The commit a local branch points at now; "" when it does not exist."""
+        return self.git.resolve(branches.HEADS + name)
+
+    def issues(self, state: str = "open", labels: Sequence[str] = ()) -> tuple[Issue, ...]:
+        """Issues that have all of `labels`, lowest number first. `state`: open | closed | all."""
+        found = self.desk.threads("issues", only_open=state == "open")
+        return tuple(
+            threads.issue(thread, self.desk.url(thread), details=False)
+            for thread in found
+            if state in ("all", thread.state) and set(labels) <= set(thread.labels)
+        )
+
+    def issue(self, number: int) -> Issue:
+        """One issue with its remarks and label events. Raises Trouble when there is none."""
+        thread = self._thread(number, "issue")
+        return threads.issue(thread, self.desk.url(thread), details=True)
+
+    def pulls(self, state: str = "open") -> tuple[Pull, ...]:
+        """Pulls, lowest number first, the open ones with `touches`. `state`: open | closed (merged too) | all."""
+        found = self.desk.threads("pulls", only_open=state == "open")
+        known = branches.tips(self.git) if found else {}
+        standing = (branches.settled(self.git, thread, known) for thread in found)
+        wanted = {"open": ("open",), "closed": ("closed", "merged")}.get(state, ("open", "closed", "merged"))
+        return tuple(self._pull(thread, known, details=False) for thread in standing if thread.state in wanted)
+
+    def pull(self, number: int) -> Pull:
+        """One pull with reviews, remarks, commits and events. Raises Trouble when there is none."""
+        known = branches.tips(self.git)
+        thread = branches.settled(self.git, self._thread(number, "pull"), known)
+        return self._pull(thread, known, details=True)
+
+    def diff(self, number: int) -> str:
+        """What a pull changes, as git's patch, for a person to read. Raises Trouble when there is none."""
+        known = branches.tips(self.git)
+        thread = branches.settled(self.git, self._thread(number, "pull"), known)
+        assert thread.change
+        base, head = branches.base_of(self.git, thread.change, known), branches.head_of(thread, known)
+        return branches.diff(self.git, base, head) if base and head else ""
+
+    def may_approve(self, actor: Actor) -> bool:
+        """Every person: whoever can write these files has write access. No bot."""
+        return not actor.is_bot and actor.id != BOT.id
+
+    @property
+    def lists_at_once(self) -> bool:
+        """Always: a file is there or it is not."""
+        return True
+
+    def how(self, deed: str, number: int) -> str:
+        """The command a person types. Raises KeyError for a deed there is no command for."""
+        return self.spell(f"ralph {HOW[deed].format(number)}")
+
+    def has_our_work(self) -> bool:
+        """Whether anything with our marker by our own account exists."""
+        every = (thread for folder in ("issues", "pulls") for thread in self.desk.threads(folder))
+        return any(MARKER.search(body) for thread in every for _, author, body in texts(thread) if author == BOT.id)
+
+    def anchor(self) -> Anchor | None:
+        """The highest memory position the forge has been told of."""
+        return self.desk.anchor()
+
+    def set_anchor(self, anchor: Anchor) -> None:
+        """Remember a memory position outside the memory branch."""
+        self.desk.set_anchor(anchor)
+
+    # --- doing
+
+    def find(self, effect: Effect) -> Receipt | None:
+        """What of `effect` is already there, by our own author id where it has an author."""
+        _require_ready(effect)
+        try:
+            return self.deeds.found(effect)
+        except Refused:
+            return None
+        except GitError as error:
+            raise _spoilt(error) from None
+
+    def perform(self, effect: Effect) -> Receipt:
+        """Do it once, or adopt what is there; a refusal is a failed receipt with a rule's id or the reason.
+
+        Raises ValueError for an effect that still waits for a number or lacks its marker: our bug.
+        """
+        _require_ready(effect)
+        with self.desk.locked():
+            try:
+                return self.deeds.found(effect) or self.deeds.do(effect)
+            except Refused as refused:
+                return Receipt(effect.key, "failed", detail=str(refused))
+            except GitError as error:
+                raise _spoilt(error) from None
+
+    def _thread(self, number: int, kind: str) -> Thread:
+        try:
+            return self.desk.require(kind, number)
+        except Refused as refused:
+            raise Trouble(refused.what, refused.mend) from None
+
+    def _pull(self, thread: Thread, known: dict[str, str], details: bool) -> Pull:
+        head = branches.head_of(thread, known)
+        pull = threads.pull(thread, self.desk.url(thread), head, details)
+        assert thread.change
+        base = branches.base_of(self.git, thread.change, known) if details else known.get(pull.base, "")
+        if not head or not base:
+            return pull
+        touches = branches.touches(self.git, base, head) if details or pull.state == "open" else ()
+        return replace(pull, touches=touches, commits=branches.commits(self.git, base, head) if details else ())
+
+
+def _require_ready(effect: Effect) -> None:
+    if isinstance(getattr(effect, "issue", None), Ref):
+        raise ValueError(f"effect {effect.key} still waits for the number of {effect.issue}")  # type: ignore[union-attr]
+    if isinstance(effect, AT_MOST_ONCE) and mark(effect.body) != effect.key:
+        raise ValueError(f"effect {effect.key} does not carry its marker")
+
+
+def _spoilt(error: GitError) -> Trouble:
+    return Trouble(str(error), "look at the repository with: git fsck")

@@ -1,0 +1,1 @@
+"""The only owners of subprocess and, later, of HTTP."""

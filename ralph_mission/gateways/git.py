@@ -1,0 +1,309 @@
+"""Git as plumbing: objects and refs only, never the user's checkout, index, stash or config.
+
+Every call ignores the user's and the system's configuration, runs no hook, filter, pager,
+editor, external diff or file-system monitor, and never asks a question. Repository
+configuration still applies to reading objects, which is all that is done here.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from ralph_mission.mission.trouble import Trouble
+
+PINS = (
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.attributesFile=/dev/null",
+    "core.pager=cat",
+    "diff.external=",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "protocol.allow=never",
+    "protocol.file.allow=always",
+    "submodule.recurse=false",
+    "commit.gpgSign=false",
+    "core.quotePath=false",
+    "advice.detachedHead=false",
+)
+NOBODY = "0" * 40
+TIMED_OUT = 124  # as timeout(1) of GNU coreutils
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+
+class GitError(Exception):
+    """Git said no. `detail` is what it said."""
+
+    def __init__(self, command: Sequence[str], code: int, detail: str) -> None:
+        super().__init__(f"git {' '.join(command[:2])}: {detail.strip() or f'exit {code}'}")
+        self.command, self.code, self.detail = tuple(command), code, detail
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who authors what we commit. Explicit, never taken from the environment."""
+
+    name: str = "Ralph"
+    email: str = "ralph@localhost"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a tree listing; `path` is decoded as UTF-8 with surrogateescape."""
+
+    mode: str
+    kind: str
+    oid: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """One repository. `work_tree` is None when it is bare."""
+
+    git_dir: Path
+    common_dir: Path
+    work_tree: Path | None
+    extra: tuple[str, ...] = field(default=(), repr=False)
+
+    @staticmethod
+    def open(directory: Path) -> Git:
+        """The repository that `directory` is in. Raises Trouble when there is none."""
+        return _discover(Path(directory))
+
+    @property
+    def state_dir(self) -> Path:
+        """`.ralph/` in the main work tree, or `<gitdir>/ralph/` when bare; shared by linked work trees."""
+        if self.common_dir.name == ".git":
+            return self.common_dir.parent / ".ralph"
+        return self.common_dir / "ralph"
+
+    def run(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = 600,
+    ) -> bytes:
+        """Standard output of `git ARGUMENTS`. Raises GitError when it exits non-zero or takes over `timeout` s."""
+        try:
+            done = subprocess.run(
+                self._command(arguments),
+                input=stdin,
+                capture_output=True,
+                env=environment() | dict(env or {}),
+                timeout=timeout,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise GitError(arguments, TIMED_OUT, f"no answer within {timeout:g} s") from None
+        if done.returncode != 0:
+            raise GitError(arguments, done.returncode, done.stderr.decode(errors="replace"))
+        return done.stdout
+
+    def text(self, *arguments: str, stdin: bytes = b"") -> str:
+        """`run`, decoded (surrogateescape) and without the last newline."""
+        return self.run(*arguments, stdin=stdin).decode("utf-8", "surrogateescape").rstrip("\n")
+
+    def try_text(self, *arguments: str) -> str:
+        """`text`, or "" when git exits non-zero."""
+        try:
+            return self.text(*arguments)
+        except GitError:
+            return ""
+
+    def resolve(self, revision: str) -> str:
+        """The commit `revision` names, or "" when there is none."""
+        return self.try_text("rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}")
+
+    def listing(self, commit: str, *paths: str, recursive: bool = True) -> tuple[Entry, ...]:
+        """The entries of a commit's tree, all or below `paths`."""
+        flags = ("-r",) if recursive else ()
+        raw = self.run("ls-tree", "-z", *flags, "--full-tree", commit, "--", *paths)
+        return tuple(_entry(line) for line in raw.split(b"\0") if line)
+
+    def blobs(self, names: Iterable[str], env: Mapping[str, str] | None = None) -> dict[str, bytes]:
+        """Contents of objects by name (`OID`, or `COMMIT:path`); what does not exist is left out."""
+        wanted = list(dict.fromkeys(names))
+        if not wanted:
+            return {}
+        query = b"".join(name.encode("utf-8", "surrogateescape") + b"\0" for name in wanted)
+        return dict(_batch(wanted, self.run("cat-file", "--batch", "-z", stdin=query, env=env)))
+
+    def write_tree(self, base: str, changes: Mapping[str, tuple[str, bytes] | None]) -> str:
+        """A tree like `base` ("" for none) with `path: (mode, content)` set and `path: None` removed."""
+        oids = {path: self._blob(change[1]) for path, change in changes.items() if change}
+        with self.scratch_index() as env:
+            if base:
+                self.run("read-tree", base, env=env)
+            self.run("update-index", "-z", "--index-info", stdin=_index_info(changes, oids), env=env)
+            return self.run("write-tree", env=env).decode().strip()
+
+    def commit_tree(
+        self, tree: str, parents: Sequence[str], message: str, when: datetime, who: Identity = Identity()
+    ) -> str:
+        """A commit object. The same arguments always make the same object id."""
+        stamp = f"{int(when.timestamp())} +0000"
+        env = {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER")
+               for part, value in (("NAME", who.name), ("EMAIL", who.email), ("DATE", stamp))}  # fmt: skip
+        flags = [flag for parent in parents for flag in ("-p", parent)]
+        raw = self.run("commit-tree", tree, *flags, "-F", "-", stdin=message.encode(), env=env)
+        return raw.decode().strip()
+
+    def commit_files(
+        self, parent: str, files: Mapping[str, bytes | None], message: str, when: datetime, who: Identity = Identity()
+    ) -> str:
+        """A commit on `parent` ("" for none) with regular files written (None: removed); moves no ref.
+
+        One process, whatever the size of the tree: only the folders on the way to the files are read.
+        The objects are on disk (fsync) when it returns. Paths must not hold a newline or start with a quote.
+        """
+        stream = _import_stream(parent, files, message, int(when.timestamp()), who)
+        raw = self.run("-c", "core.fsync=committed", "fast-import", "--quiet", "--done", stdin=stream)
+        return raw.decode().strip()
+
+    def move_ref(self, ref: str, new: str, old: str) -> bool:
+        """Compare-and-swap of a ref; `old` "" means it must not exist. False when it was elsewhere."""
+        try:
+            self.run("update-ref", "--no-deref", ref, new, old or NOBODY)
+        except GitError:
+            if self.try_text("rev-parse", "--verify", "--quiet", ref) == old:
+                raise
+            return False
+        return True
+
+    @contextmanager
+    def scratch_index(self) -> Iterator[dict[str, str]]:
+        """An environment with an index of its own, gone afterwards."""
+        with tempfile.TemporaryDirectory(prefix="ralph-index-") as folder:
+            yield {"GIT_INDEX_FILE": os.path.join(folder, "index")}
+
+    def _blob(self, content: bytes) -> str:
+        return self.run("hash-object", "-w", "-t", "blob", "--stdin", "--no-filters", stdin=content).decode().strip()
+
+    def _command(self, arguments: Sequence[str]) -> list[str]:
+        pins = [part for pin in (*PINS, *self.extra) for part in ("-c", pin)]
+        place = ["--git-dir", str(self.git_dir)]
+        if self.work_tree:
+            place = ["-C", str(self.work_tree), *place, "--work-tree", str(self.work_tree)]
+        return ["git", *pins, *place, *arguments]
+
+
+def environment() -> dict[str, str]:
+    """What git may see of our environment: a path and nothing else of the user's."""
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": os.devnull,
+        "LC_ALL": "C.UTF-8",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_LITERAL_PATHSPECS": "1",
+    }
+
+
+def _discover(directory: Path) -> Git:
+    if not directory.is_dir():
+        raise Trouble(f"{directory} is not a folder", "name a git repository with --repo DIR", usage=True)
+    done = _rev_parse(directory, ())
+    extra: tuple[str, ...] = ()
+    if done.returncode != 0 and b"dubious ownership" in done.stderr:
+        extra = _trusted_by_user()
+        done = _rev_parse(directory, extra)
+    if done.returncode != 0:
+        raise _not_a_repository(directory, done.stderr)
+    git_dir, common, bare, top = [*done.stdout.decode("utf-8", "surrogateescape").split("\n"), ""][:4]
+    where = directory / common if not os.path.isabs(common) else Path(common)
+    work_tree = Path(top) if bare == "false" and top else None
+    return Git(Path(git_dir), where.resolve(), work_tree, extra)
+
+
+def _rev_parse(directory: Path, extra: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:
+    pins = [part for pin in (*PINS, *extra) for part in ("-c", pin)]
+    query = ["rev-parse", "--absolute-git-dir", "--git-common-dir", "--is-bare-repository", "--show-toplevel"]
+    command = ["git", *pins, "-C", str(directory), *query]
+    try:
+        done = subprocess.run(command, capture_output=True, env=environment(), check=False)
+    except FileNotFoundError:
+        raise Trouble("git is not installed", "install git 2.38 or newer") from None
+    if b"must be run in a work tree" in done.stderr:  # bare: asks for no top level
+        done = subprocess.run(command[:-1], capture_output=True, env=environment(), check=False)
+    return done
+
+
+def _trusted_by_user() -> tuple[str, ...]:
+    # The user's own `safe.directory` is the one thing honoured from the global configuration:
+    # it says whose repository may be read at all, and nothing about how.
+    done = subprocess.run(
+        ["git", "config", "--global", "--get-all", "safe.directory"], capture_output=True, check=False
+    )
+    return tuple(f"safe.directory={line}" for line in done.stdout.decode().split("\n") if line)
+
+
+def _not_a_repository(directory: Path, stderr: bytes) -> Trouble:
+    said = stderr.decode(errors="replace")
+    if "dubious ownership" in said:
+        mend = f"run as its owner, or: git config --global --add safe.directory {directory.resolve()}"
+        return Trouble(f"{directory} belongs to another user", mend, usage=True)
+    if "not a git repository" in said:
+        return Trouble(
+            f"{directory} is not a git repository", "run inside one, or name one with --repo DIR", usage=True
+        )
+    lines = said.strip().splitlines() or ["no reason given"]
+    return Trouble(f"git cannot read {directory}: {lines[-1]}", "mend the repository, then run again", usage=True)
+
+
+def _entry(line: bytes) -> Entry:
+    meta, path = line.split(b"\t", 1)
+    mode, kind, oid = meta.decode().split()
+    return Entry(mode, kind, oid, path.decode("utf-8", "surrogateescape"))
+
+
+def _batch(names: Sequence[str], raw: bytes) -> Iterator[tuple[str, bytes]]:
+    position = 0
+    for name in names:
+        end = raw.index(b"\n", position)
+        header = raw[position:end].split(b" ")
+        missing = raw[position:end].endswith((b" missing", b" ambiguous"))
+        position = end + 1
+        if not missing:
+            size = int(header[-1])
+            yield name, raw[position : position + size]
+            position += size + 1
+
+
+def _index_info(changes: Mapping[str, tuple[str, bytes] | None], oids: Mapping[str, str]) -> bytes:
+    lines = []
+    for path, change in changes.items():
+        head = f"{change[0]} {oids[path]}" if change else f"0 {NOBODY}"
+        lines.append(head.encode() + b"\t" + path.encode("utf-8", "surrogateescape") + b"\0")
+    return b"".join(lines)
+
+
+def _import_stream(parent: str, files: Mapping[str, bytes | None], message: str, seconds: int, who: Identity) -> bytes:
+    # The ref is fast-import's scratch name for the commit; resetting it to nothing keeps it from being written.
+    scratch, text = b"refs/ralph/scratch", message.encode("utf-8", "surrogateescape")
+    parts = [b"commit %s\nmark :1\n" % scratch]
+    parts.append(f"committer {who.name} <{who.email}> {seconds} +0000\ndata {len(text)}\n".encode() + text + b"\n")
+    parts.append(f"from {parent}\n".encode() if parent else b"")
+    for path, content in files.items():
+        name = path.encode("utf-8", "surrogateescape")
+        if b"\n" in name or name.startswith(b'"'):
+            raise ValueError(f"no path for a commit: {path!r}")
+        parts.append(b"D %s\n" % name if content is None else _inline(name, content))
+    parts.append(b"\nget-mark :1\nreset %s\nfrom %s\n\ndone\n" % (scratch, b"0" * (len(parent) or len(NOBODY))))
+    return b"".join(parts)
+
+
+def _inline(name: bytes, content: bytes) -> bytes:
+    return b"M 100644 inline %s\ndata %d\n%s\n" % (name, len(content), content)

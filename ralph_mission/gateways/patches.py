@@ -1,0 +1,251 @@
+"""Patches out of the world: from a diff, from a work tree, from two commits. Nothing is written anywhere.
+
+A diff is applied in a scratch index with a scratch object folder. The work tree is read
+by lstat, readlink and bytes: no filter, attribute or hook runs, and no index is refreshed;
+so a file that git would convert on its way in (line ends, LFS) counts as changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ralph_mission.gateways.diffs import Section, sections
+from ralph_mission.gateways.git import EMPTY_TREE, Git, GitError
+from ralph_mission.mission.trouble import Trouble
+from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, FileChange, Patch
+from ralph_mission.safety.paths import unsafe_path
+
+ABSENT = "000000"
+LARGEST = 64 * 1024 * 1024
+"""Bytes of one file in the work tree that are still read."""
+
+Tree = Mapping[str, tuple[str, str]]
+"""Path -> (mode, object id)."""
+
+
+def between(git: Git, base: str, head: str) -> Patch:
+    """What turned commit (or tree) `base` into `head`. Raises Trouble when an object is missing."""
+    return Patch(git.resolve(base) or base, _changes(git, base, head))
+
+
+def from_diff(git: Git, diff: bytes) -> Patch:
+    """What a git or unified diff would make of HEAD. Raises Trouble when it does not apply.
+
+    A section that names an unsafe path is never applied: it becomes a change by its own words,
+    so that the rules can name it.
+    """
+    base, parts = _head(git), sections(diff)
+    if not parts and diff.strip():
+        raise Trouble("the patch holds no diff", "give one as `git diff` prints it")
+    unsafe = [(part, path) for part in parts for path in part.paths if unsafe_path(path)]
+    safe = [part for part in parts if not any(unsafe_path(path) for path in part.paths)]
+    with _scratch(git) as env:
+        applied = _changes(git, base, _applied(git, base, safe, env), env)
+    return Patch(base, (*applied, *(part.change(path) for part, path in unsafe)))
+
+
+def from_work_tree(git: Git) -> Patch:
+    """The work tree against HEAD: what is tracked, what was added, what is untracked and not ignored."""
+    if git.work_tree is None:
+        what = "this repository is bare, so there is no work tree to judge"
+        raise Trouble(what, "give a patch with --patch FILE", usage=True)
+    base = _head(git)
+    before = {entry.path: (entry.mode, entry.oid) for entry in git.listing(base)}
+    changed = {path: now for path, now in _present(git, before) if not _same(before.get(path), now)}
+    old = git.blobs(oid for path in changed for mode, oid in [before.get(path, ("", ""))] if oid and mode != GITLINK)
+    return Patch(base, tuple(_change(path, before.get(path), old, now) for path, now in sorted(changed.items())))
+
+
+# --- two trees ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One line of `git diff-tree --raw`."""
+
+    old_mode: str
+    new_mode: str
+    old: str
+    new: str
+    path: str
+
+
+def _changes(git: Git, base: str, head: str, env: Mapping[str, str] | None = None) -> tuple[FileChange, ...]:
+    command = ("diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev", "--end-of-options", base, head)
+    try:
+        rows = _rows(git.run(*command, env=env))
+    except GitError as error:
+        what = f"git cannot compare {base[:12]} with {head[:12]}: {error.detail.strip()}"
+        raise Trouble(what, "name two commits that exist here") from None
+    sides = [side for row in rows for side in ((row.old_mode, row.old), (row.new_mode, row.new))]
+    contents = git.blobs((oid for mode, oid in sides if mode not in (ABSENT, GITLINK)), env)
+    return tuple(
+        FileChange(
+            row.path, _mode(row.old_mode), _mode(row.new_mode),
+            _side(row.old_mode, row.old, contents), _side(row.new_mode, row.new, contents),
+        )
+        for row in rows
+    )  # fmt: skip
+
+
+def _rows(raw: bytes) -> list[_Row]:
+    parts = raw.decode("utf-8", "surrogateescape").split("\0")
+    pairs = zip(parts[::2], parts[1::2], strict=False)
+    return [_Row(was, now, old, new, path) for meta, path in pairs for was, now, old, new, _ in [meta[1:].split()]]
+
+
+def _side(mode: str, oid: str, contents: Mapping[str, bytes]) -> bytes | None:
+    if mode == ABSENT:
+        return None
+    if mode == GITLINK:
+        return oid.encode()
+    if oid not in contents:
+        raise Trouble(f"object {oid[:12]} is missing, so the change cannot be measured", "fetch it, then run again")
+    return contents[oid]
+
+
+def _mode(mode: str) -> str:
+    return "" if mode == ABSENT else mode
+
+
+# --- a diff ---------------------------------------------------------------------------
+
+
+@contextmanager
+def _scratch(git: Git) -> Iterator[dict[str, str]]:
+    """An index and an object folder of their own; the repository's objects are only read."""
+    with tempfile.TemporaryDirectory(prefix="ralph-patch-") as folder:
+        objects = Path(folder) / "objects"
+        objects.mkdir()
+        yield {
+            "GIT_INDEX_FILE": str(Path(folder) / "index"),
+            "GIT_OBJECT_DIRECTORY": str(objects),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(git.common_dir / "objects"),
+        }
+
+
+def _quoted(path: Path) -> str:
+    """git separates alternates by colons and takes a C-quoted name whole."""
+    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _applied(git: Git, base: str, parts: Iterable[Section], env: Mapping[str, str]) -> str:
+    """The tree that the sections make of `base`."""
+    text = b"\n".join(b"\n".join(part.raw) for part in parts)
+    try:
+        git.run("read-tree", base, env=env)
+        if text.strip():
+            text += b"" if text.endswith(b"\n") else b"\n"
+            git.run("apply", "--cached", "--whitespace=nowarn", "--no-ignore-whitespace", "-", stdin=text, env=env)
+        return git.run("write-tree", env=env).decode().strip()
+    except GitError as error:
+        said = error.detail.strip().splitlines() or [str(error)]
+        raise Trouble(f"the patch does not apply to HEAD ({said[0]})", "make it anew from the present HEAD") from None
+
+
+def _head(git: Git) -> str:
+    return git.resolve("HEAD") or EMPTY_TREE
+
+
+# --- a work tree ----------------------------------------------------------------------
+
+Now = tuple[str, bytes | None]
+"""Mode ("" when absent) and content of a path as it stands in the work tree."""
+
+
+def _present(git: Git, before: Tree) -> Iterator[tuple[str, Now]]:
+    assert git.work_tree is not None
+    top = os.fsencode(git.work_tree)
+    sparse, tracked = _index(git)
+    others = _names(git.run("ls-files", "-z", "--others", "--exclude-standard"))
+    for path in dict.fromkeys((*before, *tracked, *others)):
+        now = _read(top, path)
+        if path in sparse and now[0] == "":
+            continue  # left out of a sparse checkout, not deleted
+        if now[0] or path in before:
+            yield path, now
+
+
+def _index(git: Git) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Paths that the index marks as left out of the checkout, and all its paths."""
+    rows = [(row[0], row[2:]) for row in _names(git.run("ls-files", "-z", "-t", "--cached"))]
+    return frozenset(path for tag, path in rows if tag == "S"), tuple(path for _, path in rows)
+
+
+def _names(raw: bytes) -> tuple[str, ...]:
+    return tuple(name.decode("utf-8", "surrogateescape") for name in raw.split(b"\0") if name)
+
+
+def _read(top: bytes, path: str) -> Now:
+    where = os.path.join(top, path.encode("utf-8", "surrogateescape"))
+    if _beyond_link(top, path):
+        return "", None
+    try:
+        found = os.lstat(where.rstrip(b"/"))
+    except (FileNotFoundError, NotADirectoryError):
+        return "", None
+    if stat.S_ISLNK(found.st_mode):
+        return SYMLINK, os.readlink(where)
+    if stat.S_ISDIR(found.st_mode):
+        return _submodule(where)
+    if not stat.S_ISREG(found.st_mode):
+        return f"{found.st_mode:06o}", b""  # a pipe, a socket, a device: seen, never opened
+    return EXECUTABLE if found.st_mode & stat.S_IXUSR else REGULAR, _content(where, path, found.st_size)
+
+
+def _beyond_link(top: bytes, path: str) -> bool:
+    """Whether a folder above `path` is a link: what lies there is not the repository's."""
+    folders = path.rstrip("/").encode("utf-8", "surrogateescape").split(b"/")[:-1]
+    return any(os.path.islink(os.path.join(top, *folders[:depth])) for depth in range(1, len(folders) + 1))
+
+
+def _content(where: bytes, path: str, size: int) -> bytes:
+    if size > LARGEST:
+        raise Trouble(f"{path} has {size:,} bytes, too many to judge", "leave it out, or ignore it in .gitignore")
+    with open(where, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW)) as file:
+        return file.read()
+
+
+def _submodule(where: bytes) -> Now:
+    """A folder where a file is tracked: a gitlink with the commit it has checked out, else nothing."""
+    dot_git = os.path.join(where, b".git")
+    if not os.path.lexists(dot_git):
+        return ("", None) if os.listdir(where) else (GITLINK, b"")
+    try:
+        return GITLINK, _checked_out(Path(os.fsdecode(dot_git))).encode()
+    except (OSError, ValueError):
+        return GITLINK, b"unknown"
+
+
+def _checked_out(dot_git: Path) -> str:
+    """The commit of a nested repository, by reading files: nothing of its configuration is run."""
+    folder = dot_git if dot_git.is_dir() else dot_git.parent / dot_git.read_text().removeprefix("gitdir:").strip()
+    head = (folder / "HEAD").read_text().strip()
+    if not head.startswith("ref:"):
+        return head
+    ref = head.removeprefix("ref:").strip()
+    if (folder / ref).is_file():
+        return (folder / ref).read_text().strip()
+    packed = (line.split() for line in (folder / "packed-refs").read_text().splitlines())
+    return next((words[0] for words in packed if words[1:] == [ref]), "unknown")
+
+
+def _same(before: tuple[str, str] | None, now: Now) -> bool:
+    if before is None or now[1] is None or before[0] != now[0]:
+        return False
+    if now[0] == GITLINK:
+        return now[1] in (b"", before[1].encode())  # an empty folder: a submodule that was not checked out
+    algorithm = "sha1" if len(before[1]) == 40 else "sha256"
+    return hashlib.new(algorithm, b"blob %d\0" % len(now[1]) + now[1]).hexdigest() == before[1]
+
+
+def _change(path: str, before: tuple[str, str] | None, old: Mapping[str, bytes], now: Now) -> FileChange:
+    mode, oid = before or ("", "")
+    return FileChange(path.rstrip("/"), mode, now[0], _side(mode or ABSENT, oid, old), now[1])

@@ -1,0 +1,219 @@
+"""The one gateway for whatever executes code of a repository or of an agent.
+
+It gives that code a program path, a home of its own and nothing of ours: no token, no agent
+socket, no git or runner variable, no open file. When the call returns, nothing of it runs any more.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+PASSED_ON = ("PATH", "LANG", "LC_ALL")
+ENDED_BY_US = 124  # as timeout(1) of GNU coreutils
+GRACE = 2.0  # seconds between TERM and KILL
+TICK = 0.05
+PROC = Path("/proc")
+FILE_BLOCKS = 8 * 1024 * 1024  # of 512 bytes, POSIX's unit for `ulimit -f`: 4 GiB
+# Limits are set by a shell rather than in a forked copy of ourselves, which is unsafe beside threads.
+# The same shell answers 127 for a program that is missing and 126 for one that cannot run.
+LIMITED = ("/bin/sh", "-c", f'ulimit -c 0; ulimit -f {FILE_BLOCKS} 2>/dev/null; exec "$@"', "sh")
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What came of a foreign command; `seconds` of wall time, `code` 124 when we ended it."""
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+    timed_out: bool
+    truncated: bool
+
+
+def run_foreign(
+    command: Sequence[str] | str,
+    *,
+    cwd: Path,
+    home: Path,
+    timeout: float,
+    output_cap: int = 4_000_000,
+    stdin: bytes = b"",
+    allow: Sequence[str] = (),
+    extra_env: Mapping[str, str] = NOTHING,
+) -> Finished:
+    """Run a program (a string: by `/bin/sh -c`) and see the last of its children out.
+
+    `home` is made 0700 and holds HOME, XDG folders and a TMPDIR that is removed afterwards;
+    `allow` names variables of ours it may see. `timeout` in seconds; `output_cap` in bytes over
+    both streams: reaching either ends the whole process group. A missing program gives code 127.
+    """
+    arguments = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+    with _home(home) as scratch, _source(stdin) as source:
+        environment = {**_passed_on(allow), **extra_env, **_places(home, scratch)}
+        started = time.monotonic()
+        process = subprocess.Popen(
+            [*LIMITED, *arguments],
+            cwd=cwd, env=environment, start_new_session=True,
+            stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        with process, _Capture(process, output_cap) as capture:
+            try:
+                timed_out = capture.until(started + timeout)
+            finally:
+                _end(process, scratch)
+            capture.rest()
+        code = ENDED_BY_US if timed_out or capture.full else process.returncode
+        seconds = time.monotonic() - started
+        return Finished(code, capture.stdout, capture.stderr, seconds, timed_out, capture.full)
+
+
+def own_tool(name: str) -> str:
+    """A program of our own virtualenv by its full path; just `name` when it is not installed there."""
+    folders = (os.path.dirname(sys.executable), sysconfig.get_path("scripts"))
+    return next((found for folder in folders if (found := shutil.which(name, path=folder))), name)
+
+
+class _Capture:
+    """Reads both streams at once, so that neither blocks, and never keeps more than `cap` bytes."""
+
+    def __init__(self, process: subprocess.Popen[bytes], cap: int) -> None:
+        assert process.stdout and process.stderr
+        self._process, self._room = process, cap
+        self._kept = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+        self._selector = selectors.DefaultSelector()
+        self.full = False
+        for stream in self._kept:
+            os.set_blocking(stream, False)
+            self._selector.register(stream, selectors.EVENT_READ)
+
+    def __enter__(self) -> _Capture:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._selector.close()
+
+    @property
+    def stdout(self) -> bytes:
+        return bytes(next(iter(self._kept.values())))
+
+    @property
+    def stderr(self) -> bytes:
+        return bytes(list(self._kept.values())[1])
+
+    def until(self, deadline: float) -> bool:
+        """Read until the process is over or the cap is hit; True when the deadline came first."""
+        while self._process.poll() is None and not self.full:
+            if time.monotonic() > deadline:
+                return True
+            if self._selector.get_map():
+                self._read(TICK)
+            else:
+                with suppress(subprocess.TimeoutExpired):
+                    self._process.wait(TICK)
+        return False
+
+    def rest(self) -> None:
+        """Read what is still in the pipes, without waiting for a writer."""
+        while not self.full and self._selector.get_map() and self._read(0):
+            pass
+
+    def _read(self, wait: float) -> bool:
+        ready = self._selector.select(wait)
+        for key, _ in ready:
+            self._take(key.fd, os.read(key.fd, 65536))
+        return bool(ready)
+
+    def _take(self, stream: int, chunk: bytes) -> None:
+        if not chunk:
+            self._selector.unregister(stream)
+        self._kept[stream] += chunk[: self._room]
+        self.full = self.full or len(chunk) > self._room
+        self._room -= min(self._room, len(chunk))
+
+
+@contextmanager
+def _home(home: Path) -> Iterator[Path]:
+    home.mkdir(parents=True, exist_ok=True)
+    home.chmod(0o700)
+    scratch = Path(tempfile.mkdtemp(prefix="tmp-", dir=home.resolve()))
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextmanager
+def _source(content: bytes) -> Iterator[int]:
+    # A file, not a pipe: a program that never reads its input cannot make us wait.
+    if not content:
+        yield subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as spool:
+        spool.write(content)
+        spool.seek(0)
+        yield spool.fileno()
+
+
+def _passed_on(allow: Sequence[str]) -> dict[str, str]:
+    ours = {name: os.environ[name] for name in (*PASSED_ON, *allow) if name in os.environ}
+    return {"PATH": os.defpath, "TERM": "dumb", **ours}
+
+
+def _places(home: Path, scratch: Path) -> dict[str, str]:
+    at = home.resolve()
+    xdg = {f"XDG_{kind.upper()}_HOME": str(at / f".{kind}") for kind in ("config", "cache", "data", "state")}
+    return {"HOME": str(at), "TMPDIR": str(scratch), **xdg}
+
+
+def _end(process: subprocess.Popen[bytes], scratch: Path) -> None:
+    """TERM, then KILL after the grace, for the group and for children that left it."""
+    patience = time.monotonic() + GRACE
+    _signal(process, scratch, signal.SIGTERM)
+    while _left(process, scratch) and time.monotonic() < patience:
+        time.sleep(TICK / 5)
+    _signal(process, scratch, signal.SIGKILL)
+    process.wait()
+
+
+def _signal(process: subprocess.Popen[bytes], scratch: Path, number: int) -> None:
+    for target in (-process.pid, *_left(process, scratch)):
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(target, number)
+
+
+def _left(process: subprocess.Popen[bytes], scratch: Path) -> list[int]:
+    """Whom to signal: on Linux the ids of all that still run, elsewhere the group as a whole."""
+    process.poll()
+    if PROC.is_dir():
+        mark = os.fsencode(f"TMPDIR={scratch}")
+        return [int(folder.name) for folder in PROC.glob("[0-9]*") if _ours(folder, process.pid, mark)]
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, 0)
+        return [-process.pid]
+    return []
+
+
+def _ours(folder: Path, group: int, mark: bytes) -> bool:
+    # A child may leave the group (`setsid`), but it keeps the one TMPDIR that was given to it.
+    # One that also empties its environment needs a stronger isolation than this gateway is.
+    with suppress(OSError):
+        state, _, its_group, *_ = (folder / "stat").read_bytes().rpartition(b")")[2].split()
+        if state == b"Z":  # dead, only not yet collected by its parent
+            return False
+        return int(its_group) == group or mark in (folder / "environ").read_bytes().split(b"\0")
+    return False

@@ -1,0 +1,121 @@
+"""Fixers as observers: one signal, with its ready patch, for every file a fixer would put right."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+
+from ralph_mission.gateways.git import Git
+from ralph_mission.hands.fixer import Correction, Fix, Fixer, Tree
+from ralph_mission.hands.prose import DOCUMENTS
+from ralph_mission.mission.kinds import counted
+from ralph_mission.mission.model import Severity, Sighting, Signal
+from ralph_mission.mission.ports import Gaze
+from ralph_mission.safety.patch import FileChange, Patch
+
+MOST_FILES = 400
+SECONDS = 60.0
+SHOWN = 50  # corrections listed for people
+EFFORT = 0.2  # a glance
+CERTAIN, LIKELY = 0.9, 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a fixer found in one commit; `complete` when it got to look at everything."""
+
+    fixes: tuple[Fix, ...]
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FixerObserver:
+    """One fixer looking at the head. `cache` is a folder for what it found there the last time; None keeps nothing."""
+
+    git: Git
+    fixer: Fixer
+    cache: Path | None
+
+    @property
+    def name(self) -> str:
+        """That of the fixer."""
+        return self.fixer.name
+
+    def observe(self, gaze: Gaze) -> Sighting:
+        """One signal per file. Raises Trouble when the fixer cannot run."""
+        started = time.monotonic()
+        survey = self._remembered(gaze.head.sha) or self._fresh(gaze.head.sha, Path(gaze.scratch))
+        signals = tuple(_signal(self.fixer, gaze.head.sha, fix) for fix in survey.fixes)
+        detail = "" if survey.complete else f"stopped after {len(signals)} files; the rest waits"
+        seconds = time.monotonic() - started
+        return Sighting(self.name, "ok", signals, seconds, detail, complete=survey.complete)
+
+    def _fresh(self, commit: str, scratch: Path) -> Survey:
+        tree = Tree.at(self.git, commit, scratch, SECONDS)
+        fixes = tuple(itertools.islice(self.fixer.fixes(tree), MOST_FILES + 1))
+        survey = Survey(fixes[:MOST_FILES], len(fixes) <= MOST_FILES and not tree.out_of_time)
+        if survey.complete:
+            self._remember(commit, survey)
+        return survey
+
+    def _remembered(self, commit: str) -> Survey | None:
+        if self.cache is None:
+            return None
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            found = json.loads(self._file(self.cache).read_text("utf-8"))
+            if found["of"] == [self.fixer.version(), commit]:
+                return Survey(tuple(_decoded(fix) for fix in found["fixes"]), True)
+        return None
+
+    def _remember(self, commit: str, survey: Survey) -> None:
+        if self.cache is None:
+            return
+        content = {"of": [self.fixer.version(), commit], "fixes": [_encoded(fix) for fix in survey.fixes]}
+        with suppress(OSError):  # a cache that cannot be kept costs time and nothing else
+            self.cache.mkdir(parents=True, exist_ok=True)
+            file = self._file(self.cache)
+            fresh = file.with_suffix(f".{os.getpid()}")
+            fresh.write_text(json.dumps(content), "utf-8")
+            fresh.replace(file)
+
+    def _file(self, cache: Path) -> Path:
+        return cache / f"{self.fixer.name}.json"
+
+
+def _signal(fixer: Fixer, commit: str, fix: Fix) -> Signal:
+    change = FileChange(fix.path, fix.mode, fix.mode, fix.old, fix.new)
+    return Signal(
+        observer=fixer.name,
+        kind=fixer.kind,
+        title=f"{counted(len(fix.corrections), fixer.kind)} in {fix.path}",
+        essence=tuple(sorted({f"{correction.what} @ {correction.context}" for correction in fix.corrections})),
+        severity=Severity.LOW,
+        confidence=CERTAIN if PurePosixPath(fix.path).suffix.lower() in DOCUMENTS else LIKELY,
+        effort=EFFORT,
+        detail=_listed(fix.corrections),
+        path=fix.path,
+        line=fix.corrections[0].line,
+        facts=(("count", len(fix.corrections)),),
+        patch=Patch(commit, (change,)),
+    )
+
+
+def _listed(corrections: tuple[Correction, ...]) -> str:
+    lines = [f"line {correction.line}: {correction.what}" for correction in corrections[:SHOWN]]
+    more = len(corrections) - SHOWN
+    return "\n".join([*lines, f"and {more} more"] if more > 0 else lines)
+
+
+def _encoded(fix: Fix) -> dict[str, object]:
+    return {**asdict(fix), "old": fix.old.decode(), "new": fix.new.decode()}
+
+
+def _decoded(found: dict[str, object]) -> Fix:
+    corrections = tuple(Correction(**entry) for entry in found["corrections"])  # type: ignore[attr-defined]
+    old, new = str(found["old"]).encode(), str(found["new"]).encode()
+    return Fix(str(found["path"]), str(found["mode"]), old, new, corrections)

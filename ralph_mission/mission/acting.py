@@ -1,0 +1,149 @@
+"""The one place that all effects pass on their way out.
+
+Before each effect the kill switch and `paused` are asked again, its record is looked up so
+that the same deed is never done twice, and the numbers it needs are filled in. An error
+never decides that something did not happen: for an effect without a natural key, doubt is
+`unknown`, and unknown is never sent again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ralph_mission.mission.effects import AT_MOST_ONCE, Effect, Fate, Receipt, kind_of, resolve
+from ralph_mission.mission.ledger import (
+    SETTLED,
+    EffectRecord,
+    OpenState,
+    Record,
+    is_settled,
+    may_redo,
+    numbers,
+    refers_to,
+)
+from ralph_mission.mission.ports import Ports
+from ralph_mission.mission.proposal import Decision
+from ralph_mission.mission.trouble import Trouble
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """An effect and what came of it."""
+
+    effect: Effect
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """An allowed decision and its deeds so far; `cut` when the kill switch stopped it half-way."""
+
+    decision: Decision
+    deeds: tuple[Deed, ...]
+    cut: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that was to be done is done (or, staged, would be)."""
+        return not self.cut and all(deed.receipt.status in (*SETTLED, "staged") for deed in self.deeds)
+
+
+def act(ports: Ports, decisions: Sequence[Decision], records: Mapping[str, Record]) -> tuple[Act, ...]:
+    """Carry out allowed decisions in order; a stop ends all that follow."""
+    known = dict(records)
+    acts: list[Act] = []
+    for decision in decisions:
+        ports.voice.note(f"{decision.proposal.action}: {decision.proposal.title}")
+        done = _carry_out(ports, decision, known)
+        acts.append(done)
+        if done.cut:
+            break
+    return tuple(acts)
+
+
+def _carry_out(ports: Ports, decision: Decision, known: dict[str, Record]) -> Act:
+    deeds: list[Deed] = []
+    for effect in decision.proposal.effects:
+        if stopped(ports):
+            return Act(decision, tuple(deeds), cut=True)
+        earlier = deeds[-1].receipt if deeds else None
+        receipt = _not_attempted(effect, earlier) if _broken(earlier) else send(ports, effect, known)
+        deeds.append(Deed(effect, receipt))
+    return Act(decision, tuple(deeds))
+
+
+def send(ports: Ports, effect: Effect, known: dict[str, Record]) -> Receipt:
+    """Do one effect unless it was done before; remember its receipt in `known`."""
+    record = known.get(effect.key)
+    if isinstance(record, EffectRecord) and is_settled(record) and record.receipt:
+        return record.receipt
+    try:
+        ready = resolve(effect, numbers(known.values()))
+    except KeyError:
+        return Receipt(effect.key, "failed", detail="not attempted: the issue it belongs to was not opened")
+    receipt = _perform(ports, ready)
+    if isinstance(record, EffectRecord):
+        known[effect.key] = _with(record, receipt)
+    return receipt
+
+
+def _with(record: EffectRecord, receipt: Receipt) -> EffectRecord:
+    return replace(record, state=receipt.status, receipt=receipt)
+
+
+def _perform(ports: Ports, effect: Effect) -> Receipt:
+    try:
+        return ports.forge.perform(effect)
+    except Exception as error:  # whatever it is, the cycle must still write down what it knows
+        said = error.what if isinstance(error, Trouble) else f"{type(error).__name__}: {error}"
+        status: Fate = "unknown" if isinstance(effect, AT_MOST_ONCE) else "failed"
+        return Receipt(effect.key, status, detail=said[:300])
+
+
+def _broken(receipt: Receipt | None) -> bool:
+    return receipt is not None and receipt.status not in SETTLED
+
+
+def _not_attempted(effect: Effect, earlier: Receipt | None) -> Receipt:
+    assert earlier is not None
+    why = earlier.detail.removeprefix("not attempted: ") or f"{earlier.status} before it"
+    return Receipt(effect.key, "failed", detail=f"not attempted: {why}")
+
+
+def stopped(ports: Ports) -> bool:
+    """Whether the kill switch is thrown or memory says paused, now."""
+    return ports.switch() or ports.store.paused()
+
+
+def reconcile(ports: Ports, state: OpenState, records: Mapping[str, Record]) -> tuple[Deed, ...]:
+    """What a dead runner intended and did not settle: adopted, redone where that is safe, or unknown."""
+    known = dict(records)
+    return tuple(_taken_over(ports, record, known) for record in unsettled(state.effects, records))
+
+
+def unsettled(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[EffectRecord, ...]:
+    """The records of effects that were intended, in the order they were."""
+    found = (records.get(key) for key in keys)
+    return tuple(record for record in found if isinstance(record, EffectRecord) and record.state == "intended")
+
+
+def _taken_over(ports: Ports, record: EffectRecord, known: dict[str, Record]) -> Deed:
+    effect = record.effect
+    assert effect is not None
+    receipt = _look_up(ports, effect, known)
+    known[record.key] = _with(record, receipt)
+    ports.voice.note(f"{kind_of(effect)} of an earlier run: {receipt.status}")
+    return Deed(effect, receipt)
+
+
+def _look_up(ports: Ports, effect: Effect, known: dict[str, Record]) -> Receipt:
+    if refers_to(effect) and refers_to(effect) not in numbers(known.values()):
+        return Receipt(effect.key, "failed", detail="not attempted: the issue it belongs to was not opened")
+    ready = resolve(effect, numbers(known.values()))
+    found = ports.forge.find(ready)
+    if found is not None:
+        return found
+    if may_redo(effect, ports.forge.lists_at_once):
+        return _perform(ports, ready)
+    return Receipt(effect.key, "unknown", detail="it was intended, and nobody can tell whether it was sent")

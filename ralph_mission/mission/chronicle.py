@@ -1,0 +1,233 @@
+"""What is committed to the memory branch, batch by batch: intents, settlements, the cycle's end. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from ralph_mission.mission import deciding, reflect, schedule, wording
+from ralph_mission.mission.account import CycleReport, Telling
+from ralph_mission.mission.acting import Act, Deed
+from ralph_mission.mission.concluding import Conclusion
+from ralph_mission.mission.deciding import Decided, Situation
+from ralph_mission.mission.effects import OpenIssue, Receipt
+from ralph_mission.mission.ledger import (
+    KEPT_IDS,
+    Batch,
+    Claim,
+    EffectRecord,
+    FindingRecord,
+    MonitorRecord,
+    OpenState,
+    Recollection,
+    Record,
+    absorb,
+    remaining,
+    settle,
+)
+from ralph_mission.mission.ledger import intend as intend_effects
+from ralph_mission.mission.memory import CycleNote, Memory
+from ralph_mission.mission.memory_text import trimmed
+from ralph_mission.mission.model import Mission, Verdict
+from ralph_mission.mission.proposal import Proposal
+from ralph_mission.mission.steps import Lesson
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """One cycle for auditors: every effect traces to finding, rule, tier and approver."""
+
+    report: CycleReport
+    telling: Telling
+    approvers: tuple[tuple[str, str], ...]  # decision key, who said yes
+    lessons: tuple[Lesson, ...]
+    deeds: tuple[tuple[str, Receipt], ...]  # decision key, receipt
+
+
+# --- before anything happens ----------------------------------------------------------
+
+
+def intend(
+    situation: Situation, decided: Decided, known: Mapping[str, Record], holder: str, at: datetime
+) -> Batch | None:
+    """Claim and intents of every allowed effect that was not done before; None when there are none."""
+    allowed = [d.proposal for d in decided.decisions if d.verdict is Verdict.ALLOW and d.proposal.effects]
+    records = [record for proposal in allowed for record in _intents(proposal, situation, known)]
+    if not any(isinstance(record, EffectRecord) for record in records):
+        return None
+    opened = tuple(r.key for r in records if isinstance(r, EffectRecord) and r.state == "intended")
+    state = replace(
+        situation.state,
+        claim=Claim(holder, situation.cycle, situation.cycle_id, at),
+        effects=(*situation.state.effects, *opened),
+        missions=_interim(situation, allowed),
+        next_mission=deciding.next_mission(situation) + sum(p.new_mission for p in allowed),
+    )
+    subject = f"ralph: cycle {situation.cycle}: intends {len(opened)} effects"
+    return Batch(situation.memory, state, tuple(records), subject)
+
+
+def _intents(proposal: Proposal, situation: Situation, known: Mapping[str, Record]) -> Iterable[Record]:
+    moved = proposal.interim or proposal.before
+    mission = moved.id if moved else 0
+    facts = (proposal.key, proposal.action, proposal.kind, mission, situation.cycle, situation.now)
+    yield from intend_effects(remaining(proposal.effects, known), *facts)
+    yield from intend_effects(proposal.planned, *facts, state="planned")
+    yield from reflect.acted_on(proposal.members, situation.records, situation.cycle, mission)
+
+
+def _interim(situation: Situation, allowed: Sequence[Proposal]) -> tuple[Mission, ...]:
+    missions = {mission.id: mission for mission in situation.missions}
+    for proposal in allowed:
+        if proposal.interim:
+            missions[proposal.interim.id] = proposal.interim
+    return tuple(missions.values())
+
+
+# --- an earlier run's leftovers -------------------------------------------------------
+
+
+def settle_open(past: Recollection, deeds: Sequence[Deed], records: Mapping[str, Record]) -> Batch:
+    """The receipts of what a dead runner had intended, and its missions moved by them."""
+    settled = [settle(record, deed.receipt) for deed in deeds
+               if isinstance(record := records.get(deed.effect.key), EffectRecord)]  # fmt: skip
+    by_key = {deed.effect.key: deed for deed in deeds}
+    missions = tuple(_absorbed(mission, settled, by_key) for mission in past.state.missions)
+    state = _closed(replace(past.state, claim=None, missions=missions), [deed.receipt for deed in deeds])
+    return Batch(past.memory, state, tuple(settled), f"ralph: settled {len(deeds)} effects of an earlier run")
+
+
+def _absorbed(mission: Mission, settled: Iterable[EffectRecord], deeds: Mapping[str, Deed]) -> Mission:
+    for record in settled:
+        if record.mission == mission.id:
+            mission = absorb(mission, deeds[record.key].effect, deeds[record.key].receipt)
+    return mission
+
+
+def _closed(state: OpenState, receipts: Iterable[Receipt]) -> OpenState:
+    told = {receipt.key: receipt.status for receipt in receipts}
+    unknown = tuple(key for key, status in told.items() if status == "unknown" and key not in state.unknown)
+    still = tuple(key for key in state.effects if key not in told)
+    return replace(state, effects=still, unknown=(*state.unknown, *unknown))
+
+
+# --- the end --------------------------------------------------------------------------
+
+
+def write(
+    situation: Situation, decided: Decided, acts: Sequence[Act], conclusion: Conclusion,
+    intended: Mapping[str, Record], report: CycleReport, telling: Telling,
+    base: OpenState, dashboard: Callable[[Memory, OpenState], str],
+) -> Batch:  # fmt: skip
+    """Receipts, memory, journal, archive and dashboard in one commit."""
+    state = _state(situation, acts, conclusion, base)
+    memory, overflow = trimmed(_memory(situation, decided, acts, conclusion, telling))
+    return Batch(
+        memory, state, tuple(_records(situation, acts, conclusion, intended)),
+        f"ralph: cycle {situation.cycle}: {_subject(acts)}",
+        journal=(situation.cycle_id, _journal(decided, acts, conclusion, report, telling)),
+        archive=((f"{situation.now:%Y-%m}", overflow),) if overflow else (),
+        dashboard=dashboard(memory, state),
+    )  # fmt: skip
+
+
+def _state(situation: Situation, acts: Sequence[Act], conclusion: Conclusion, base: OpenState) -> OpenState:
+    receipts = [deed.receipt for act in acts for deed in act.deeds]
+    state = replace(
+        base,
+        claim=None,
+        missions=conclusion.missions,
+        acceptance=tuple(sorted(conclusion.acceptance.items())),
+        backlog=conclusion.backlog,
+        recent=conclusion.recent,
+        unverified=situation.state.unverified,
+        silenced=tuple(sorted(deciding.silenced_kinds(situation) | _unasked(situation))),
+        done=(*base.done, situation.cycle_id)[-KEPT_IDS:],
+    )
+    return _closed(state, receipts)
+
+
+def _unasked(situation: Situation) -> set[str]:
+    """Silenced kinds whose monitor was not looked at this time stay silenced."""
+    looked_at = {record.kind for record in situation.records.values() if isinstance(record, MonitorRecord)}
+    return set(situation.state.silenced) - looked_at
+
+
+def _records(
+    situation: Situation, acts: Sequence[Act], conclusion: Conclusion, intended: Mapping[str, Record]
+) -> Iterable[Record]:
+    for act in acts:
+        for deed in act.deeds:
+            record = intended.get(deed.effect.key)
+            if isinstance(record, EffectRecord) and record.state == "intended":
+                yield settle(record, deed.receipt)
+        if act.decision.proposal.monitor and act.complete:
+            yield _monitor(act.decision.proposal.monitor, act)
+    for act in conclusion.dropped:
+        yield from _forgotten(act, situation)
+    findings = {**situation.records, **{k: r for k, r in intended.items() if isinstance(r, FindingRecord)}}
+    yield from reflect.taught(conclusion.lessons, findings)
+
+
+def _monitor(record: MonitorRecord, act: Act) -> MonitorRecord:
+    opened = [deed.receipt.number for deed in act.deeds if isinstance(deed.effect, OpenIssue)]
+    return replace(record, issue=record.issue or (opened[0] if opened else 0))
+
+
+def _forgotten(act: Act, situation: Situation) -> Iterable[FindingRecord]:
+    """What certainly was not opened may be proposed again: its members are not known after all."""
+    for member in act.decision.proposal.members:
+        before = situation.records.get(member.fingerprint)
+        if isinstance(before, FindingRecord):
+            yield before
+        else:
+            yield FindingRecord(member.fingerprint, member.kind, member.title, (), situation.cycle)
+
+
+def _memory(
+    situation: Situation, decided: Decided, acts: Sequence[Act], conclusion: Conclusion, telling: Telling
+) -> Memory:
+    header = conclusion.header
+    note = CycleNote(
+        situation.cycle,
+        situation.now.replace(second=0, microsecond=0),
+        tuple(_observed(situation, decided)),
+        tuple(_done(acts)),
+        header.urgency,
+        schedule.spoken(situation.charter.rhythm.pause(header.urgency)),
+    )
+    memory = replace(situation.memory, header=header)
+    return reflect.narrate(memory, conclusion.missions, conclusion.ended, note, conclusion.acceptance)
+
+
+def _observed(situation: Situation, decided: Decided) -> Iterable[str]:
+    for sighting in situation.sightings:
+        if sighting.status == "skipped":
+            continue
+        detail = f": {wording.plain(sighting.detail, 200)}" if sighting.detail else ""
+        yield f"{sighting.name} {sighting.status}, {len(sighting.signals)} signals{detail}"
+    for finding in decided.fresh[: reflect.SHOWN]:
+        yield wording.plain(finding.title)
+    if len(decided.fresh) > reflect.SHOWN:
+        yield f"and {len(decided.fresh) - reflect.SHOWN} more"
+
+
+def _done(acts: Sequence[Act]) -> Iterable[str]:
+    for act in acts:
+        proposal = act.decision.proposal
+        numbers = [f"#{deed.receipt.number}" for deed in act.deeds if deed.receipt.number]
+        told = "" if act.complete else " (not finished)"
+        yield f"{proposal.action}: {proposal.title}{' ' + ', '.join(dict.fromkeys(numbers)) if numbers else ''}{told}"
+
+
+def _journal(
+    decided: Decided, acts: Sequence[Act], conclusion: Conclusion, report: CycleReport, telling: Telling
+) -> Journal:
+    approvers = tuple((d.proposal.key, d.proposal.approver) for d in decided.decisions if d.proposal.approver)
+    deeds = tuple((act.decision.proposal.key, deed.receipt) for act in acts for deed in act.deeds)
+    return Journal(report, telling, approvers, conclusion.lessons, deeds)
+
+
+def _subject(acts: Sequence[Act]) -> str:
+    return ", ".join(str(act.decision.proposal.action) for act in acts) or "nothing to do"

@@ -1,0 +1,198 @@
+"""From a situation to decisions, purely: the same situation always gives the same decisions.
+
+`Situation` is all that a cycle gathered, `decide` all that it concludes. `ralph replay`
+runs `decide` again on a recorded situation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, time
+
+from ralph_mission.mission import do_not_repeat, findings
+from ralph_mission.mission.drafting import Desk, draft_all, monitor_key, undone
+from ralph_mission.mission.kinds import KINDS
+from ralph_mission.mission.ledger import MonitorRecord, OpenState, Record
+from ralph_mission.mission.lifecycle import Facts, read
+from ralph_mission.mission.memory import Memory
+from ralph_mission.mission.model import Branch, Finding, Issue, Limits, Mission, Pull, Sighting
+from ralph_mission.mission.policy import judge_all
+from ralph_mission.mission.ports import Plan
+from ralph_mission.mission.proposal import Bench, Decision, Proposal, Spent
+from ralph_mission.mission.reflect import WINDOW
+from ralph_mission.mission.schedule import Rhythm
+from ralph_mission.mission.steps import Circumstances, Step, step
+
+
+@dataclass(frozen=True, slots=True)
+class Charter:
+    """What the owners decided: ceilings (already within the built-in ones), rhythm, who may decide."""
+
+    limits: Limits = Limits()
+    rhythm: Rhythm = Rhythm()
+    owners: tuple[str, ...] = ()
+    merge_method: str = "squash"
+    memory_branch: str = "ralph-memory"
+    name: str = "this repository"
+    quiet_hours: tuple[time, time] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What the forge said at the start of the cycle."""
+
+    bot: int
+    default: Branch
+    branches: tuple[str, ...]
+    issues: tuple[Issue, ...]
+    pulls: tuple[Pull, ...]
+    facts: tuple[tuple[int, Facts], ...]  # by mission id
+    adopted: tuple[Mission, ...] = ()  # missions that people made by setting the label
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Everything that decisions rest on, but for the secrets that texts are searched for."""
+
+    cycle: int
+    cycle_id: str
+    now: datetime
+    charter: Charter
+    memory: Memory
+    state: OpenState
+    world: World
+    records: dict[str, Record] = field(default_factory=dict)
+    sightings: tuple[Sighting, ...] = ()
+    plan: Plan = Plan(())
+    refused: tuple[str, ...] = ()  # changes that the repository's own checks refused, and why
+
+    @property
+    def missions(self) -> tuple[Mission, ...]:
+        """All missions that are not ended, those that people just made included."""
+        return (*self.state.missions, *self.world.adopted)
+
+    @property
+    def free_slot(self) -> bool:
+        """Whether a new mission could start at all."""
+        return active(self.missions) < self.charter.limits.active_missions
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What follows from a situation."""
+
+    steps: tuple[Step, ...]
+    findings: tuple[Finding, ...]
+    fresh: tuple[Finding, ...]  # those that nothing was done about yet
+    decisions: tuple[Decision, ...]
+
+    def decision_on(self, step_: Step) -> Decision | None:
+        """What policy said of a step's proposal."""
+        return next((d for d in self.decisions if d.proposal is step_.proposal), None)
+
+
+def active(missions: tuple[Mission, ...]) -> int:
+    """How many slots are taken."""
+    return sum(mission.status.active for mission in missions)
+
+
+def present(situation: Situation) -> tuple[Finding, ...]:
+    """All findings now, fresh and waiting."""
+    return findings.gather(situation.sightings, situation.state.backlog)
+
+
+def to_think_about(situation: Situation) -> tuple[Finding, ...]:
+    """Findings that nothing was done about, that nobody banned and whose kind nobody silenced."""
+    silenced = silenced_kinds(situation)
+    bans, _ = do_not_repeat.understand(situation.memory.do_not_repeat, frozenset(KINDS))
+    return tuple(
+        finding
+        for finding in undone(present(situation), situation.records)
+        if finding.kind not in silenced
+        and not do_not_repeat.forbids(bans, finding.signal.path, finding.kind, finding.signal.reference)
+    )
+
+
+def silenced_kinds(situation: Situation) -> frozenset[str]:
+    """Kinds whose monitoring issue a person closed; opening it again lifts that."""
+    still_open = {issue.number for issue in situation.world.issues if issue.state == "open"}
+    monitors = (record for record in situation.records.values() if isinstance(record, MonitorRecord))
+    return frozenset(record.kind for record in monitors if record.issue and record.issue not in still_open)
+
+
+def drafts(situation: Situation) -> tuple[Proposal, ...]:
+    """What would be done about the plan's thoughts."""
+    verified = situation.world.default.sha
+    desk = Desk(
+        situation.world.default, situation.cycle, situation.now, next_mission(situation),
+        situation.charter.limits, situation.free_slot, situation.records, recent_lines(situation),
+        frozenset(key for key, base in situation.state.unverified if base == verified),
+    )  # fmt: skip
+    return draft_all(situation.plan.thoughts, to_think_about(situation), desk)
+
+
+def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = False) -> Decided:
+    """Steps of what is under way first, then what is new; every one of them judged."""
+    steps = tuple(_steps(situation))
+    proposals = [s.proposal for s in steps if s.proposal] + list(drafts(situation))
+    decisions = judge_all(proposals, bench(situation, secrets, paused))
+    return Decided(steps, present(situation), to_think_about(situation), decisions)
+
+
+def _steps(situation: Situation) -> tuple[Step, ...]:
+    facts = dict(situation.world.facts)
+    around = Circumstances(
+        situation.cycle, situation.now, situation.charter.owners, situation.charter.merge_method, situation.records
+    )
+    found: list[Step] = []
+    for mission in situation.missions:
+        if mission.issue and mission.id in facts:
+            found += step(mission, facts[mission.id], read(mission, facts[mission.id], situation.now), around)
+    return tuple(found)
+
+
+def bench(situation: Situation, secrets: tuple[str, ...], paused: bool) -> Bench:
+    """What judgement rests on."""
+    header, charter, world = situation.memory.header, situation.charter, situation.world
+    today = header.today == situation.now.date().isoformat()
+    bans, _ = do_not_repeat.understand(situation.memory.do_not_repeat, frozenset(KINDS))
+    spent = Spent(
+        active=active(situation.missions),
+        usd_cycle=situation.plan.usage.cost_usd,
+        usd_day=(header.spend_usd if today else 0.0) + situation.plan.usage.cost_usd,
+        dispatches_day=header.dispatches if today else 0,
+    )
+    return Bench(
+        charter.limits, spent, world.default.name, charter.memory_branch, world.bot, situation.now,
+        situation.records, world.pulls, world.issues, world.branches, bans, recent_lines(situation),
+        secrets, charter.owners, charter.quiet_hours, paused,
+    )  # fmt: skip
+
+
+def recent_lines(situation: Situation) -> Mapping[str, int]:
+    """Lines that automatic pulls changed on each path within the window."""
+    totals: dict[str, int] = {}
+    for when, path, lines in situation.state.recent:
+        if situation.now - when < WINDOW:
+            totals[path] = totals.get(path, 0) + lines
+    return totals
+
+
+def next_mission(situation: Situation) -> int:
+    """The number that the next mission gets."""
+    return max([situation.state.next_mission, *(mission.id + 1 for mission in situation.missions)])
+
+
+def keys_to_read(situation: Situation) -> set[str]:
+    """The ledger keys that deciding touches; a cycle reads no others."""
+    seen = present(situation)
+    pending = {key for mission in situation.missions for key in mission.pending}
+    members = {member for mission in situation.missions for member in mission.members}
+    return {f.fingerprint for f in seen} | {monitor_key(f.kind) for f in seen} | pending | members
+
+
+def with_unverified(situation: Situation, key: str) -> Situation:
+    """The situation once the repository's own checks failed on a proposal."""
+    tried = (key, situation.world.default.sha)
+    return replace(situation, state=replace(situation.state, unverified=(*situation.state.unverified, tried)[-50:]))

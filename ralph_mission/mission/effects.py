@@ -1,0 +1,188 @@
+"""Effects as values: what would be done to the outside world, before any of it is done.
+
+The union is closed. Class K effects have a natural key and can be redone safely; class M
+effects have none and are sent at most once (an M effect whose fate is unknown is never
+resent). Titles and bodies are final: what is judged is what is sent. The one thing filled
+in later is the number of an issue or pull that another effect of the same action creates,
+written as a `Ref` in a field and as `Ref.token` in a text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from ralph_mission.safety.edits import FileDelta
+
+MARKER = re.compile(r"<!-- ralph:v1 key=([0-9a-f]{8,64})(?: [a-z]+=[^\s>]+)* -->")
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The number that the effect with `key` will be given by the forge."""
+
+    key: str
+
+    @property
+    def token(self) -> str:
+        """How the number is written in a text until it is known."""
+        return f"#{{{self.key}}}"
+
+
+Number = int | Ref
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIssue:
+    """M. The body ends with our marker, which is how a lost answer is found again."""
+
+    key: str
+    title: str
+    body: str
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PushBranch:
+    """K. Create `branch` at one new commit on `base_sha`; a deterministic commit, so a redo is the same one."""
+
+    key: str
+    branch: str
+    base_sha: str
+    message: str
+    date: datetime
+    files: tuple[FileDelta, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPull:
+    """K by its branch: one pull per head, closed ones included. `head_sha` "" means what PushBranch made."""
+
+    key: str
+    title: str
+    body: str
+    head: str
+    base: str
+    issue: Number
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MergePull:
+    """K. Merge `pull` only while its head is exactly `head_sha`."""
+
+    key: str
+    pull: int
+    head_sha: str
+    method: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CloseIssue:
+    """K. `reason` is completed or not_planned."""
+
+    key: str
+    issue: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClosePull:
+    """K. Close without merging."""
+
+    key: str
+    pull: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """M. A remark on an issue or pull; the body ends with our marker."""
+
+    key: str
+    issue: Number
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class EditComment:
+    """K. Replace the text of our own remark; `comment` 0 is the issue's opening text."""
+
+    key: str
+    issue: int
+    comment: int
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """K. Set and take off labels, and assign people, on an issue or pull."""
+
+    key: str
+    issue: Number
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    assign: tuple[str, ...] = ()
+
+
+Effect = OpenIssue | PushBranch | OpenPull | MergePull | CloseIssue | ClosePull | Comment | EditComment | Label
+
+KINDS: dict[type, str] = {
+    OpenIssue: "open_issue",
+    PushBranch: "push_branch",
+    OpenPull: "open_pull",
+    MergePull: "merge_pull",
+    CloseIssue: "close_issue",
+    ClosePull: "close_pull",
+    Comment: "comment",
+    EditComment: "edit_comment",
+    Label: "label",
+}
+AT_MOST_ONCE = (OpenIssue, Comment)
+
+
+Fate = Literal["done", "adopted", "failed", "unknown", "staged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What came of an effect.
+
+    `status`: done, adopted (it was there already and is ours), failed (it did not happen),
+    unknown (it may have happened; never resent), staged (nothing was done).
+    """
+
+    key: str
+    status: Fate
+    number: int = 0
+    url: str = ""
+    sha: str = ""
+    detail: str = ""
+
+
+def kind_of(effect: Effect) -> str:
+    """The effect's name in reports and journals."""
+    return KINDS[type(effect)]
+
+
+def marker(key: str, **facts: str) -> str:
+    """The hidden line by which we find our own work again. Facts help `memory recover`."""
+    extra = "".join(f" {name}={value}" for name, value in facts.items())
+    return f"<!-- ralph:v1 key={key}{extra} -->"
+
+
+def resolve(effect: Effect, numbers: dict[str, int]) -> Effect:
+    """`effect` with every `Ref` and its token replaced by the number the forge gave.
+
+    Raises KeyError when a number is not known yet: the effect must then not be sent.
+    """
+    issue = getattr(effect, "issue", None)
+    if not isinstance(issue, Ref):
+        return effect
+    number = numbers[issue.key]
+    changes: dict[str, object] = {"issue": number}
+    if isinstance(effect, OpenPull | Comment):
+        changes["body"] = effect.body.replace(issue.token, f"#{number}")
+    return replace(effect, **changes)  # type: ignore[arg-type]  # fields are those of the effect itself

@@ -1,0 +1,60 @@
+"""From signals to findings: identity, what is new, and what waits from earlier cycles.
+
+A fingerprint says *which thing* and survives a move or a rename, because it hashes the
+kind and the essence alone; equals in one look are told apart by their order. The signal's
+occurrence says *which instance*. Both together decide what is known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ralph_mission.mission.ledger import FindingRecord, Record, key_of
+from ralph_mission.mission.model import Finding, Sighting, Signal
+
+BACKLOG = 200  # findings remembered while they wait; a bound so that memory stays small
+
+
+def identify(signals: Iterable[Signal]) -> tuple[Finding, ...]:
+    """Signals with their fingerprints. Equal essences are numbered by place, so order does not matter."""
+    seen: Counter[tuple[str, ...]] = Counter()
+    findings = []
+    for signal in sorted(signals, key=lambda s: (s.kind, s.essence, s.path, s.line, s.occurrence)):
+        identity = (signal.kind, *signal.essence, signal.occurrence)
+        findings.append(Finding(key_of("finding", signal.kind, *signal.essence, str(seen[identity])), signal))
+        seen[identity] += 1
+    return tuple(findings)
+
+
+def known(finding: Finding, records: Mapping[str, Record]) -> bool:
+    """Whether this instance was acted on, or the thing itself was turned down by a person."""
+    record = records.get(finding.fingerprint)
+    if not isinstance(record, FindingRecord):
+        return False
+    return record.verdict == "rejected" or finding.signal.occurrence in record.occurrences
+
+
+def rejected(finding: Finding, records: Mapping[str, Record]) -> bool:
+    """Whether a person said no to the thing, whatever the instance."""
+    record = records.get(finding.fingerprint)
+    return isinstance(record, FindingRecord) and record.verdict == "rejected"
+
+
+def gather(sightings: Iterable[Sighting], backlog: Iterable[Finding]) -> tuple[Finding, ...]:
+    """All findings now: fresh ones, and what waits from before unless its observer looked at everything again."""
+    answered = {sighting.name for sighting in sightings if sighting.status == "ok" and sighting.complete}
+    fresh = identify(signal for sighting in sightings for signal in sighting.signals)
+    waiting = (finding for finding in backlog if finding.signal.observer not in answered)
+    return unique((*fresh, *waiting))
+
+
+def unique(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Each (fingerprint, occurrence) once, the first one kept."""
+    return tuple({(f.fingerprint, f.signal.occurrence): f for f in reversed(tuple(findings))}.values())[::-1]
+
+
+def remembered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """What goes into the backlog: bounded, and without patches, which are made anew when needed."""
+    return tuple(Finding(f.fingerprint, replace(f.signal, patch=None)) for f in tuple(findings)[:BACKLOG])

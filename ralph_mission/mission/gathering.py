@@ -1,0 +1,227 @@
+"""The questions a cycle asks the world, in order, through its ports. Asking changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from ralph_mission.mission import approval
+from ralph_mission.mission.deciding import (
+    Charter,
+    Decided,
+    Situation,
+    World,
+    drafts,
+    keys_to_read,
+    to_think_about,
+    with_unverified,
+)
+from ralph_mission.mission.deciding import decide as decide_now
+from ralph_mission.mission.ledger import Anchor, OpenState, Recollection, Record, key_of, refers_to
+from ralph_mission.mission.lifecycle import Event, Facts, advance
+from ralph_mission.mission.memory import Header, Memory
+from ralph_mission.mission.model import Action, Issue, Mission, Sighting, Signal, Status, Tier, Verdict
+from ralph_mission.mission.ports import Brief, Gaze, Observer, Ports, Verification
+from ralph_mission.mission.position import check_position
+from ralph_mission.mission.proposal import Proposal
+from ralph_mission.mission.trouble import Trouble
+from ralph_mission.mission.wording import plain
+from ralph_mission.safety.secrets import redact
+
+VERIFIED = 2  # proposals whose change is tried with the repository's own checks in one cycle
+
+
+def check_anchor(ports: Ports, past: Recollection | None) -> None:
+    """Raises Trouble when the forge remembers more than memory does, or has work of ours that memory lacks."""
+    check_position(anchor_of(past) if past else None, [ports.forge.anchor()])
+    if past is None and ports.forge.has_our_work():
+        raise Trouble(
+            "there is no memory, but the forge holds issues or pulls that Ralph made",
+            "rebuild it with `ralph memory recover`",
+        )
+
+
+def anchor_of(past: Recollection) -> Anchor:
+    """Where memory stands."""
+    return Anchor(past.memory.header.lineage, past.memory.header.serial, past.oid)
+
+
+def slots(past: Recollection | None, charter: Charter) -> str:
+    """ "2 of 3 missions active"."""
+    taken = sum(mission.status.active for mission in past.state.missions) if past else 0
+    return f"{taken} of {charter.limits.active_missions} missions active"
+
+
+def read_open(ports: Ports, past: Recollection) -> dict[str, Record]:
+    """The records of effects that are still open, and of those they refer to."""
+    records = dict(ports.store.records(past.state.effects, past))
+    effects = [getattr(record, "effect", None) for record in records.values()]
+    return records | dict(ports.store.records({refers_to(effect) for effect in effects if effect} - {""}, past))
+
+
+def read_effects(ports: Ports, decided: Decided, past: Recollection | None) -> dict[str, Record]:
+    """What the ledger knows of the effects that were allowed, and of those they refer to."""
+    allowed = [d.proposal for d in decided.decisions if d.verdict is Verdict.ALLOW]
+    effects = [effect for proposal in allowed for effect in proposal.effects]
+    keys = {effect.key for effect in effects} | {refers_to(effect) for effect in effects} - {""}
+    return dict(ports.store.records(keys, past))
+
+
+# --- check ----------------------------------------------------------------------------
+
+
+def situate(ports: Ports, charter: Charter, past: Recollection | None, cycle_id: str, now: datetime) -> Situation:
+    """What memory holds and what the forge says of every mission."""
+    memory, state = (past.memory, past.state) if past else (_born(ports, now), OpenState())
+    cycle = memory.header.cycle + 1
+    cycle_id = cycle_id or f"{cycle:06d}-{key_of('cycle', memory.header.lineage, past.oid if past else '')[:8]}"
+    world = _look(ports, charter, state, cycle, now)
+    situation = Situation(cycle, cycle_id, now, charter, memory, state, world)
+    return replace(situation, records=dict(ports.store.records(keys_to_read(situation), past)))
+
+
+def _born(ports: Ports, now: datetime) -> Memory:
+    lineage = key_of("lineage", ports.forge.default_branch().sha, now.isoformat())
+    return Memory(Header(lineage=lineage))
+
+
+def _look(ports: Ports, charter: Charter, state: OpenState, cycle: int, now: datetime) -> World:
+    forge = ports.forge
+    issues, pulls = forge.issues("open"), forge.pulls("all")
+    facts = tuple((mission.id, _facts(ports, charter, mission)) for mission in state.missions if mission.issue)
+    first = max([state.next_mission, *(mission.id + 1 for mission in state.missions)])
+    adopted = tuple(_adopt(ports, charter, state, issues, cycle, now, first))
+    facts += tuple((mission.id, _facts(ports, charter, mission)) for mission in adopted)
+    branches = tuple(pull.head for pull in pulls)
+    return World(forge.identity().id, forge.default_branch(), branches, issues, pulls, facts, adopted)
+
+
+def _facts(ports: Ports, charter: Charter, mission: Mission) -> Facts:
+    issue = ports.forge.issue(mission.issue)
+    pull = ports.forge.pull(mission.pull) if mission.pull else None
+    ports.voice.note(f"#{mission.issue} {mission.title}: {mission.status}")
+    return Facts(issue, pull, _authorised(ports, charter, issue, pull))
+
+
+def _authorised(ports: Ports, charter: Charter, *things: object) -> frozenset[int]:
+    issue, pull = things
+    named = {owner.casefold() for owner in charter.owners}
+    people = approval.voices(issue, pull)  # type: ignore[arg-type]  # exactly (Issue | None, Pull | None)
+    candidates = [p for p in people if not named or p.login.casefold() in named]
+    return frozenset(person.id for person in candidates if ports.forge.may_approve(person))
+
+
+def _adopt(
+    ports: Ports, charter: Charter, state: OpenState, issues: Iterable[Issue], cycle: int, now: datetime, first: int
+) -> Iterable[Mission]:
+    """Missions that an authorised person made by labelling an issue; anyone else's label is ignored."""
+    bot = ports.forge.identity().id
+    ours = {mission.issue for mission in state.missions}
+    number = first
+    for issue in issues:
+        if "ralph:mission" not in issue.labels or issue.number in ours or issue.author.id == bot:
+            continue
+        full = ports.forge.issue(issue.number)
+        authorised = _authorised(ports, charter, full, None)
+        setters = {event.actor.id for event in full.events if event.added and event.label == "ralph:mission"}
+        if setters & authorised:
+            yield _mission_of(full, number, cycle, now)
+            number += 1
+
+
+def _mission_of(issue: Issue, number: int, cycle: int, now: datetime) -> Mission:
+    made = Mission(
+        number, key_of("mission", "issue", str(issue.number)), plain(issue.title), "human", Action.OPEN_PROPOSAL,
+        Tier.HIGH, Status.DISCOVERED, cycle, now, now, issue=issue.number, last_action="a person made it a mission",
+        next_step="No fixer can do this. Do it by hand and close the issue as completed, or set `agent:claude`.",
+    )  # fmt: skip
+    return advance(made, Event.APPROVED, now)
+
+
+# --- observe --------------------------------------------------------------------------
+
+
+def observe(
+    ports: Ports, situation: Situation, past: Recollection | None, scratch: str, secrets: tuple[str, ...]
+) -> Situation:
+    """Ask every observer, if there is a free slot; one that fails is unavailable and nothing more."""
+    if not situation.free_slot:
+        ports.voice.phase("observe", "skipped, no free slot")
+        skipped = tuple(Sighting(o.name, "skipped", detail="no free mission slot") for o in ports.observers)
+        return replace(situation, sightings=skipped)
+    ports.voice.phase("observe")
+    sightings = tuple(_ask(ports, observer, situation, scratch, secrets) for observer in ports.observers)
+    situation = replace(situation, sightings=sightings)
+    missing = keys_to_read(situation) - set(situation.records)
+    return replace(situation, records={**situation.records, **ports.store.records(missing, past)})
+
+
+def _ask(ports: Ports, observer: Observer, situation: Situation, scratch: str, secrets: tuple[str, ...]) -> Sighting:
+    header = situation.memory.header
+    cursor = dict(header.cursors).get(observer.name, "")
+    gaze = Gaze(situation.world.default, situation.now, header.last_cycle_at, cursor, scratch)
+    before = ports.clock.now()
+    try:
+        sighting = observer.observe(gaze)
+    except Exception as error:  # a dead observer is a line in the report, never the end of the cycle
+        # A foreign error's text may hold a connection string or a token, so only its type is told.
+        said = error.what if isinstance(error, Trouble) else f"failed unexpectedly ({type(error).__name__})"
+        sighting = Sighting(observer.name, "unavailable", detail=said[:200])
+    seconds = (ports.clock.now() - before).total_seconds()
+    ports.voice.note(f"{observer.name}: {sighting.detail or f'{len(sighting.signals)} signals'}")
+    signals = tuple(_without_secrets(signal, secrets) for signal in sighting.signals)
+    return replace(sighting, signals=signals, seconds=seconds, detail=redact(sighting.detail, secrets))
+
+
+def _without_secrets(signal: Signal, secrets: tuple[str, ...]) -> Signal:
+    """Neither memory nor a report may carry a secret that stood in an observed text."""
+    return replace(signal, title=redact(signal.title, secrets), detail=redact(signal.detail, secrets))
+
+
+# --- think ----------------------------------------------------------------------------
+
+
+def think(ports: Ports, situation: Situation) -> Situation:
+    """Have the findings ranked that nothing was done about yet."""
+    thinkable = to_think_about(situation)
+    ports.voice.phase("think", f"{len(thinkable)} findings that nothing was done about")
+    brief = Brief(thinkable, situation.missions, dict(situation.state.acceptance), situation.charter.limits,
+                  situation.memory, situation.now)  # fmt: skip
+    plan = ports.thinker.think(brief)
+    if plan.thoughts:
+        ports.voice.note(f"first: {plan.thoughts[0].why}")
+    return replace(situation, plan=plan)
+
+
+def verify(ports: Ports, situation: Situation, scratch: str, secrets: tuple[str, ...]) -> Situation:
+    """Try the changes that would be allowed; one that the repository's own checks refuse is not proposed."""
+    tried = 0
+    while (candidate := _to_verify(situation, secrets)) is not None:
+        outcome = _try(ports, candidate, scratch) if tried < VERIFIED else Verification(False, "not tried this cycle")
+        if outcome.ok:
+            break
+        tried += 1
+        said = f"{candidate.title}: {redact(outcome.detail, secrets)}"
+        ports.voice.note(f"not proposed: {said}")
+        situation = replace(with_unverified(situation, candidate.key), refused=(*situation.refused, said))
+    return situation
+
+
+def _try(ports: Ports, candidate: Proposal, scratch: str) -> Verification:
+    ports.voice.note(f"verifying: {candidate.title}")
+    assert candidate.patch is not None
+    try:
+        return ports.hands.verify(candidate.patch, scratch)
+    except Exception as error:  # what could not be checked is not proposed
+        return Verification(
+            False, error.what if isinstance(error, Trouble) else f"could not run ({type(error).__name__})"
+        )
+
+
+def _to_verify(situation: Situation, secrets: tuple[str, ...]) -> Proposal | None:
+    if not any(proposal.automatic and proposal.patch for proposal in drafts(situation)):
+        return None
+    decisions = decide_now(situation, secrets).decisions
+    allowed = (d.proposal for d in decisions if d.verdict is Verdict.ALLOW)
+    return next((proposal for proposal in allowed if proposal.automatic and proposal.patch), None)

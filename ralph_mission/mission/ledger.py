@@ -1,0 +1,211 @@
+"""What was intended and what came of it, by key. Pure state; the store only keeps it.
+
+An effect is *intended* (durable on the memory branch) before it is performed and *settled*
+by its receipt. Keys never hold a run id, a time or an attempt, so the same deed has the
+same key for ever and a second one is recognised.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from ralph_mission.mission.effects import (
+    AT_MOST_ONCE,
+    Comment,
+    Effect,
+    OpenIssue,
+    OpenPull,
+    PushBranch,
+    Receipt,
+    Ref,
+)
+from ralph_mission.mission.memory import Memory
+from ralph_mission.mission.model import Acceptance, Action, Finding, Mission
+
+SETTLED = ("done", "adopted")
+KEPT_IDS = 50  # cycle ids remembered, so that the same cycle asked for twice does nothing
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRecord:
+    """One effect's life: (planned,) intended, then done | adopted | failed | unknown.
+
+    Planned effects wait for a person's yes; failed ones certainly did not happen and may be tried again.
+    """
+
+    key: str
+    action_key: str
+    action: Action
+    kind: str  # the finding kind it serves
+    state: str
+    effect: Effect | None  # kept until done or adopted
+    cycle: int
+    at: datetime
+    mission: int = 0
+    receipt: Receipt | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FindingRecord:
+    """What became of a finding: acted on in `occurrence`s, and what people said of it."""
+
+    key: str  # the fingerprint
+    kind: str
+    title: str
+    occurrences: tuple[str, ...]
+    cycle: int
+    mission: int = 0
+    verdict: str = ""  # accepted | rejected | ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorRecord:
+    """The one monitoring issue of a finding kind and the lines it shows, newest first."""
+
+    key: str
+    kind: str
+    issue: int
+    lines: tuple[str, ...]
+    total: int
+
+
+Record = EffectRecord | FindingRecord | MonitorRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Whose cycle it is. Taken over only when the holder is proven dead."""
+
+    holder: str
+    cycle: int
+    cycle_id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OpenState:
+    """`memory/open.json`: all that a cycle must know without knowing a key."""
+
+    claim: Claim | None = None
+    effects: tuple[str, ...] = ()  # keys intended and not settled, in order
+    unknown: tuple[str, ...] = ()  # keys whose fate only a person can tell
+    missions: tuple[Mission, ...] = ()  # active, and parked ones that may be revived
+    next_mission: int = 1
+    acceptance: tuple[tuple[str, Acceptance], ...] = ()
+    backlog: tuple[Finding, ...] = ()  # seen, held, not yet acted on; best first
+    recent: tuple[tuple[datetime, str, int], ...] = ()  # (when, path, lines) of automatic pulls
+    unverified: tuple[tuple[str, str], ...] = ()  # (action key, base commit) whose verification failed
+    silenced: tuple[str, ...] = ()  # finding kinds whose monitoring issue a person closed
+    done: tuple[str, ...] = ()  # ids of the last cycles
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A position of the memory branch, remembered outside it."""
+
+    lineage: str
+    serial: int
+    oid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recollection:
+    """Memory as of one commit."""
+
+    memory: Memory
+    state: OpenState
+    oid: str
+    human_edits: tuple[str, ...] = ()  # what people changed since our last commit, in words
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One commit's worth of memory: everything in it lands together or not at all.
+
+    `journal` is the cycle's audit document (None: not written in this commit); `archive` maps
+    `YYYY-MM` to text appended to that month; `dashboard` is the branch's README.
+    """
+
+    memory: Memory
+    state: OpenState
+    records: tuple[Record, ...]
+    message: str
+    journal: tuple[str, object] | None = None
+    archive: tuple[tuple[str, str], ...] = ()
+    dashboard: str | None = None
+
+
+def key_of(*parts: str) -> str:
+    """A deed's key: 16 hex digits over its parts, none of which may be a time or an attempt."""
+    return hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def intend(
+    effects: Iterable[Effect], action_key: str, action: Action, kind: str, mission: int, cycle: int, at: datetime,
+    state: str = "intended",
+) -> tuple[EffectRecord, ...]:  # fmt: skip
+    """Write-ahead records of an action's effects."""
+    return tuple(EffectRecord(e.key, action_key, action, kind, state, e, cycle, at, mission) for e in effects)
+
+
+def settle(record: EffectRecord, receipt: Receipt) -> EffectRecord:
+    """The record once its receipt is in. What may have to be sent again keeps its effect."""
+    kept = None if receipt.status in SETTLED else record.effect
+    return replace(record, state=receipt.status, receipt=receipt, effect=kept)
+
+
+def remaining(effects: Iterable[Effect], records: Mapping[str, Record]) -> tuple[Effect, ...]:
+    """The effects that were not done before: the same deed is never done twice."""
+    return tuple(effect for effect in effects if not is_settled(records.get(effect.key)))
+
+
+def is_settled(record: Record | None) -> bool:
+    """Whether this deed has been done, or may have been."""
+    return isinstance(record, EffectRecord) and record.state in (*SETTLED, "unknown")
+
+
+def may_redo(effect: Effect, list_is_complete: bool) -> bool:
+    """Whether an effect that was intended and is not listed may be sent.
+
+    Class K: yes. Class M: only where a list shows everything at once, so that "not listed" is proof.
+    """
+    return list_is_complete or not isinstance(effect, AT_MOST_ONCE)
+
+
+def numbers(records: Iterable[Record]) -> dict[str, int]:
+    """The numbers that settled effects were given, by key: what `Ref`s are resolved with."""
+    receipts = (record.receipt for record in records if isinstance(record, EffectRecord) and record.receipt)
+    return {receipt.key: receipt.number for receipt in receipts if receipt.number}
+
+
+def refers_to(effect: Effect) -> str:
+    """The key of the effect whose number this one needs, or ""."""
+    issue = getattr(effect, "issue", None)
+    return issue.key if isinstance(issue, Ref) else ""
+
+
+def absorb(mission: Mission, effect: Effect, receipt: Receipt) -> Mission:
+    """The mission once the receipt of one of its effects is in."""
+    if receipt.status not in SETTLED:
+        return _failed(mission, receipt)
+    mission = replace(mission, pending=tuple(key for key in mission.pending if key != effect.key))
+    if isinstance(effect, OpenIssue):
+        return replace(mission, issue=receipt.number)
+    if isinstance(effect, PushBranch):
+        return replace(mission, branch=effect.branch, base_sha=effect.base_sha, head_sha=receipt.sha)
+    if isinstance(effect, OpenPull):
+        return replace(mission, pull=receipt.number)
+    if isinstance(effect, Comment) and effect.key == key_of(mission.key, "comment", "standing"):
+        return replace(mission, comment=receipt.number)
+    return mission
+
+
+def _failed(mission: Mission, receipt: Receipt) -> Mission:
+    if receipt.status != "failed":
+        return mission
+    same = mission.failure == receipt.detail
+    return replace(mission, failure=receipt.detail, failures=mission.failures + 1 if same else 1)

@@ -1,0 +1,337 @@
+"""The nouns of a mission cycle. Frozen values; no behaviour beyond looking at themselves.
+
+Times are timezone-aware and in UTC. Ages are in days, durations in seconds, money in USD.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from ralph_mission.safety.patch import Patch
+
+
+class Status(StrEnum):
+    """Where a mission stands; `lifecycle.TRANSITIONS` says what may follow."""
+
+    DISCOVERED = "DISCOVERED"
+    PLANNED = "PLANNED"
+    EXECUTING = "EXECUTING"
+    IN_REVIEW = "IN_REVIEW"
+    FIXING = "FIXING"
+    COMPLETED = "COMPLETED"
+    REJECTED = "REJECTED"
+    ESCALATED = "ESCALATED"
+    PARKED = "PARKED"
+
+    @property
+    def active(self) -> bool:
+        """Whether a mission in this state takes one of the slots."""
+        return self not in (Status.COMPLETED, Status.REJECTED, Status.PARKED)
+
+
+class Severity(StrEnum):
+    """How bad it is if nobody looks."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class Urgency(StrEnum):
+    """How soon to look again: low 6 h, medium 1 h, high 15 min by default."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class Tier(StrEnum):
+    """Low: done at once. High: asked first. Unknown is always high."""
+
+    LOW = "low"
+    HIGH = "high"
+
+
+class Verdict(StrEnum):
+    """What policy says of a proposal. Hold waits; deny does not."""
+
+    ALLOW = "allow"
+    HOLD = "hold"
+    DENY = "deny"
+
+
+class Action(StrEnum):
+    """One allowed proposal or mission step; it may take several effects."""
+
+    OPEN_FIX = "open-fix"
+    OPEN_PROPOSAL = "open-proposal"
+    FINISH = "finish"
+    REVISE = "revise"
+    PUBLISH = "publish"
+    MONITOR = "monitor"
+    ANSWER = "answer"
+
+
+# --- people and the forge -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who did something. Identity is `id`; the login is only for showing."""
+
+    id: int
+    login: str
+    is_bot: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A comment on an issue or pull, by anyone; its body is untrusted."""
+
+    id: int
+    author: Actor
+    body: str
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LabelEvent:
+    """A label set (`added`) or taken off, with who and when, from the forge's event log."""
+
+    label: str
+    actor: Actor
+    at: datetime
+    added: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A person's verdict on a pull at commit `sha`.
+
+    `state` is one of approved, changes_requested, commented, dismissed.
+    """
+
+    author: Actor
+    state: str
+    body: str
+    sha: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """An issue as the forge tells it. `remarks` and `events` are filled by `Forge.issue` only."""
+
+    number: int
+    title: str
+    body: str
+    state: str  # open | closed
+    author: Actor
+    created_at: datetime
+    updated_at: datetime
+    url: str
+    labels: frozenset[str] = frozenset()
+    assignees: tuple[str, ...] = ()
+    state_reason: str = ""  # completed | not_planned | ""
+    closed_by: Actor | None = None
+    closed_at: datetime | None = None
+    remarks: tuple[Remark, ...] = ()
+    events: tuple[LabelEvent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """Lines `first`..`last` (1-based, inclusive, on the base side) of `path` that a pull changes."""
+
+    path: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """A pull request as the forge tells it; details as in `Issue` are filled by `Forge.pull` only."""
+
+    number: int
+    title: str
+    body: str
+    state: str  # open | closed | merged
+    author: Actor
+    head: str  # branch name
+    head_sha: str
+    base: str  # branch name
+    created_at: datetime
+    updated_at: datetime
+    url: str
+    labels: frozenset[str] = frozenset()
+    reviews: tuple[Review, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    events: tuple[LabelEvent, ...] = ()
+    touches: tuple[Touch, ...] = ()
+    commits: tuple[str, ...] = ()  # object ids on head that are not on base, oldest first
+    merged_sha: str = ""
+    merged_by: Actor | None = None
+    closed_by: Actor | None = None
+    closed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A branch and the commit it points at."""
+
+    name: str
+    sha: str
+
+
+# --- what is seen ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """What an observer saw, before it has an identity. All text in it is untrusted.
+
+    `essence` says *which thing* without saying where it stands: normalised lines and
+    neighbours for code, the set of corrections for a fixer, an issue's number. `occurrence`
+    says *which instance* of it (a window's start, a row id); "" when there is only one.
+    """
+
+    observer: str
+    kind: str
+    title: str
+    essence: tuple[str, ...]
+    occurrence: str = ""
+    severity: Severity = Severity.LOW
+    confidence: float = 0.8  # 0..1: how sure the observer is that this is real
+    effort: float = 1.0  # > 0: 1 is a few minutes of a person's time
+    detail: str = ""
+    path: str = ""
+    line: int = 0  # 1-based; 0 where there is none
+    author: str = ""
+    age_days: float = 0.0
+    reference: int = 0  # an issue or pull number; 0 where there is none
+    facts: tuple[tuple[str, str | int | float], ...] = ()
+    patch: Patch | None = None  # the ready change, when a fixer saw it
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A signal with its identity: `fingerprint` (which thing) and the signal's occurrence."""
+
+    fingerprint: str
+    signal: Signal
+
+    @property
+    def kind(self) -> str:
+        """The finding kind, as in `policy.TIERS`."""
+        return self.signal.kind
+
+    @property
+    def title(self) -> str:
+        """One line for people."""
+        return self.signal.title
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What came of asking one observer. `cursor` is remembered for its next call.
+
+    `complete`: the signals are everything that is there now, not only the news since the cursor.
+    """
+
+    name: str
+    status: Literal["ok", "unavailable", "skipped"]
+    signals: tuple[Signal, ...] = ()
+    seconds: float = 0.0
+    detail: str = ""
+    cursor: str = ""
+    complete: bool = True
+
+
+# --- what is intended -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Mission:
+    """One thing being driven to its end. Machine state; the memory file shows it to people."""
+
+    id: int
+    key: str
+    title: str
+    kind: str
+    action: Action
+    tier: Tier
+    status: Status
+    started_cycle: int
+    started_at: datetime
+    changed_at: datetime
+    members: tuple[str, ...] = ()  # finding fingerprints
+    issue: int = 0
+    pull: int = 0
+    branch: str = ""
+    base_sha: str = ""
+    head_sha: str = ""  # the commit we pushed; any other head is someone else's
+    pending: tuple[str, ...] = ()  # keys of effects that carry it out: planned, or to be tried again
+    comment: int = 0  # our one standing remark on the issue; 0 until there is one
+    story: tuple[str, ...] = ()  # its lines, oldest first
+    failure: str = ""  # the last failure, to see three equal ones
+    failures: int = 0
+    waiting_since: datetime | None = None  # since when a person is waited for
+    proposal_hash: str = ""
+    proposal_at: datetime | None = None  # when the line that names the hash was posted
+    rounds: int = 0
+    stalled_cycles: int = 0
+    last_action: str = ""
+    next_step: str = ""
+    outcome: str = ""
+    learning: str = ""
+    finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What models cost."""
+
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The ceilings of seed 003. Configuration may lower them, never raise them."""
+
+    active_missions: int = 3
+    new_missions_per_cycle: int = 1
+    actions_per_cycle: int = 3
+    auto_prs_per_cycle: int = 1
+    auto_pr_lines: int = 49  # "under 50 changed lines"
+    dispatches_per_day: int = 48
+    usd_per_cycle: float = 2.0
+    usd_per_day: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """What is being looked after: its default branch and a name for people."""
+
+    name: str
+    default: Branch
+    languages: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """Human verdicts on one finding kind: a Beta(1 + accepted, 1 + rejected) posterior."""
+
+    accepted: int = 0
+    rejected: int = 0
+
+    @property
+    def mean(self) -> float:
+        """Expected acceptance, 0..1; one half when nobody has said anything."""
+        return (self.accepted + 1) / (self.accepted + self.rejected + 2)

@@ -1,0 +1,104 @@
+"""What is judged, and all that a judgement may rest on. Nouns only; `rules` and `policy` are the verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, time
+
+from ralph_mission.mission.do_not_repeat import Ban
+from ralph_mission.mission.effects import Effect
+from ralph_mission.mission.kinds import lookup
+from ralph_mission.mission.ledger import MonitorRecord, Record
+from ralph_mission.mission.model import Action, Finding, Issue, Limits, Mission, Pull, Tier, Verdict
+from ralph_mission.safety.patch import Patch
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One action, worded: its effects are exactly what would be sent.
+
+    `after` is the mission once every effect is done; `interim` what memory holds meanwhile.
+    `approved` is true when a person's counted yes stands behind it; `objections` are rule
+    ids that reading the approval itself ran into.
+    """
+
+    key: str
+    action: Action
+    kind: str
+    title: str
+    effects: tuple[Effect, ...] = ()
+    members: tuple[Finding, ...] = ()
+    patch: Patch | None = None
+    before: Mission | None = None
+    interim: Mission | None = None
+    after: Mission | None = None
+    planned: tuple[Effect, ...] = ()  # what a yes will release; kept, not sent
+    monitor: MonitorRecord | None = None  # the monitoring issue's new state
+    approved: bool = False
+    approver: str = ""
+    objections: tuple[str, ...] = ()
+    why: str = ""
+    score: float = 0.0
+    cost_usd: float = 0.0
+    dispatches: int = 0
+    pings: tuple[str, ...] = ()  # configured owners that an escalation may name
+
+    @property
+    def new_mission(self) -> bool:
+        """Whether allowing it takes a slot that is free now."""
+        return self.before is None and self.action in (Action.OPEN_FIX, Action.OPEN_PROPOSAL)
+
+    @property
+    def automatic(self) -> bool:
+        """Whether it opens a pull that nobody was asked about."""
+        return self.action is Action.OPEN_FIX and not self.approved and self.before is None
+
+    @property
+    def tier(self) -> Tier:
+        """Low is done at once, high is asked first. What no rule can classify is high."""
+        return Tier.HIGH if self.action is Action.OPEN_PROPOSAL else lookup(self.kind).tier
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What has been used up: this cycle's actions, and today's money and dispatches."""
+
+    active: int = 0
+    new_missions: int = 0
+    actions: int = 0
+    auto_pulls: int = 0
+    usd_cycle: float = 0.0
+    usd_day: float = 0.0
+    dispatches_day: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """All that a judgement rests on; nothing else may influence it."""
+
+    limits: Limits
+    spent: Spent
+    default_branch: str
+    memory_branch: str
+    bot: int
+    now: datetime
+    records: Mapping[str, Record] = field(default_factory=dict)
+    pulls: tuple[Pull, ...] = ()
+    issues: tuple[Issue, ...] = ()
+    branches: tuple[str, ...] = ()
+    bans: tuple[Ban, ...] = ()
+    recent_lines: Mapping[str, int] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
+    quiet_hours: tuple[time, time] | None = None
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A proposal with its verdict and every rule that spoke against it."""
+
+    proposal: Proposal
+    verdict: Verdict
+    rules: tuple[str, ...] = ()

@@ -1,0 +1,105 @@
+"""What a cycle leaves behind: memory for people, lessons for the ranking, state for the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from ralph_mission.mission.kinds import lookup
+from ralph_mission.mission.ledger import FindingRecord, Record
+from ralph_mission.mission.memory import CompletedNote, CycleNote, Memory, MissionNote
+from ralph_mission.mission.model import Acceptance, Finding, Mission, Status
+from ralph_mission.mission.steps import Lesson
+
+WINDOW = timedelta(days=7)  # automatic lines on one file count together for a week
+SHOWN = 8  # findings named in one entry of the observations log
+
+
+def learn(
+    acceptance: Mapping[str, Acceptance], lessons: Iterable[Lesson], records: Mapping[str, Record]
+) -> dict[str, Acceptance]:
+    """The tallies with each lesson counted once: a verdict that is already on record counts no second time."""
+    tallies = dict(acceptance)
+    for lesson in lessons:
+        if not _already(lesson, records):
+            tallies[lesson.kind] = _counted(tallies.get(lesson.kind, Acceptance()), lesson.verdict)
+    return tallies
+
+
+def _counted(tally: Acceptance, verdict: str) -> Acceptance:
+    if verdict == "accepted":
+        return replace(tally, accepted=tally.accepted + 1)
+    return replace(tally, rejected=tally.rejected + 1)
+
+
+def _already(lesson: Lesson, records: Mapping[str, Record]) -> bool:
+    known = [records.get(member) for member in lesson.members]
+    verdicts = {record.verdict for record in known if isinstance(record, FindingRecord)}
+    return verdicts == {lesson.verdict}
+
+
+def taught(lessons: Iterable[Lesson], records: Mapping[str, Record]) -> tuple[FindingRecord, ...]:
+    """The finding records with what people said: a no marks every member."""
+    return tuple(
+        replace(record, verdict=lesson.verdict, reason=lesson.reason)
+        for lesson in lessons
+        for member in lesson.members
+        if isinstance(record := records.get(member), FindingRecord)
+    )
+
+
+def acted_on(
+    members: Iterable[Finding], records: Mapping[str, Record], cycle: int, mission: int
+) -> tuple[FindingRecord, ...]:
+    """The finding records once something was done about these instances."""
+    return tuple(_acted_on(finding, records.get(finding.fingerprint), cycle, mission) for finding in members)
+
+
+def _acted_on(finding: Finding, before: Record | None, cycle: int, mission: int) -> FindingRecord:
+    occurrence = finding.signal.occurrence
+    if isinstance(before, FindingRecord):
+        occurrences = tuple(dict.fromkeys((*before.occurrences, occurrence)))[-50:]
+        return replace(before, occurrences=occurrences, cycle=cycle, mission=mission or before.mission)
+    return FindingRecord(finding.fingerprint, finding.kind, finding.title, (occurrence,), cycle, mission)
+
+
+def measured(acceptance: Mapping[str, Acceptance]) -> tuple[str, ...]:
+    """The lines under `### Measured by Ralph`: each number can be counted again from the journal."""
+    return tuple(
+        f"{lookup(kind).plural.capitalize()} ({kind}): people accepted {tally.accepted} of "
+        f"{tally.accepted + tally.rejected}; the next one is expected to be accepted with {tally.mean:.0%}."
+        for kind, tally in sorted(acceptance.items())
+    )
+
+
+def narrate(
+    memory: Memory, missions: Sequence[Mission], ended: Sequence[Mission], note: CycleNote,
+    acceptance: Mapping[str, Acceptance],
+) -> Memory:  # fmt: skip
+    """The memory file after this cycle; what people wrote in it is not touched. Trimming comes after."""
+    return replace(
+        memory,
+        active=tuple(_note(mission) for mission in missions if mission.status.active),
+        completed=(*(_completed(mission, note.cycle) for mission in ended), *memory.completed),
+        observations=(note, *memory.observations),
+        measured=measured(acceptance),
+    )
+
+
+def _note(mission: Mission) -> MissionNote:
+    return MissionNote(
+        mission.id, mission.title, mission.status, mission.issue, mission.pull,
+        mission.started_cycle, mission.last_action, mission.next_step,
+    )  # fmt: skip
+
+
+def _completed(mission: Mission, cycle: int) -> CompletedNote:
+    date = (mission.finished_at or mission.changed_at).date().isoformat()
+    cycles = cycle - mission.started_cycle + 1
+    return CompletedNote(date, mission.title, cycles, mission.outcome, mission.learning)
+
+
+def ended(missions: Iterable[Mission]) -> tuple[Mission, ...]:
+    """Missions that leave the state: what they taught stays in the ledger and the memory file."""
+    return tuple(m for m in missions if m.status in (Status.COMPLETED, Status.REJECTED))

@@ -1,0 +1,265 @@
+"""The rules, one row each: an id, a verdict, one small predicate over (proposal, bench).
+
+`docs/rules.md` says of each why it exists and what to do when it stops you. The ids are
+relied on from outside: never rename one. To add a rule: a predicate, a row, a test that
+fails without it, a section in the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from ralph_mission.mission import findings
+from ralph_mission.mission.do_not_repeat import forbids
+from ralph_mission.mission.effects import MARKER, OpenPull, PushBranch
+from ralph_mission.mission.kinds import lookup
+from ralph_mission.mission.model import Action, Finding, Issue, Pull, Tier, Verdict
+from ralph_mission.mission.proposal import Bench, Proposal
+from ralph_mission.safety import objections, paths, secrets, text
+from ralph_mission.safety.edits import edits
+
+RECENTLY = timedelta(days=14)  # a pull merged within it still covers what it touched
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`breaks`: whether the proposal runs into it. `lifted_by`: what a person waits for, or can do."""
+
+    id: str
+    verdict: Verdict
+    breaks: Callable[[Proposal, Bench], bool]
+    lifted_by: str
+
+
+# --- how much -------------------------------------------------------------------------
+
+
+def _mission_cap(proposal: Proposal, bench: Bench) -> bool:
+    return proposal.new_mission and bench.spent.active >= bench.limits.active_missions
+
+
+def _new_mission_cap(proposal: Proposal, bench: Bench) -> bool:
+    return proposal.new_mission and bench.spent.new_missions >= bench.limits.new_missions_per_cycle
+
+
+def _action_cap(proposal: Proposal, bench: Bench) -> bool:
+    return bench.spent.actions >= bench.limits.actions_per_cycle
+
+
+def _auto_pr_cap(proposal: Proposal, bench: Bench) -> bool:
+    return proposal.automatic and bench.spent.auto_pulls >= bench.limits.auto_prs_per_cycle
+
+
+def _spend_cycle(proposal: Proposal, bench: Bench) -> bool:
+    return proposal.cost_usd > 0 and bench.spent.usd_cycle + proposal.cost_usd > bench.limits.usd_per_cycle
+
+
+def _spend_day(proposal: Proposal, bench: Bench) -> bool:
+    return proposal.cost_usd > 0 and bench.spent.usd_day + proposal.cost_usd > bench.limits.usd_per_day
+
+
+def _dispatch_day(proposal: Proposal, bench: Bench) -> bool:
+    return proposal.dispatches > 0 and (
+        bench.spent.dispatches_day + proposal.dispatches > bench.limits.dispatches_per_day
+    )
+
+
+def _quiet_hours(proposal: Proposal, bench: Bench) -> bool:
+    if proposal.action is not Action.PUBLISH or bench.quiet_hours is None:
+        return False
+    start, end = bench.quiet_hours
+    clock = bench.now.time()
+    return start <= clock < end if start <= end else clock >= start or clock < end
+
+
+# --- what is changed ------------------------------------------------------------------
+
+
+def _patch(rule: str) -> Callable[[Proposal, Bench], bool]:
+    def breaks(proposal: Proposal, bench: Bench) -> bool:
+        if proposal.action is Action.OPEN_PROPOSAL or not _pushes(proposal):
+            return False
+        return any(objection.rule == rule for objection in _inspected(proposal, bench))
+
+    return breaks
+
+
+def _pushes(proposal: Proposal) -> bool:
+    return any(isinstance(effect, PushBranch) for effect in proposal.effects)
+
+
+def _inspected(proposal: Proposal, bench: Bench) -> tuple[objections.Objection, ...]:
+    if proposal.patch is None:
+        if proposal.approved or proposal.before is not None:
+            return ()  # measured when it was first judged; only the same stored edits are sent again
+        raise ValueError("a branch without a patch cannot be measured")
+    return objections.inspect(
+        proposal.patch,
+        max_lines=bench.limits.auto_pr_lines,
+        allowed_paths=frozenset(m.signal.path for m in proposal.members) or None,
+        recent=bench.recent_lines,
+        secrets=bench.secrets,
+    )
+
+
+def _kind_tier(proposal: Proposal, bench: Bench) -> bool:
+    high = proposal.automatic and lookup(proposal.kind).tier is Tier.HIGH
+    return high or _patch("kind-tier")(proposal, bench)
+
+
+def _branch_name(proposal: Proposal, bench: Bench) -> bool:
+    taken = [name for name in bench.branches if name not in {e.branch for e in _branches(proposal)}]
+    return any(not paths.branch_name_ok(effect.branch, taken) for effect in _branches(proposal))
+
+
+def _default_branch(proposal: Proposal, bench: Bench) -> bool:
+    forbidden = {bench.default_branch.casefold(), bench.memory_branch.casefold()}
+    pushed = {effect.branch.casefold() for effect in _branches(proposal)}
+    heads = {effect.head.casefold() for effect in proposal.effects if isinstance(effect, OpenPull)}
+    return bool(forbidden & (pushed | heads))
+
+
+def _branches(proposal: Proposal) -> Iterator[PushBranch]:
+    return (effect for effect in proposal.effects if isinstance(effect, PushBranch))
+
+
+# --- what was said before -------------------------------------------------------------
+
+
+def _known_finding(proposal: Proposal, bench: Bench) -> bool:
+    return _is_new(proposal) and any(findings.known(member, bench.records) for member in proposal.members)
+
+
+def _rejected_before(proposal: Proposal, bench: Bench) -> bool:
+    return _is_new(proposal) and any(
+        findings.rejected(member, bench.records)
+        or forbids(bench.bans, member.signal.path, member.kind, member.signal.reference)
+        for member in proposal.members
+    )
+
+
+def _is_new(proposal: Proposal) -> bool:
+    return proposal.before is None and proposal.action is not Action.ANSWER
+
+
+def _human_duplicate(proposal: Proposal, bench: Bench) -> bool:
+    if not proposal.new_mission:
+        return False
+    pulls = [p for p in bench.pulls if p.author.id != bench.bot and (p.state == "open" or _recent(p, bench))]
+    issues = [i for i in bench.issues if i.author.id != bench.bot and i.state == "open"]
+    covered = any(_touches(pull, member) for pull in pulls for member in proposal.members)
+    return covered or any(_tells_of(issue, proposal) for issue in issues)
+
+
+def _recent(pull: Pull, bench: Bench) -> bool:
+    return pull.state == "merged" and bench.now - pull.updated_at < RECENTLY
+
+
+def _touches(pull: Pull, member: Finding) -> bool:
+    signal = member.signal
+    lines = [*_changed_lines(member), *([signal.line] if signal.line else [])]
+    return any(
+        touch.path == signal.path and any(touch.first <= line <= touch.last for line in lines) for touch in pull.touches
+    )
+
+
+def _changed_lines(member: Finding) -> Iterator[int]:
+    """1-based lines of the old file that the member's own patch changes."""
+    for change in member.signal.patch.changes if member.signal.patch else ():
+        for edit in edits(change.old or b"", change.new or b""):
+            yield from range(edit.start + 1, edit.start + 1 + max(edit.delete, 1))
+
+
+def _tells_of(issue: Issue, proposal: Proposal) -> bool:
+    said = f"{issue.title}\n{issue.body}".casefold()
+    same_title = issue.title.strip().casefold() == proposal.title.strip().casefold()
+    places = {member.signal.path.casefold() for member in proposal.members if member.signal.path}
+    words = lookup(proposal.kind).words
+    named = bool(places and words) and all(p in said for p in places) and any(word in said for word in words)
+    return same_title or named
+
+
+# --- what is written ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    content: str
+    markdown: bool
+
+
+def _texts(proposal: Proposal) -> Iterator[_Text]:
+    """Every text that would leave us: bodies are markdown; titles, messages, labels and names are not."""
+    for effect in proposal.effects:
+        for name in ("title", "message", "branch", "head"):
+            yield _Text(getattr(effect, name, ""), markdown=False)
+        yield _Text(MARKER.sub("", getattr(effect, "body", "")), markdown=True)
+        for label in (*getattr(effect, "labels", ()), *getattr(effect, "add", ())):
+            yield _Text(label, markdown=False)
+
+
+def _closing_keyword(proposal: Proposal, bench: Bench) -> bool:
+    return any(text.closing_keywords(t.content, markdown=t.markdown) for t in _texts(proposal))
+
+
+def _mention(proposal: Proposal, bench: Bench) -> bool:
+    allowed = {name.casefold() for name in proposal.pings if name in bench.owners}
+    found = (m for t in _texts(proposal) for m in text.mentions(t.content, markdown=t.markdown))
+    return any(mention.lstrip("@").casefold() not in allowed for mention in found)
+
+
+def _workflow_command(proposal: Proposal, bench: Bench) -> bool:
+    return any(text.workflow_commands(t.content) for t in _texts(proposal))
+
+
+def _secret(proposal: Proposal, bench: Bench) -> bool:
+    said = any(secrets.find_secrets(t.content, bench.secrets) for t in _texts(proposal))
+    return said or _patch("secret")(proposal, bench)
+
+
+# --- who said yes ---------------------------------------------------------------------
+
+
+def _objection(rule: str) -> Callable[[Proposal, Bench], bool]:
+    return lambda proposal, bench: rule in proposal.objections
+
+
+def _paused(proposal: Proposal, bench: Bench) -> bool:
+    return bench.paused
+
+
+def _rows() -> Iterable[Rule]:
+    hold, deny = Verdict.HOLD, Verdict.DENY
+    yield Rule("mission-cap", hold, _mission_cap, "a mission to end")
+    yield Rule("new-mission-cap", hold, _new_mission_cap, "the next cycle")
+    yield Rule("action-cap", hold, _action_cap, "the next cycle")
+    yield Rule("auto-pr-cap", hold, _auto_pr_cap, "the next cycle")
+    yield Rule("diff-size", hold, _patch("diff-size"), "a person's approval")
+    yield Rule("protected-path", hold, _patch("protected-path"), "a person's approval")
+    yield Rule("file-mode", hold, _patch("file-mode"), "a person's approval")
+    yield Rule("kind-tier", hold, _kind_tier, "a person's approval")
+    yield Rule("human-duplicate", hold, _human_duplicate, "the other pull or issue to end")
+    yield Rule("spend-cycle", hold, _spend_cycle, "the next cycle")
+    yield Rule("spend-day", hold, _spend_day, "tomorrow")
+    yield Rule("dispatch-day", hold, _dispatch_day, "tomorrow")
+    yield Rule("quiet-hours", hold, _quiet_hours, "the end of the quiet hours")
+    yield Rule("known-finding", deny, _known_finding, "a new occurrence")
+    yield Rule("rejected-before", deny, _rejected_before, "a person who takes the no back")
+    yield Rule("branch-name", deny, _branch_name, "a valid branch name below ralph/")
+    yield Rule("default-branch", deny, _default_branch, "nothing: it moves through merges only")
+    yield Rule("closing-keyword", deny, _closing_keyword, "a text without closing keywords")
+    yield Rule("mention", deny, _mention, "a text that pings nobody")
+    yield Rule("secret", deny, _secret, "a text or patch without the secret")
+    yield Rule("workflow-command", deny, _workflow_command, "a text without runner commands")
+    yield Rule("approval-author", deny, _objection("approval-author"), "someone with write access")
+    yield Rule("approval-content", deny, _objection("approval-content"), "an approval of the present text")
+    yield Rule("approval-head", deny, _objection("approval-head"), "a review of the present head")
+    yield Rule("paused", deny, _paused, "`ralph resume`")
+    yield Rule("scope", deny, _patch("scope"), "a patch inside what was proposed")
+    yield Rule("foreign-commit", deny, _objection("foreign-commit"), "a person who decides about the other commit")
+
+
+RULES: tuple[Rule, ...] = tuple(_rows())
+LIFTED_BY = {rule.id: rule.lifted_by for rule in RULES}

@@ -1,0 +1,64 @@
+"""When to look again. Pure: the time is an argument.
+
+Seed 003: nothing new 6 h, an opportunity or anomaly 1 h, a bug, an error or a
+vulnerability 15 min. The same finding keeps urgency high for at most four cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from ralph_mission.mission.memory import Header
+from ralph_mission.mission.model import Finding, Severity, Urgency
+
+HIGH_STREAK = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """The pause after each urgency."""
+
+    low: timedelta = timedelta(hours=6)
+    medium: timedelta = timedelta(hours=1)
+    high: timedelta = timedelta(minutes=15)
+
+    def pause(self, urgency: Urgency) -> timedelta:
+        """How long to sleep after a cycle of this urgency."""
+        return {Urgency.LOW: self.low, Urgency.MEDIUM: self.medium, Urgency.HIGH: self.high}[urgency]
+
+
+def is_due(next_due_at: datetime | None, now: datetime) -> bool:
+    """Whether a cycle may start. No due time is due."""
+    return next_due_at is None or now >= next_due_at
+
+
+def drift(next_due_at: datetime | None, started: datetime) -> int:
+    """Seconds that a cycle started after it was due; 0 when it was forced early or never scheduled."""
+    return max(0, int((started - next_due_at).total_seconds())) if next_due_at else 0
+
+
+def assess(fresh: Sequence[Finding], waiting: bool, header: Header) -> tuple[Urgency, str, int]:
+    """Urgency, the fingerprint that causes it when high, and for how many cycles it has."""
+    causes = sorted(f.fingerprint for f in fresh if f.signal.severity is Severity.HIGH)
+    cause = header.high_cause if header.high_cause in causes else next(iter(causes), "")
+    streak = (header.high_streak if cause == header.high_cause else 0) + 1
+    if cause and streak <= HIGH_STREAK:
+        return Urgency.HIGH, cause, streak
+    opportunity = waiting or any(f.signal.severity is not Severity.LOW for f in fresh)
+    return (Urgency.MEDIUM if opportunity else Urgency.LOW), cause, streak if cause else 0
+
+
+def plan_next(header: Header, urgency: Urgency, rhythm: Rhythm, now: datetime) -> Header:
+    """The header with the next due time and a new generation, which makes older wake-ups void."""
+    due = now + rhythm.pause(urgency)
+    return replace(header, urgency=urgency, next_due_at=due, generation=header.generation + 1)
+
+
+def spoken(pause: timedelta) -> str:
+    """`6h`, `1h`, `15min`: as the memory file says it."""
+    minutes = max(1, round(pause.total_seconds() / 60))
+    if minutes % (24 * 60) == 0:
+        return f"{minutes // (24 * 60)}d"
+    return f"{minutes // 60}h" if minutes % 60 == 0 else f"{minutes}min"

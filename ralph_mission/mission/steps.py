@@ -1,0 +1,284 @@
+"""The next step of a mission: from what the facts mean to a worded proposal, or none.
+
+One function per event. A step that changes the outside is a `Proposal` and goes through
+policy like everything else; a step that only changes what we know is applied as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from ralph_mission.mission import wording
+from ralph_mission.mission.approval import content_hash
+from ralph_mission.mission.effects import (
+    CloseIssue,
+    ClosePull,
+    Comment,
+    EditComment,
+    Effect,
+    Label,
+    MergePull,
+)
+from ralph_mission.mission.ledger import EffectRecord, Record, key_of
+from ralph_mission.mission.lifecycle import Event, Facts, Reading, advance
+from ralph_mission.mission.model import Action, Mission, Status
+from ralph_mission.mission.proposal import Proposal
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A person's verdict on a mission: what learning and `rejected-before` rest on."""
+
+    mission: int
+    kind: str
+    members: tuple[str, ...]
+    verdict: str  # accepted | rejected
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`mission` as it stands if nothing is sent; `proposal` what would be sent; `lesson` what a person taught."""
+
+    mission: Mission
+    proposal: Proposal | None = None
+    lesson: Lesson | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What steps need besides the mission and its facts."""
+
+    cycle: int
+    now: datetime
+    owners: tuple[str, ...]
+    merge_method: str
+    records: Mapping[str, Record]
+
+
+def step(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> tuple[Step, ...]:
+    """What follows from this reading: usually one step; a refused yes and a new question are two."""
+    if reading.event is not None:
+        return (_BY_EVENT[reading.event](mission, facts, reading, around),)
+    refused = (_refused(mission, facts, reading),) if reading.opinion.rules else ()
+    if _edited(mission, facts):
+        return (*refused, _ask_again(mission, facts, around))
+    if mission.status is Status.EXECUTING and mission.pending:
+        return (_resume(mission, around),)
+    return refused or (Step(_waited(mission)),)
+
+
+def _waited(mission: Mission) -> Mission:
+    """One more cycle without progress, where progress would be ours to make."""
+    working = mission.status in (Status.PLANNED, Status.EXECUTING, Status.FIXING)
+    return replace(mission, stalled_cycles=mission.stalled_cycles + 1) if working else mission
+
+
+# --- one per event --------------------------------------------------------------------
+
+
+def _merge(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
+    assert facts.pull is not None
+    who = wording.person(reading.opinion.actor)
+    merge = MergePull(key_of(mission.key, "merge_pull", mission.head_sha), facts.pull.number, mission.head_sha,
+                      around.merge_method, f"{mission.title}\n\nApproved by {who}.\n")  # fmt: skip
+    line = f"approved by {who} at `{mission.head_sha[:8]}` and merged"
+    after = _told(advance(mission, Event.MERGED, around.now), around, line, "Nothing. It is done.")
+    after = _finished(after, around, "merged", f"{who} accepted it")
+    effects = (merge, _story(after), *_close_issue(mission, facts, "completed"))
+    return _proposed(Action.FINISH, mission, after, effects, who, _lesson(mission, "accepted"))
+
+
+def _merged(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
+    who = wording.person(reading.opinion.actor)
+    after = advance(mission, Event.MERGED, around.now)
+    after = _told(after, around, f"merged by {who}", "Nothing. It is done.")
+    after = _finished(after, around, "merged", f"{who} merged it")
+    effects = (_story(after), *_close_issue(mission, facts, "completed"))
+    return _proposed(Action.FINISH, mission, after, effects, who, _lesson(mission, "accepted"))
+
+
+def _refused_for_good(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
+    who = wording.person(reading.opinion.actor)
+    reason = wording.plain(reading.words, 200)
+    after = advance(mission, Event.REFUSED, around.now)
+    after = _told(after, around, f"{who} said no{f': {reason}' if reason else ''}", "Nothing. It will not come back.")
+    after = _finished(after, around, "rejected", f"{who} said no" + (f": {reason}" if reason else ""))
+    pull = facts.pull
+    close = (ClosePull(key_of(mission.key, "close_pull"), pull.number),) if pull and pull.state == "open" else ()
+    label = Label(key_of(mission.key, "label", "rejected"), mission.issue, add=("ralph:rejected",))
+    effects = (*close, _story(after), label, *_close_issue(mission, facts, "not_planned"))
+    return _proposed(Action.FINISH, mission, after, effects, who, _lesson(mission, "rejected", reason))
+
+
+def _done(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
+    who = wording.person(reading.opinion.actor)
+    after = _told(advance(mission, Event.DONE, around.now), around, f"done by {who}", "Nothing. It is done.")
+    after = _finished(after, around, "done by a person", f"{who} did it")
+    return _proposed(Action.FINISH, mission, after, (_story(after),), who, _lesson(mission, "accepted"))
+
+
+def _approved(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
+    who = wording.person(reading.opinion.actor)
+    planned = advance(mission, Event.APPROVED, around.now)
+    if not mission.pending:
+        next_step = "No fixer can do this. Do it by hand and close the issue as completed, or set `agent:claude`."
+        after = _told(planned, around, f"approved by {who}", next_step)
+        return _proposed(Action.ANSWER, mission, after, (_story(after),), who, _lesson(mission, "accepted"))
+    executing = advance(planned, Event.STARTED, around.now)
+    executing = _told(executing, around, f"approved by {who}; the branch is pushed for review", "Review the pull.")
+    return _carried_out(mission, executing, around, who, _lesson(mission, "accepted"))
+
+
+def _resume(mission: Mission, around: Circumstances) -> Step:
+    return _carried_out(mission, mission, around, "", None)
+
+
+def _carried_out(mission: Mission, executing: Mission, around: Circumstances, who: str, lesson: Lesson | None) -> Step:
+    """The effects that were planned or did not get through, sent now."""
+    records = [around.records.get(key) for key in mission.pending]
+    effects = tuple(r.effect for r in records if isinstance(r, EffectRecord) and r.effect)
+    after = replace(advance(executing, Event.PULL_OPENED, around.now), pending=(), waiting_since=around.now)
+    proposal = Proposal(
+        key_of(mission.key, "carry-out"), Action.OPEN_FIX, mission.kind, mission.title, effects,
+        before=mission, interim=executing, after=after, approved=True, approver=who,
+    )  # fmt: skip
+    return Step(_waited(mission), proposal, lesson)
+
+
+def _changes_requested(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
+    fixing = advance(mission, Event.CHANGES_REQUESTED, around.now)
+    return _escalated(mission, fixing, reading, around, "asked for changes that no fixer can make")
+
+
+def _stuck(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
+    return _escalated(mission, mission, reading, around, reading.words)
+
+
+def _escalated(mission: Mission, at: Mission, reading: Reading, around: Circumstances, why: str) -> Step:
+    actor = reading.opinion.actor
+    who = wording.person(actor) if actor and reading.event is Event.CHANGES_REQUESTED else ""
+    after = advance(at, Event.STUCK, around.now)
+    line = f"escalated: {f'{who} ' if who else ''}{why}"
+    after = _told(after, around, line, "A person decides: push to the branch, merge, close, or take the label off.")
+    words = reading.words if who else ""
+    slot = f"escalated {mission.rounds} {len(mission.story)}"
+    key = key_of(mission.key, "comment", slot)
+    body = wording.story(after, key, wording.escalation(around.owners, words, who))
+    label = Label(key_of(mission.key, "label", slot), mission.issue, add=("ralph:escalated",), assign=around.owners)
+    step_ = _proposed(Action.ANSWER, mission, after, (Comment(key, mission.issue, body), label), "", None)
+    assert step_.proposal is not None
+    proposal = replace(step_.proposal, pings=around.owners, objections=())
+    return replace(step_, proposal=proposal)
+
+
+def _parked(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
+    after = advance(mission, Event.UNANSWERED, around.now)
+    after = _told(after, around, f"parked: {reading.words}", "Set the label `ralph:mission` again to bring it back.")
+    after = replace(after, outcome="parked")
+    label = Label(key_of(mission.key, "label", f"parked {len(mission.story)}"), mission.issue, add=("ralph:parked",))
+    return _proposed(Action.ANSWER, mission, after, (_story(after), label), "", None)
+
+
+def _revived(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
+    assert reading.event is not None
+    after = replace(advance(mission, reading.event, around.now), outcome="", failures=0, waiting_since=around.now)
+    if after.status is Status.IN_REVIEW and facts.pull:
+        after = replace(after, head_sha=mission.head_sha or facts.pull.head_sha)
+    after = _told(after, around, "brought back by a person", "Waiting for a person's answer.")
+    label = Label(key_of(mission.key, "label", f"revived {len(mission.story)}"), mission.issue,
+                  remove=("ralph:parked", "ralph:escalated"))  # fmt: skip
+    return _proposed(Action.ANSWER, mission, after, (_story(after), label), "", None)
+
+
+def _pull_opened(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
+    if mission.status is not Status.EXECUTING:
+        return _revived(mission, facts, reading, around)
+    assert facts.pull is not None
+    opened = advance(mission, Event.PULL_OPENED, around.now)
+    return Step(replace(opened, pull=facts.pull.number, pending=(), waiting_since=around.now))
+
+
+_BY_EVENT: dict[Event, Callable[[Mission, Facts, Reading, Circumstances], Step]] = {
+    Event.MERGEABLE: _merge,
+    Event.MERGED: _merged,
+    Event.REFUSED: _refused_for_good,
+    Event.DONE: _done,
+    Event.APPROVED: _approved,
+    Event.CHANGES_REQUESTED: _changes_requested,
+    Event.STUCK: _stuck,
+    Event.UNANSWERED: _parked,
+    Event.REVIVED: _revived,
+    Event.PULL_OPENED: _pull_opened,
+}
+
+
+# --- a yes that does not count ----------------------------------------------------------
+
+
+def _refused(mission: Mission, facts: Facts, reading: Reading) -> Step:
+    """Shown as a denied decision, so that whoever said yes can see which rule it ran into."""
+    action = Action.FINISH if facts.pull else Action.OPEN_FIX
+    proposal = Proposal(
+        key_of(mission.key, "refused", *reading.opinion.rules), action, mission.kind, mission.title,
+        before=mission, interim=mission, after=mission, approver=wording.person(reading.opinion.actor),
+        objections=reading.opinion.rules,
+    )  # fmt: skip
+    return Step(_waited(mission), proposal)
+
+
+def _edited(mission: Mission, facts: Facts) -> bool:
+    issue = facts.issue
+    asked = mission.status is Status.DISCOVERED and mission.proposal_hash and issue is not None
+    return bool(asked) and issue is not None and content_hash(issue.title, issue.body) != mission.proposal_hash
+
+
+def _ask_again(mission: Mission, facts: Facts, around: Circumstances) -> Step:
+    """The text is someone else's now, so the planned change that stood in it is not what a yes would mean."""
+    assert facts.issue is not None
+    digest = content_hash(facts.issue.title, facts.issue.body)
+    key = key_of(mission.key, "comment", digest)
+    after = replace(mission, proposal_hash=digest, proposal_at=around.now, pending=(), waiting_since=around.now)
+    comment = Comment(key, mission.issue, wording.ask_again(digest, key))
+    return _proposed(Action.ANSWER, mission, after, (comment,), "", None)
+
+
+# --- pieces ---------------------------------------------------------------------------
+
+
+def _proposed(
+    action: Action, before: Mission, after: Mission, effects: tuple[Effect, ...], who: str, lesson: Lesson | None
+) -> Step:
+    key = key_of(before.key, action, *(effect.key for effect in effects))
+    proposal = Proposal(key, action, before.kind, before.title, effects, before=before, interim=before, after=after,
+                        approver=who)  # fmt: skip
+    return Step(_waited(before), proposal, lesson)
+
+
+def _told(mission: Mission, around: Circumstances, line: str, next_step: str) -> Mission:
+    story = (*mission.story, f"cycle {around.cycle}: {line}")
+    return replace(mission, story=story, last_action=line, next_step=next_step)
+
+
+def _finished(mission: Mission, around: Circumstances, outcome: str, learning: str) -> Mission:
+    return replace(mission, outcome=outcome, learning=learning, finished_at=around.now)
+
+
+def _story(after: Mission) -> Comment | EditComment:
+    """Our one standing remark: made once, then edited."""
+    standing = key_of(after.key, "comment", "standing")
+    if not after.comment:
+        return Comment(standing, after.issue, wording.story(after, standing))
+    key = key_of(after.key, "edit_comment", str(len(after.story)))
+    return EditComment(key, after.issue, after.comment, wording.story(after, standing))
+
+
+def _close_issue(mission: Mission, facts: Facts, reason: str) -> tuple[CloseIssue, ...]:
+    still_open = facts.issue is not None and facts.issue.state == "open"
+    return (CloseIssue(key_of(mission.key, "close_issue"), mission.issue, reason),) if still_open else ()
+
+
+def _lesson(mission: Mission, verdict: str, reason: str = "") -> Lesson | None:
+    return Lesson(mission.id, mission.kind, mission.members, verdict, reason)

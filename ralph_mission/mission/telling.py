@@ -1,0 +1,196 @@
+"""What a cycle says afterwards: the report for machines and the telling for people. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+
+from ralph_mission.mission import do_not_repeat
+from ralph_mission.mission.account import (
+    REPORT_SCHEMA,
+    CycleReport,
+    DecisionLine,
+    EffectLine,
+    FindingLine,
+    MissionLine,
+    ObserverLine,
+    Outcome,
+    Telling,
+    Trigger,
+)
+from ralph_mission.mission.acting import Act, Deed
+from ralph_mission.mission.concluding import Conclusion
+from ralph_mission.mission.deciding import Decided, Situation
+from ralph_mission.mission.effects import kind_of
+from ralph_mission.mission.findings import known
+from ralph_mission.mission.kinds import KINDS
+from ralph_mission.mission.ledger import OpenState, Recollection
+from ralph_mission.mission.model import Action, Mission, Status, Urgency, Usage, Verdict
+from ralph_mission.mission.proposal import Decision
+from ralph_mission.mission.rules import LIFTED_BY
+
+How = Callable[[str, int], str]
+LATE = 15 * 60  # seconds of drift worth a line
+
+
+def left(
+    outcome: Outcome, past: Recollection | None, trigger: Trigger, staged: bool, started: datetime, finished: datetime
+) -> tuple[CycleReport, Telling]:
+    """The account of a cycle that did not start."""
+    header = past.memory.header if past else None
+    missions = past.state.missions if past else ()
+    report = CycleReport(
+        REPORT_SCHEMA, header.cycle if header else 0, "", outcome, trigger, staged, started, finished,
+        (), (), _missions(missions), (), (), header.urgency if header else Urgency.LOW,
+        header.next_due_at if header else None, Usage(),
+    )  # fmt: skip
+    return report, Telling(remarks=(_why_left(outcome, report.next_due_at),))
+
+
+def _why_left(outcome: Outcome, due: datetime | None) -> str:
+    if outcome == "not_due":
+        return f"not due before {due:%Y-%m-%d %H:%M} UTC; --force runs anyway" if due else "this cycle has run already"
+    return {
+        "paused": "paused: nothing is done until `ralph resume` (or RALPH_PAUSED is unset)",
+        "lost": "another runner holds this cycle; if it is certainly dead: `ralph memory recover --take-over`",
+    }.get(outcome, outcome)
+
+
+def tell(
+    situation: Situation, decided: Decided, acts: Sequence[Act], conclusion: Conclusion, settled: Sequence[Deed],
+    trigger: Trigger, staged: bool, finished: datetime, how: How,
+) -> tuple[CycleReport, Telling]:  # fmt: skip
+    """The account of a cycle that ran."""
+    everyone = (*conclusion.missions, *conclusion.ended)
+    scores = {member: thought.score for thought in situation.plan.thoughts for member in thought.members}
+    report = CycleReport(
+        schema_version=REPORT_SCHEMA,
+        cycle=situation.cycle,
+        cycle_id=situation.cycle_id,
+        outcome="paused" if any(act.cut for act in acts) else "done",
+        trigger=trigger,
+        staged=staged,
+        started_at=situation.now,
+        finished_at=finished,
+        observers=tuple(
+            ObserverLine(s.name, s.status, len(s.signals), round(s.seconds, 3), s.detail) for s in situation.sightings
+        ),
+        findings=tuple(
+            FindingLine(
+                f.fingerprint,
+                f.signal.occurrence,
+                f.kind,
+                f.title,
+                scores.get(f.fingerprint, 0.0),
+                known(f, situation.records),
+            )
+            for f in decided.findings
+        ),
+        missions=_missions(everyone),
+        decisions=tuple(_decision(decision) for decision in decided.decisions),
+        effects=(*_settled(settled), *_effects(acts)),
+        urgency=conclusion.header.urgency,
+        next_due_at=conclusion.header.next_due_at,
+        usage=situation.plan.usage,
+    )
+    return report, _telling(situation, decided, acts, conclusion, how)
+
+
+def _missions(missions: Iterable[Mission]) -> tuple[MissionLine, ...]:
+    return tuple(
+        MissionLine(m.id, m.title, m.status, m.issue or None, m.pull or None, m.started_cycle) for m in missions
+    )
+
+
+def _decision(decision: Decision) -> DecisionLine:
+    proposal = decision.proposal
+    return DecisionLine(proposal.key, proposal.action, proposal.kind, proposal.tier, decision.verdict, decision.rules)
+
+
+def _settled(deeds: Iterable[Deed]) -> tuple[EffectLine, ...]:
+    return tuple(
+        EffectLine(d.effect.key, "reconcile", kind_of(d.effect), d.receipt.status, d.receipt.url) for d in deeds
+    )
+
+
+def _effects(acts: Iterable[Act]) -> tuple[EffectLine, ...]:
+    return tuple(
+        EffectLine(
+            deed.effect.key, act.decision.proposal.action, kind_of(deed.effect), deed.receipt.status, deed.receipt.url
+        )
+        for act in acts
+        for deed in act.deeds
+    )
+
+
+# --- for people -----------------------------------------------------------------------
+
+
+def _telling(situation: Situation, decided: Decided, acts: Sequence[Act], conclusion: Conclusion, how: How) -> Telling:
+    return Telling(
+        why=tuple(_why(act) for act in acts if act.decision.proposal.action is not Action.MONITOR),
+        held=tuple(_held(d) for d in decided.decisions if d.verdict is not Verdict.ALLOW),
+        waiting=waiting(conclusion.missions, how),
+        remarks=tuple(_remarks(situation, acts, conclusion)),
+    )
+
+
+def _why(act: Act) -> str:
+    proposal = act.decision.proposal
+    if proposal.why:
+        return f"{proposal.title}: {proposal.why}"
+    moved = (
+        f" is {proposal.after.status.replace('_', ' ').lower()}: {proposal.after.last_action}" if proposal.after else ""
+    )
+    return f"{proposal.title}{moved}"
+
+
+def _held(decision: Decision) -> str:
+    waits = " and ".join(dict.fromkeys(LIFTED_BY.get(rule, "a person") for rule in decision.rules))
+    word = "waits for" if decision.verdict is Verdict.HOLD else "refused, needs"
+    return f"{decision.proposal.title}: {word} {waits} ({', '.join(decision.rules)})"
+
+
+def waiting(missions: Iterable[Mission], how: How) -> tuple[str, ...]:
+    """What a person can do now, one line each, with the very words to type or the link to open."""
+    lines: list[str] = []
+    for mission in missions:
+        if mission.status is Status.IN_REVIEW:
+            lines += [f"review it: {how('show_pull', mission.pull)}", f"say yes:   {how('approve_pull', mission.pull)}"]
+        elif mission.status is Status.DISCOVERED and mission.proposal_hash:
+            lines += [
+                f"read it:   {how('show_issue', mission.issue)}",
+                f"say yes:   {how('approve_issue', mission.issue)}",
+            ]
+        elif mission.status in (Status.ESCALATED, Status.PLANNED) and mission.issue:
+            lines += [f"decide:    {how('show_issue', mission.issue)}"]
+    return tuple(lines)
+
+
+def _remarks(situation: Situation, acts: Sequence[Act], conclusion: Conclusion) -> Iterable[str]:
+    if conclusion.header.drift_seconds >= LATE:
+        yield f"this cycle started {conclusion.header.drift_seconds // 60} minutes after it was due"
+    for refused in situation.refused:
+        yield f"not proposed, the repository's own checks fail with it: {refused}"
+    for line in _not_understood(situation):
+        yield f"Do Not Repeat: not understood, so not obeyed: {line}"
+    for act in acts:
+        for deed in act.deeds:
+            if deed.receipt.status in ("failed", "unknown"):
+                yield f"{kind_of(deed.effect)} {deed.receipt.status}: {deed.receipt.detail}"
+    if any(act.cut for act in acts):
+        yield "stopped half-way by the kill switch; what was intended is settled by the next cycle"
+    yield from unknown(situation.state, acts)
+    if situation.plan.remark:
+        yield situation.plan.remark
+
+
+def unknown(state: OpenState, acts: Sequence[Act] = ()) -> Iterable[str]:
+    """Effects whose fate only a person can tell."""
+    now = [deed.receipt.key for act in acts for deed in act.deeds if deed.receipt.status == "unknown"]
+    for key in dict.fromkeys((*state.unknown, *now)):
+        yield f"nobody can tell whether {key} was sent: look, then `ralph journal resolve {key} --sent|--not-sent`"
+
+
+def _not_understood(situation: Situation) -> tuple[str, ...]:
+    return do_not_repeat.understand(situation.memory.do_not_repeat, frozenset(KINDS))[1]

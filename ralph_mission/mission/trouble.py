@@ -1,0 +1,18 @@
+"""Errors that name who must act and what to do next. Anything else that is raised is our bug."""
+
+from __future__ import annotations
+
+
+class Trouble(Exception):
+    """Something a person can mend. `who` is you, forge, network or bug; never a traceback."""
+
+    def __init__(self, what: str, next_step: str, who: str = "you", usage: bool = False) -> None:
+        super().__init__(what)
+        self.what = what
+        self.next_step = next_step
+        self.who = who
+        self.exit_code = 2 if usage else 1
+
+
+class Lost(Exception):
+    """Another runner's claim got there first. Not an error: leave quietly."""

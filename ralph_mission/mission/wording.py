@@ -1,0 +1,233 @@
+"""Every title, body, message and comment, rendered before judgement: what is judged is what is sent.
+
+Text in, text out. Whatever came from outside (paths, lines, names, reviews) passes
+`safety.text` here and nowhere else. A person reads these on a phone: what, why, evidence,
+how to say no, in this order and briefly.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+
+from ralph_mission.mission.approval import content_hash
+from ralph_mission.mission.effects import Ref, marker
+from ralph_mission.mission.kinds import counted, lookup
+from ralph_mission.mission.model import Actor, Finding, Mission
+from ralph_mission.safety.patch import FileChange, Patch
+from ralph_mission.safety.text import inline, quote, sanitise
+
+TITLE = 120  # characters; what a phone shows of a title in two lines
+SHOWN = 40  # lines of evidence in a body
+DIFF = 40_000  # characters of diff in a proposal; bodies stay under 60,000 (GitHub refuses 65,536)
+
+HOW_TO_SAY_NO = (
+    "**To say no:** close this, label it `ralph:rejected`, or comment `/ralph reject` with a reason. "
+    "It will not come back."
+)
+
+
+def plain(text: str, limit: int = TITLE) -> str:
+    """One line of plain text for a title or a commit message; nothing in it pings, closes or commands."""
+    line = " ".join(sanitise(text, "commit").split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def person(actor: Actor | None) -> str:
+    """A person's name, without a ping."""
+    return inline(actor.login, 60).strip("`") if actor else "someone"
+
+
+# --- fixes ----------------------------------------------------------------------------
+
+
+def fix_title(kind: str, members: Sequence[Finding]) -> str:
+    """ "Correct 7 misspellings in 3 files"."""
+    number = sum(_size(member) for member in members)
+    verb = {"spelling": "Correct", "dependency-patch": "Apply"}.get(kind, "Mend")
+    where = members[0].signal.path if len(members) == 1 else f"{len(members)} files"
+    return plain(f"{verb} {counted(number, kind)} in {where}")
+
+
+def fix_issue(kind: str, members: Sequence[Finding], why: str, key: str, facts: dict[str, str]) -> str:
+    """The mission's issue: what was found, why this one, what happens next."""
+    number = sum(_size(member) for member in members)
+    return "\n\n".join(
+        [
+            f"**{counted(number, kind)}** in {_files(len(members))}, with a ready correction.",
+            f"**Why this one, why now:** {why}.",
+            _evidence(members),
+            "**What happens next:** a pull with exactly this change waits for review. Approved, it is merged at "
+            "the commit that was reviewed; with changes requested, a person is asked; closed, it stays closed.",
+            HOW_TO_SAY_NO,
+            marker(key, **facts),
+        ]
+    )
+
+
+def fix_pull(kind: str, members: Sequence[Finding], why: str, issue: Ref, key: str, facts: dict[str, str]) -> str:
+    """The pull's text: the same evidence, shorter."""
+    return "\n\n".join(
+        [
+            f"Part of {issue.token}. **Why:** {why}.",
+            _evidence(members),
+            "Made by a deterministic fixer; nothing else is touched. Approve to have it merged at this commit.",
+            HOW_TO_SAY_NO,
+            marker(key, **facts),
+        ]
+    )
+
+
+def commit_message(title: str, members: Sequence[Finding]) -> str:
+    """Subject and body of the one commit on a branch of ours."""
+    lines = [plain(f"{m.signal.path}: {_first_line(m.signal.detail)}", 100) for m in members[:SHOWN]]
+    return "\n".join([title, "", *(f"- {line}" for line in lines), ""])
+
+
+# --- proposals ------------------------------------------------------------------------
+
+
+def proposal_title(finding: Finding) -> str:
+    """The finding's own title, made harmless."""
+    return plain(finding.title)
+
+
+def proposal_body(finding: Finding, why: str, patch: Patch | None) -> str:
+    """The text of a proposal, down to (not including) the line that names its hash."""
+    row = lookup(finding.kind)
+    parts = [
+        f"**{row.noun.capitalize()}**, found by the `{finding.signal.observer}` observer. It needs a person's yes."
+    ]
+    parts += [f"**Why this one, why now:** {why}."]
+    if finding.signal.path:
+        parts += [f"**Where:** {_place(finding)}"]
+    if finding.signal.detail:
+        parts += ["**Evidence** (quoted as found, not an instruction):", quote(finding.signal.detail, 2_000)]
+    if patch:
+        parts += ["**The change that a yes would push to a branch for review:**", _fenced(diff(patch), "diff")]
+    parts += ["**To say yes:** label it `ralph:approved` or comment `/ralph approve`.", HOW_TO_SAY_NO]
+    return "\n\n".join(parts)
+
+
+def sealed(title: str, body: str, key: str, facts: dict[str, str]) -> tuple[str, str]:
+    """A proposal's final text with its last line, and the hash that a yes is bound to."""
+    digest = content_hash(title, body)
+    return f"{body}\n\n{seal_line(digest)}\n\n{marker(key, **facts)}", digest
+
+
+def seal_line(digest: str) -> str:
+    """The line that an approval must be newer than."""
+    return f"proposal is now `{digest}`"
+
+
+def ask_again(digest: str, key: str) -> str:
+    """After an edit: what is being asked now."""
+    return "\n\n".join(
+        [
+            "The text above was edited, so an earlier yes no longer counts. To approve what stands there now, "
+            "label it `ralph:approved` again or comment `/ralph approve`.",
+            seal_line(digest),
+            marker(key),
+        ]
+    )
+
+
+# --- monitoring -----------------------------------------------------------------------
+
+
+def monitor_title(kind: str) -> str:
+    """One issue per kind, for ever the same title."""
+    return f"Watching: {plain(lookup(kind).plural)}" if lookup(kind).noun != "finding" else f"Watching: {plain(kind)}"
+
+
+def monitor_line(finding: Finding) -> str:
+    """One line of a monitoring issue."""
+    signal = finding.signal
+    where = f" {_place(finding)}" if signal.path and signal.path not in signal.title else ""
+    who = f", by {inline(signal.author, 40)}" if signal.author else ""
+    age = f", {signal.age_days:.0f} days old" if signal.age_days >= 1 else ""
+    return f"- {inline(signal.title, 160)}{where}{who}{age}"
+
+
+def monitor_body(kind: str, lines: Sequence[str], total: int, details: Sequence[Finding], key: str) -> str:
+    """The whole text of a monitoring issue; edited as things come, never repeated."""
+    shown = list(lines[:SHOWN])
+    more = [f"- … and {total - len(shown)} seen earlier"] if total > len(shown) else []
+    parts = [
+        f"Nothing here needs an answer. Ralph keeps this one list of {lookup(kind).plural} up to date.",
+        "\n".join([*shown, *more]),
+    ]
+    if len(details) == 1 and details[0].signal.detail:
+        parts.append(quote(details[0].signal.detail, 2_000))
+    parts += [f"**To stop it:** close this issue; {lookup(kind).plural} are then no longer listed.",
+              marker(key, kind=kind)]  # fmt: skip
+    return "\n\n".join(parts)
+
+
+# --- a mission's story ----------------------------------------------------------------
+
+
+def story(mission: Mission, key: str, extra: str = "") -> str:
+    """The one standing remark on a mission's issue, edited as the mission goes on."""
+    lines = [f"**{mission.status.replace('_', ' ').capitalize()}.** {mission.next_step}".rstrip(), ""]
+    lines += [f"- {line}" for line in mission.story]
+    return "\n".join([*lines, *(["", extra] if extra else []), "", marker(key)])
+
+
+def escalation(owners: Sequence[str], words: str, reviewer: str) -> str:
+    """Who must act now, and why; quotes the reviewer."""
+    whom = ", ".join(f"@{owner}" for owner in owners) or "A maintainer"
+    said = f"\n\n{reviewer} wrote:\n\n{quote(words, 1_500)}" if words and reviewer else ""
+    return f"{whom}: this needs a person.{said}"
+
+
+# --- pieces ---------------------------------------------------------------------------
+
+
+def diff(patch: Patch) -> str:
+    """A unified diff for people (never measured by, never applied)."""
+    return "".join(_file_diff(change) for change in patch.changes)
+
+
+def _file_diff(change: FileChange) -> str:
+    old, new = ((side or b"").decode(errors="replace").splitlines(keepends=True) for side in (change.old, change.new))
+    lines = list(difflib.unified_diff(old, new, f"a/{change.path}", f"b/{change.path}", n=2))
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _fenced(text: str, language: str) -> str:
+    """A code block whose fence is longer than any run of backticks within."""
+    ticks = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
+    return f"{ticks}{language}\n{text.rstrip()}\n{ticks}"
+
+
+def _evidence(members: Sequence[Finding]) -> str:
+    lines = [f"- {inline(m.signal.path, 160)}: {_short(m)}" for m in members[:SHOWN]]
+    more = [f"- … and {_files(len(members) - SHOWN)} more"] if len(members) > SHOWN else []
+    return "\n".join([*lines, *more])
+
+
+def _short(finding: Finding) -> str:
+    lines = [line for line in finding.signal.detail.splitlines() if line.strip()]
+    shown = "; ".join(inline(line.strip(), 100) for line in lines[:5])
+    return f"{shown}; …" if len(lines) > 5 else shown
+
+
+def _first_line(detail: str) -> str:
+    lines = [line.strip() for line in detail.splitlines() if line.strip()]
+    return "; ".join(lines[:3]) + ("; …" if len(lines) > 3 else "")
+
+
+def _place(finding: Finding) -> str:
+    signal = finding.signal
+    return inline(f"{signal.path}:{signal.line}" if signal.line else signal.path, 200)
+
+
+def _size(finding: Finding) -> int:
+    """How many things one finding stands for: a fixer's signal says so in its facts."""
+    return int(dict(finding.signal.facts).get("count", 1))
+
+
+def _files(number: int) -> str:
+    return f"{number} file" if number == 1 else f"{number} files"

@@ -1,0 +1,29 @@
+"""Which thing a line of code is, without saying where it stands: the line and its neighbours.
+
+Survives moves, renames and new indentation; changes when the line itself does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+WIDTH = 300  # characters of one line that count
+
+
+def normalised(line: str) -> str:
+    """A line with its white space collapsed and cut to `WIDTH`."""
+    return " ".join(line.split())[:WIDTH]
+
+
+def surroundings(lines: Sequence[str], number: int) -> tuple[str, str, str]:
+    """The line `number` (1-based) and the nearest lines before and after that are not blank, normalised."""
+    if not 1 <= number <= len(lines):
+        return "", "", ""
+    before = next((line for line in reversed(lines[: number - 1]) if line.strip()), "")
+    after = next((line for line in lines[number:] if line.strip()), "")
+    return normalised(lines[number - 1]), normalised(before), normalised(after)
+
+
+def split(content: bytes) -> list[str]:
+    """The lines of a file as git counts them; bytes that are no UTF-8 become U+FFFD."""
+    return content.decode("utf-8", "replace").split("\n")

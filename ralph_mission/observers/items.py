@@ -1,0 +1,75 @@
+"""Reads results from a JSON document by JMESPath expressions.
+
+`items` gives a list; with `nested`, each item's own list is read instead, and an inner object
+has its outer one's fields wherever it lacks its own (ESLint and Knip name the file outside).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import jmespath
+from pydantic import AfterValidator, Field, StringConstraints
+
+from ralph_mission.observers.result import Garbled, Result, inside, level, whole_number
+from ralph_mission.observers.settings import Section
+
+
+def _expression(text: str) -> str:
+    try:
+        jmespath.compile(text)
+    except ValueError as error:
+        raise ValueError(f"a JMESPath expression ({str(error).splitlines()[0]})") from None
+    return text
+
+
+Expression = Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_expression)]
+
+
+class Fields(Section):
+    """Where the results are in the document, and where what is in a result."""
+
+    items: Expression = Field("[]", description="The list of results.")
+    nested: Expression | None = Field(None, description="A list inside each item that holds the results instead.")
+    path: Expression = Field("path", description="The file.")
+    line: Expression = Field("line", description="The line, from 1.")
+    message: Expression = Field("message", description="What is wrong.")
+    code: Expression = Field("code", description="The rule's name.")
+    level: Expression = Field("level", description="error, warning or note.")
+
+
+def read(raw: bytes, fields: Fields, root: Path) -> list[Result]:
+    """The results that `fields` point at. Raises Garbled when there is no such list."""
+    try:
+        found = jmespath.search(fields.items, json.loads(raw))
+    except (ValueError, RecursionError) as error:
+        raise Garbled(f"no JSON that fits ({type(error).__name__})") from None
+    if not isinstance(found, list):
+        raise Garbled("`items` gives no list")
+    try:
+        return [_result(item, fields, root) for outer in found for item in _inner(outer, fields)]
+    except ValueError as error:  # a function was given what it cannot take
+        raise Garbled(f"an expression does not fit: {str(error).splitlines()[0]}") from None
+
+
+def _inner(outer: Any, fields: Fields) -> Iterator[Any]:
+    if not fields.nested:
+        yield outer
+        return
+    for inner in jmespath.search(fields.nested, outer) or []:
+        yield {**outer, **inner} if isinstance(outer, dict) and isinstance(inner, dict) else inner
+
+
+def _result(item: Any, fields: Fields, root: Path) -> Result:
+    message, path = _text(jmespath.search(fields.message, item)), _text(jmespath.search(fields.path, item))
+    if not message:
+        raise Garbled("a result has no message")
+    line, code = jmespath.search(fields.line, item), _text(jmespath.search(fields.code, item))
+    return Result(inside(path, root), whole_number(line), code, message, level(jmespath.search(fields.level, item)))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value)

@@ -1,0 +1,55 @@
+"""What the Settings of observers have in common: strictness, durations, path patterns."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Annotated
+
+from pathspec import GitIgnoreSpec
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints, WithJsonSchema
+
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+LONGEST = timedelta(days=3650)
+
+
+class Section(BaseModel):
+    """Frozen, and strict about its keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _duration(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("a duration looks like 15m, 6h or 14d")
+    found = re.fullmatch(r"\s*(\d{1,9})\s*([smhdw])\s*", value) if isinstance(value, str) else None
+    return timedelta(seconds=int(found[1]) * UNITS[found[2]]) if found else value
+
+
+def _positive(value: timedelta) -> timedelta:
+    if not timedelta(0) < value <= LONGEST:
+        raise ValueError("a duration looks like 15m, 6h or 14d")
+    return value
+
+
+def _pattern(pattern: str) -> str:
+    try:
+        GitIgnoreSpec.from_lines([pattern])
+    except ValueError as error:
+        raise ValueError(f"a pattern as in .gitignore ({error})") from None
+    return pattern
+
+
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(_duration),
+    AfterValidator(_positive),
+    WithJsonSchema({"type": ["string", "number"], "examples": ["15m", "6h", "14d", 900]}),
+]
+"""`15m`, `6h`, `14d`, `2w`, ISO 8601 or seconds."""
+
+PathPattern = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_pattern)]
+"""A pattern as in .gitignore."""
+
+Slug = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
+"""A short name: lower-case letters, digits and hyphens."""

@@ -1,0 +1,81 @@
+"""Text in rows of a terminal: one safe line each, and never more rows than there is room for."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from ralph_mission.safety.text import sanitise
+
+WIDTH = 80
+
+
+def safe(text: str) -> str:
+    """Untrusted text as one harmless line."""
+    return " ".join(sanitise(text, "log").split())
+
+
+def shorten(text: str, width: int = WIDTH) -> str:
+    """`text` in at most `width` columns."""
+    return text if len(text) <= width else text[: width - 1].rstrip() + "…"
+
+
+def rows(text: str, width: int = WIDTH) -> int:
+    """How many rows of a terminal `text` takes."""
+    return sum(max(1, -(-len(line) // width)) for line in text.split("\n"))
+
+
+def capped(lines: Sequence[str], room: int, where: str) -> list[str]:
+    """As many of `lines` as fit in `room` rows; the rest is counted, and `where` to see it named."""
+    if sum(map(rows, lines)) <= room:
+        return list(lines)
+    kept: list[str] = []
+    for line in lines:
+        if sum(map(rows, (*kept, line))) > room - 1:
+            break
+        kept.append(line)
+    return [*kept, f"  … and {len(lines) - len(kept)} more: {where}"]
+
+
+def indented(lines: Iterable[str]) -> list[str]:
+    """Each line below its heading, cut to the width."""
+    return [shorten(f"  {safe(line)}") for line in lines]
+
+
+def told(lines: Iterable[str]) -> list[str]:
+    """Each line below its heading, in two rows if it needs them."""
+    return ["\n".join(_two_rows(safe(line))) for line in lines]
+
+
+def _two_rows(text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        max_lines=2,
+        placeholder=" …",
+        break_on_hyphens=False,
+    )
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 finding`, `2 findings`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def spell(span: timedelta) -> str:
+    """A span of time as people say it: `3 d 4 h`, `6 h`, `15 min`, `40 s`."""
+    seconds = int(span.total_seconds())
+    days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
+    if days:
+        return f"{days} d {hours} h" if hours else f"{days} d"
+    if hours:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return f"{minutes} min" if minutes else f"{seconds} s"
+
+
+def stamp(when: datetime) -> str:
+    """`2026-01-31 12:00 UTC`."""
+    return when.strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,76 @@
+"""What a person sees while a cycle runs: the phases, and what happened in each. Always on stderr.
+
+A terminal gets a live line; everything else (a log, a pipe) gets one plain line per event. A
+reader that has gone away never stops a cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+from ralph_mission.mission.ports import Voice
+from ralph_mission.report.lines import safe
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
+
+
+@contextmanager
+def speaking(stream: TextIO) -> Iterator[Voice]:
+    """A voice on `stream` for the length of a cycle: live on a terminal, plain elsewhere."""
+    if not stream.isatty():
+        yield PlainVoice(stream)
+        return
+    from rich.console import Console
+
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    with console.status("starting") as status:
+        yield LiveVoice(console, status)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainVoice:
+    """One line per event, for logs and pipes."""
+
+    stream: TextIO
+
+    def phase(self, name: str, note: str = "") -> None:
+        """`check: 2 missions`"""
+        self._say(f"{name}: {safe(note)}" if note else name)
+
+    def note(self, text: str) -> None:
+        """An indented line below its phase."""
+        self._say(f"  {safe(text)}")
+
+    def _say(self, line: str) -> None:
+        with suppress(OSError, ValueError):  # ValueError: the stream was closed
+            print(line, file=self.stream, flush=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveVoice:
+    """A spinner that names what is being done, above it what happened."""
+
+    console: Console
+    status: Status
+
+    def phase(self, name: str, note: str = "") -> None:
+        """The phase as a heading; its name stays beside the spinner until the next one."""
+        from rich.text import Text
+
+        self.status.update(Text(f"{name} …"))
+        self._say(Text.assemble((name, "bold"), f"  {safe(note)}" if note else ""))
+
+    def note(self, text: str) -> None:
+        """A dim line below its phase."""
+        from rich.text import Text
+
+        self._say(Text(f"  {safe(text)}", style="dim"))
+
+    def _say(self, line: object) -> None:
+        with suppress(OSError):
+            self.console.print(line, soft_wrap=True)

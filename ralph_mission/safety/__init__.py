@@ -1,0 +1,1 @@
+"""Inspection of patches, text and secrets. Pure; imports nothing of ours."""

@@ -1,0 +1,95 @@
+"""What makes a forge, a bot, a CI or a runner act on a text. Patterns only, each with its source.
+
+Every pattern is wider than the original where the original is not documented: a harmless text
+that is reworded costs nothing, a live one may close an issue.
+"""
+
+from __future__ import annotations
+
+import re
+
+ANY_CASE = re.IGNORECASE
+LINES = re.MULTILINE
+
+REFERENCE = (
+    r"\\?#(?:\d+|\{[0-9a-f]+\})(?![A-Za-z0-9_])"  # the second form: a number that is filled in after judging
+    r"|[\w.-]+\\?/[\w.-]+\\?#\d+(?!\w)|GH\\?-\d+(?!\w)"
+    r"|(?:https?|hxxps?)?:?(?://)?[\w.-]+/[\w.-]+/[\w.-]+/(?:issues|pull|discussions)/\d+(?!\w)"
+)
+CLOSING = re.compile(
+    r"(?<![A-Za-z0-9_])(?P<word>close[sd]?|fix(?:e[sd])?|resolve[sd]?)"
+    rf"(?P<gap>\s*+\\?:?[\s\\*_~(<\"']*+(?:\[[^\]\n]{{0,200}}\]\(\s*<?)?[\s\\*_~(\[<\"']*+)(?P<what>{REFERENCE})",
+    ANY_CASE,
+)
+"""docs.github.com, "Linking a pull request to an issue": nine keywords, any case, with or without a colon."""
+
+MENTION = re.compile(r"(?<![A-Za-z0-9_])@(?=[A-Za-z0-9_&!])")
+"""GitHub `@user` and `@org/team`, Discord `@everyone` and `<@&id>`; an address like a@b.org is none."""
+BOTS = re.compile(
+    r"@(?=(?:dependabot|renovate|mergify|bors|homu|claude|codex|copilot|coderabbit|cursor|gemini|greptile|sweep|devin|"
+    r"everyone\b|here\b|openhands|jules|github-actions|kodiak|allcontributors|netlify|vercel))",
+    ANY_CASE,
+)
+"""Accounts that read the raw text and so act on code spans too."""
+
+COMMAND = re.compile(r"^(?P<lead>(?:[^\S\n]|[>*`+-])*+)/(?=[a-z][\w-]*(?:[ \t`]|$))", ANY_CASE | LINES)
+"""Prow, GitLab and our own `/ralph approve`: a slash and a word that begin a line; /usr/bin is none."""
+BORS = re.compile(
+    r"^(?P<lead>[^\w\n]*+(?:bors|homu|mergify|jenkins|ok|retest))"
+    r"(?=\s+(?:r[+=-]|try|merge|retry|delegate|p=|ping|retest|test this|to test|this please))",
+    ANY_CASE | LINES,
+)
+
+CI = (
+    r"(?:ci|actions?|checks|travis|circle|azurepipelines|azp|netlify|render|vercel|cirrus|appveyor|github|gitlab|"
+    r"build|deploy|preview|cd)"
+)
+SKIP_CI = re.compile(
+    rf"\[(?P<mark>\s*(?:(?:skip|no)[\s_-]*{CI}|{CI}[\s_-]*skip|skip)\s*)\]|(?P<azure>\*\*\*NO_CI\*\*\*)", ANY_CASE
+)
+SKIP_CHECKS = re.compile(r"(?P<word>skip-checks|request-checks|ci-skip)\s*:(?=\s*true)", ANY_CASE)
+"""docs.github.com, "Skipping workflow runs", and the markers of other vendors."""
+
+TRAILER = re.compile(
+    r"^(?P<lead>[ \t>*+-]*+)(?P<word>"
+    r"(?:co-authored|co-developed|signed-off|acked|reviewed|tested|reported|approved|merged|committed|suggested|helped|"
+    r"authored|requested)-by|on-behalf-of|change-id|cc|reviewed-on)\s*:(?=\s*\S)",
+    ANY_CASE | LINES,
+)
+"""git-interpret-trailers(1): a token and a colon that begin a line."""
+
+WORKFLOW = re.compile(r"^(?P<lead>[^\S\n]*+)::(?=[a-z][\w-]*(?:::|\s[^\n]*::))|(?<=##)\[(?=[a-z])", ANY_CASE | LINES)
+"""actions/runner, ActionCommand.cs: `::name …::` that begins a line, `##[name` anywhere in one."""
+EXPRESSION = re.compile(r"\$\{\{")
+
+COMMENT = re.compile(r"<!-->|<!--->|<!--.*?(?:--!?>|\Z)", re.DOTALL)
+OWN_MARKER = re.compile(r"<!-- ralph:v1 key=[0-9a-f]{8,64}(?: [a-z]+=[^\s>]{1,80}){0,8} -->\s*\Z")
+"""Our marker is the one comment that may stand in a text, and only as its end."""
+DEFINITION = re.compile(
+    r"^ {0,3}\[(?P<label>(?!\^)[^\]\n]+)\]:[ \t]*\n?[ \t]*(?:<[^>\n]*>|[^\s<]\S*)"
+    r"(?:[ \t]*\n?[ \t]+(?:\"[^\"]{0,2000}\"|'[^']{0,2000}'|\([^)]{0,2000}\)))?[ \t]*(?:\n|\Z)",
+    LINES,
+)
+"""A link reference definition; one that nothing refers to is shown nowhere."""
+
+ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+ENTITY = re.compile(r"&(?:amp;|#38;|#x0*26;)*(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});")
+TAG = re.compile(r"<(?=[A-Za-z/!?])")
+LIVE_TAG = re.compile(
+    r"<(?=/?(?:script|style|iframe|object|embed|form|input|button|textarea|title|noembed|noframes|plaintext|xmp|base|"
+    r"meta|link|svg|math|template|noscript|frame|frameset|applet|audio|video|source)\b|[?]|!\[CDATA|![A-Za-z])",
+    ANY_CASE,
+)
+"""Elements that GitHub filters (GFM's tagfilter), that load something, or that swallow what follows."""
+
+HOST = re.compile(
+    r"(?P<scheme>https?|ftps?|wss?)(?P<colon>\\?:)(?P<slashes>(?:\\?/|\\){2,})(?P<host>[^\s/\\?#<>()\[\]\"'`|]*)",
+    ANY_CASE,
+)
+BARE_HOST = re.compile(r"(?<![\w./@-])www\.(?=[\w-]+\.)[\w.-]+", ANY_CASE)
+TARGET = re.compile(
+    r"(?P<lead>\]\(\s*<?|^ {0,3}\[[^\]\n]+\]:\s*<?|<(?=[a-z][a-z0-9+.-]{1,31}:)|"
+    r"\b(?:href|src|srcset|formaction|poster)\s*=\s*[\"']?\s*)(?P<target>[^\s>)\"']+)",
+    ANY_CASE | LINES,
+)
+SCHEME = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):", ANY_CASE)

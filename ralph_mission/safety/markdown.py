@@ -1,0 +1,113 @@
+"""Where a markdown text is code, as GitHub renders it: there nobody is pinged and nothing closes.
+
+A CommonMark parser decides, not a regular expression. Where the place of a code span in the
+source is in doubt it counts as ordinary text, so that doubt never hides anything.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import StateInline
+    from markdown_it.token import Token
+
+Span = tuple[int, int]
+FOOTNOTE = re.compile(r"^[ \t>]*\[\^", re.MULTILINE)
+IN_LINK = re.compile(r"(?:://|www\.)[^\s<]*\Z")
+"""GitHub's bare links swallow backticks, so what seems to begin right behind one may be no code at all."""
+BLANK = "\ufffc"
+"""What stands for a character of code in `prose`: no word, no space, no mark-up."""
+
+
+@lru_cache(maxsize=8)
+def code_spans(text: str) -> tuple[Span, ...]:
+    """The half-open ranges of `text` that are code, in order and apart."""
+    if "`" not in text and "~~~" not in text and "    " not in text and "\t" not in text:
+        return ()
+    source = text.replace("\r\n", " \n").replace("\r", "\n").replace("\0", "\ufffd")
+    lines = source.split("\n")
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    return tuple(sorted(_spans(_parser().parse(source), lines, starts, bool(FOOTNOTE.search(source)))))
+
+
+def prose(text: str) -> str:
+    """`text` with every character of code replaced by `BLANK`; positions stay."""
+    letters = list(text)
+    for start, end in code_spans(text):
+        letters[start:end] = ["\n" if letter == "\n" else BLANK for letter in letters[start:end]]
+    return "".join(letters)
+
+
+def replace(pattern: re.Pattern[str], with_: Callable[[re.Match[str]], str], text: str, everywhere: bool) -> str:
+    """`pattern.sub` that leaves code alone, unless `everywhere`."""
+    spans = () if everywhere else code_spans(text)
+    starts = [start for start, _ in spans]
+
+    def inside(position: int) -> bool:
+        index = bisect_right(starts, position) - 1
+        return index >= 0 and position < spans[index][1]
+
+    def answer(match: re.Match[str]) -> str:
+        return match.group() if inside(match.start()) or inside(match.end() - 1) else with_(match)
+
+    return pattern.sub(answer, text)
+
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import backtick
+
+    def located(state: StateInline, silent: bool) -> bool:
+        start, known = state.pos, len(state.tokens)
+        found = backtick(state, silent)
+        if found and not silent and len(state.tokens) > known and state.tokens[-1].type == "code_inline":
+            state.tokens[-1].meta = {"span": (start, state.pos)}
+        return found
+
+    parser = MarkdownIt("commonmark").enable("table")  # GitHub splits table cells before it looks for code
+    parser.inline.ruler.at("backticks", located)
+    return parser
+
+
+def _spans(tokens: list[Token], lines: list[str], starts: list[int], footnotes: bool) -> Iterator[Span]:
+    for token in tokens:
+        first, last = token.map or (0, 0)
+        # A paragraph that continues a footnote looks like indented code to plain CommonMark.
+        if token.type == "fence" or (token.type == "code_block" and not footnotes):
+            yield starts[first], min(starts[last], starts[-1] - 1)
+        elif token.type == "inline":
+            yield from _inline(token, lines[first:last], starts[first:last])
+
+
+def _inline(token: Token, lines: list[str], starts: list[int]) -> Iterator[Span]:
+    spans = [child.meta["span"] for child in token.children or () if child.type == "code_inline"]
+    places = _places(token.content.split("\n"), lines, starts)
+    if not places or any(IN_LINK.search(token.content[:start]) for start, _ in spans):
+        return
+    for start, end in spans:
+        yield _position(places, start), _position(places, end)
+
+
+def _places(contents: list[str], lines: list[str], starts: list[int]) -> list[Span]:
+    """For each line of an inline token (its offset there, its position in the source); [] when in doubt."""
+    places, offset = [], 0
+    for content, line, start in zip(contents, lines, starts, strict=False):
+        if not content or line.count(content) != 1:
+            return []
+        places.append((offset, start + line.index(content)))
+        offset += len(content) + 1
+    return places if len(places) == len(contents) else []
+
+
+def _position(places: list[Span], offset: int) -> int:
+    begin, position = places[bisect_right(places, (offset, 1 << 60)) - 1]
+    return position + offset - begin

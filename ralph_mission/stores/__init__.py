@@ -1,0 +1,1 @@
+"""Where memory is kept: a branch of the repository, written by git plumbing alone."""

@@ -1,0 +1,141 @@
+"""What this clone remembers of the memory branch, outside of it, and who is at work here.
+
+`<git common dir>/ralph/anchor.json` holds the position after our last commit and, around the
+move of the ref, the commit about to be made: a crash in between leaves head == pending, and
+that is recognised as ours. Linked work trees share it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ralph_mission.mission.ledger import Anchor
+from ralph_mission.mission.position import refuse
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The contents of the anchor file; `pending` is a commit id or ""."""
+
+    lineage: str
+    serial: int
+    oid: str
+    pending: str = ""
+
+    @property
+    def anchor(self) -> Anchor:
+        """The position as the rest of the house knows it."""
+        return Anchor(self.lineage, self.serial, self.oid)
+
+
+@dataclass(frozen=True, slots=True)
+class Anchorage:
+    """The folder `<git common dir>/ralph`; nothing is created until something is written."""
+
+    folder: Path
+
+    def read(self) -> Mark | None:
+        """What is remembered; None when nothing is. Raises Trouble when it cannot be read."""
+        try:
+            return Mark(**_checked(json.loads((self.folder / "anchor.json").read_bytes())))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError):
+            raise refuse(f"{self.folder / 'anchor.json'} cannot be read") from None
+
+    def write(self, mark: Mark) -> None:
+        """Remember, durably and all at once. Raises OSError."""
+        durable(self.folder / "anchor.json", json.dumps(asdict(mark), indent=1).encode() + b"\n")
+
+    def forget(self) -> None:
+        """Remember nothing: the first commit was not made after all."""
+        (self.folder / "anchor.json").unlink(missing_ok=True)
+
+    @contextmanager
+    def moving(self) -> Iterator[None]:
+        """Held while the ref and the anchor move together. Raises OSError."""
+        with flocked(self.folder / "anchor.lock", wait=True):
+            yield
+
+    @contextmanager
+    def working(self) -> Iterator[bool]:
+        """Held for a whole cycle; False when another process of this clone holds it."""
+        with flocked(self.folder / "lock", wait=False) as held:
+            yield held
+
+
+@contextmanager
+def flocked(path: Path, wait: bool) -> Iterator[bool]:
+    """An advisory lock that the kernel drops when its holder dies, however it dies."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(descriptor)
+
+
+def durable(path: Path, content: bytes) -> None:
+    """Write a file so that after a crash it is either the old or the new one. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(scratch, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, path)
+    except OSError:
+        with suppress(OSError):
+            scratch.unlink()
+        raise
+    _sync_folder(path.parent)
+
+
+def this_holder() -> str:
+    """Host, boot and process: `host:boot id:pid`."""
+    return f"{socket.gethostname()}:{boot_id()}:{os.getpid()}"
+
+
+def same_host(holder: str) -> bool:
+    """Whether a holder ran on this machine, in this boot or an earlier one."""
+    host, _, rest = holder.partition(":")
+    return host == socket.gethostname() and rest.count(":") == 1
+
+
+def boot_id() -> str:
+    """The running kernel's own id; "" where there is none."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _checked(values: dict[str, Any]) -> dict[str, Any]:
+    kinds = {"lineage": str, "serial": int, "oid": str, "pending": str}
+    if set(values) != set(kinds) or any(type(values[name]) is not kind for name, kind in kinds.items()):
+        raise ValueError
+    return values
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

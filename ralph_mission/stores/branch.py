@@ -1,0 +1,314 @@
+"""The store: memory on the branch `ralph-memory`, one commit per batch, by git plumbing alone.
+
+Never touches checkout, index, stash or configuration. The ref moves by compare-and-swap from
+the commit that was read; what was read is trusted as `provenance` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+from ralph_mission.flows.recover import Check, Salvage
+from ralph_mission.gateways.git import Git, GitError
+from ralph_mission.mission.ledger import Anchor, Batch, OpenState, Recollection, Record
+from ralph_mission.mission.memory import Memory
+from ralph_mission.mission.memory_parse import parse
+from ralph_mission.mission.memory_text import render
+from ralph_mission.mission.ports import Clock
+from ralph_mission.mission.position import merged, people_edits, refuse, with_people_of
+from ralph_mission.mission.trouble import Lost, Trouble
+from ralph_mission.stores import anchor, codec, layout
+from ralph_mission.stores.anchor import Anchorage, Mark
+from ralph_mission.stores.provenance import Branch
+
+ATTEMPTS = 5  # a person does not edit faster than that
+SKIP_CI = "[skip ci]"
+BOOM = (GitError, OSError)
+
+
+class BranchStore:
+    """`ports.Store`, and what `ralph memory` needs beyond it."""
+
+    def __init__(
+        self, git: Git, clock: Clock, *, branch: str = layout.BRANCH, path: str = layout.MEMORY, holder: str = ""
+    ) -> None:
+        self.branch = Branch(git, branch, path)
+        self.anchorage = Anchorage(git.common_dir / "ralph")
+        self.git, self._clock, self._holder = git, clock, holder or anchor.this_holder()
+        self._working = False
+        self._paused = ("", False)
+
+    # --- who is at work ---
+
+    def holder(self) -> str:
+        """As in `ports.Store`."""
+        return self._holder
+
+    def exclusive(self) -> AbstractContextManager[bool]:
+        """As in `ports.Store`; a lock of this clone and its linked work trees."""
+        return self._exclusive()
+
+    def proven_dead(self, holder: str) -> bool:
+        """True only for a holder on this machine while the clone's lock is in our hands."""
+        return self._working and (holder == self._holder or anchor.same_host(holder))
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[bool]:
+        with told("lock memory"), self.anchorage.working() as held:
+            self._working = self._working or held
+            try:
+                yield held
+            finally:
+                self._working = self._working and not held
+
+    # --- reading ---
+
+    def recall(self) -> Recollection | None:
+        """As in `ports.Store`."""
+        with told("read memory"):
+            head, mark = self.branch.head(), self.anchorage.read()
+            if not head:
+                self._refuse_gone(mark)
+                return None
+            ours = self.branch.ours(head, mark)
+            memory, state = self.read(head)
+            edits: tuple[str, ...] = ()
+            if ours != head:
+                memory, edits = self._welcomed(self.read(ours)[0], memory)
+            self._paused = (head, memory.header.paused)
+            return Recollection(memory, state, head, edits)
+
+    def records(self, keys: Iterable[str], at: Recollection | None) -> Mapping[str, Record]:
+        """As in `ports.Store`; one git process for any number of keys."""
+        if at is None:
+            return {}
+        paths = {key: layout.record(key) for key in keys}
+        with told("read memory"):
+            found = self.git.blobs(f"{at.oid}:{path}" for path in paths.values())
+        named = {key: (path, found[f"{at.oid}:{path}"]) for key, path in paths.items() if f"{at.oid}:{path}" in found}
+        return {key: _record(key, path, data) for key, (path, data) in named.items()}
+
+    def paused(self) -> bool:
+        """As in `ports.Store`; True as well when memory is not what it should be."""
+        try:
+            head = self.branch.head()
+            if not head or head != self._paused[0]:
+                found = self.recall()
+                self._paused = (head, bool(found and found.memory.header.paused))
+            return self._paused[1]
+        except (Trouble, *BOOM):
+            return True
+
+    def read(self, commit: str) -> tuple[Memory, OpenState]:
+        """Memory and open state of one commit, whoever made it. Raises Trouble."""
+        names = (f"{commit}:{self.branch.path}", f"{commit}:{layout.OPEN}")
+        found = self.git.blobs(names)
+        for name in names:
+            if name not in found:
+                raise refuse(f"{name.partition(':')[2]} is missing on the branch {self.branch.name}")
+        memory = parse(found[names[0]])
+        try:
+            return memory, codec.load_state(found[names[1]])
+        except codec.Unreadable as error:
+            raise codec.unreadable(layout.OPEN, error) from None
+
+    def contains(self, commit: str) -> bool:
+        """Whether `commit` is the branch's head or an ancestor of it: for `position.check_position`."""
+        head = self.branch.head()
+        return bool(head) and self.branch.contains(commit, head)
+
+    def _refuse_gone(self, mark: Mark | None) -> None:
+        if mark is not None and mark.oid:
+            raise refuse(f"the branch {self.branch.name} is gone, though it had reached serial {mark.serial}")
+
+    def _welcomed(self, before: Memory, theirs: Memory) -> tuple[Memory, tuple[str, ...]]:
+        edits = people_edits(before, theirs)
+        if edits is None:
+            raise refuse(f"someone else changed more than people's sections of {self.branch.path}")
+        return merged(before, before, theirs), edits
+
+    # --- writing ---
+
+    def commit(self, batch: Batch, after: Recollection | None) -> Recollection:
+        """As in `ports.Store`. People's sections and `paused` are always those of the commit below.
+
+        Raises ValueError when a first commit names no lineage, or a later one another.
+        """
+        lineage = batch.memory.header.lineage
+        if not lineage or (after and lineage != after.memory.header.lineage):
+            raise ValueError("a commit needs the lineage of the memory it follows")
+        with told("write memory"), self.anchorage.moving():
+            for _ in range(ATTEMPTS):
+                head = self.branch.head()
+                if not head:
+                    self._first(after)
+                if head != (after.oid if after else ""):
+                    after = self._absorbed(after, head)
+                new = self._advance(batch, after)
+                if new is not None:
+                    return new
+        raise Lost
+
+    def _first(self, after: Recollection | None) -> None:
+        self._refuse_gone(self.anchorage.read())
+        if after is not None:
+            raise refuse(f"the branch {self.branch.name} is gone")
+        self.branch.refuse_unborn_checkout()
+
+    def _absorbed(self, after: Recollection | None, head: str) -> Recollection:
+        """What was recalled, with a person's edit that came since; raises Lost when it was anyone else's."""
+        if after is None or not self.branch.contains(after.oid, head):
+            raise Lost
+        if not self.branch.only_memory_changed(after.oid, head):
+            raise Lost
+        before, (theirs, state) = self.read(after.oid)[0], self.read(head)
+        edits = people_edits(before, theirs)
+        if edits is None:
+            raise Lost
+        return Recollection(merged(after.memory, before, theirs), state, head, (*after.human_edits, *edits))
+
+    def _advance(self, batch: Batch, after: Recollection | None) -> Recollection | None:
+        """One commit on top of `after`; None when the branch moved meanwhile."""
+        memory = with_people_of(batch.memory, after.memory) if after else batch.memory
+        serial = (after or batch).memory.header.serial + 1
+        memory = replace(memory, header=replace(memory.header, serial=serial))
+        head = after.oid if after else ""
+        oid = self.move(head, self.files(replace(batch, memory=memory), head), batch.message, memory)
+        if not oid:
+            return None
+        return Recollection(memory, batch.state, oid, after.human_edits if after else ())
+
+    def edit(self, memory: Memory, after: Recollection, message: str) -> None:
+        """Commit a person's edit: people's sections and `paused` of `memory`, nothing else, no new serial.
+
+        A cycle that runs meanwhile takes it in at its next commit.
+        """
+        with told("write memory"), self.anchorage.moving():
+            for _ in range(ATTEMPTS):
+                head = self.branch.head()
+                if not head:
+                    raise refuse(f"the branch {self.branch.name} is gone")
+                now = self.read(head)[0]
+                text = self._rendered(merged(now, after.memory, memory))
+                new = self.git.commit_files(head, {self.branch.path: text}, _skipping_ci(message), self._clock.now())
+                if self.git.move_ref(self.branch.ref, new, head):
+                    return
+        raise Lost
+
+    def move(self, head: str, files: Mapping[str, bytes | None], message: str, memory: Memory) -> str:
+        """Commit `files` on `head` and move the branch from it; "" when it was elsewhere by then."""
+        before = self.anchorage.read()
+        new = self.git.commit_files(head, files, _skipping_ci(message), self._clock.now())
+        mark = before or Mark(memory.header.lineage, memory.header.serial - 1, head)
+        self.anchorage.write(replace(mark, pending=new))
+        try:
+            moved = self.git.move_ref(self.branch.ref, new, head)
+        except GitError:
+            self._restore(before)
+            raise
+        if not moved:
+            self._restore(before)
+            return ""
+        # From here on the commit stands: were the last write to fail, head == pending says it is ours.
+        with suppress(OSError):
+            self.anchorage.write(Mark(memory.header.lineage, memory.header.serial, new))
+        self._paused = (new, memory.header.paused)
+        return new
+
+    def _restore(self, before: Mark | None) -> None:
+        if before is None:
+            self.anchorage.forget()
+        else:
+            self.anchorage.write(before)
+
+    def files(self, batch: Batch, head: str) -> dict[str, bytes | None]:
+        """What a batch writes on top of `head`, by path. Raises Trouble when it could not be read back."""
+        files: dict[str, bytes | None] = {
+            self.branch.path: self._rendered(batch.memory),
+            layout.OPEN: codec.dump_state(batch.state),
+        }
+        files.update({layout.record(record.key): codec.dump_record(record) for record in batch.records})
+        if batch.dashboard is not None:
+            files[layout.DASHBOARD] = batch.dashboard.encode("utf-8", "replace")
+        if batch.journal is not None:
+            name, document = batch.journal
+            files[layout.journal(batch.memory.header.cycle, name)] = codec.dump_document(document)
+        return files | self._archives(batch, head)
+
+    def _archives(self, batch: Batch, head: str) -> dict[str, bytes | None]:
+        files: dict[str, bytes | None] = {}
+        old = self.git.blobs(f"{head}:{layout.archive(month)}" for month, _ in batch.archive) if head else {}
+        for month, text in batch.archive:
+            path = layout.archive(month)
+            files[path] = (files.get(path) or old.get(f"{head}:{path}", b"")) + text.encode("utf-8", "replace")
+        return files
+
+    def _rendered(self, memory: Memory) -> bytes:
+        # What cannot be read back must not be written: that would stop every later cycle.
+        data = render(memory).encode("utf-8", "surrogateescape")
+        parse(data)
+        return data
+
+    # --- for `ralph journal` and `ralph memory` ---
+
+    def journal(self) -> Iterator[dict[str, Any]]:
+        """Every cycle's audit document, oldest first. Raises Trouble when one cannot be read."""
+        from ralph_mission.stores.salvage import journal
+
+        return journal(self)
+
+    def document(self) -> str:
+        """The memory file as it stands, readable or not; "" when there is none."""
+        from ralph_mission.stores.salvage import document
+
+        return document(self)
+
+    def salvage(self) -> Salvage:
+        """Everything that can still be read, for `recover`."""
+        from ralph_mission.stores.salvage import salvage
+
+        return salvage(self)
+
+    def restart(self, batch: Batch, salvaged: Salvage) -> Anchor:
+        """A new lineage on top of the present head, or a new root when the branch is gone."""
+        from ralph_mission.stores.salvage import restart
+
+        return restart(self, batch, salvaged)
+
+    def checks(self) -> Iterator[Check]:
+        """Each thing `ralph memory verify` looks at, and how it fared."""
+        from ralph_mission.stores.inspect import checks
+
+        return checks(self)
+
+
+def _record(key: str, path: str, data: bytes) -> Record:
+    try:
+        record = codec.load_record(data)
+    except codec.Unreadable as error:
+        raise codec.unreadable(path, error) from None
+    if record.key != key:
+        raise refuse(f"{path} on the memory branch holds another record ({record.key})")
+    return record
+
+
+def _skipping_ci(message: str) -> str:
+    subject, newline, body = message.partition("\n")
+    return message if SKIP_CI in message else f"{subject} {SKIP_CI}{newline}{body}"
+
+
+@contextmanager
+def told(what: str) -> Iterator[None]:
+    """Git's and the system's errors as one line; they leave memory as it was."""
+    try:
+        yield
+    except GitError as error:
+        lines = [line for line in error.detail.strip().splitlines() if line] or [f"git exit {error.code}"]
+        said = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1])
+        raise Trouble(f"cannot {what}: {said}", "mend that, then run again; memory is as it was") from None
+    except OSError as error:
+        said = f"{error.filename or 'a file'}: {(error.strerror or type(error).__name__).lower()}"
+        raise Trouble(f"cannot {what}: {said}", "mend that, then run again; memory is as it was") from None

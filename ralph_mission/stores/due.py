@@ -1,0 +1,137 @@
+"""`ralph due`: whether a cycle is due, for next to nothing. Every wake passes here, many times an hour.
+
+One look at the ref, then a cache in the git common directory keyed by object id, else one
+blob. Imports neither pydantic nor rich nor click; where only files are read, no git either.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ralph_mission.mission.trouble import Trouble
+from ralph_mission.stores import layout
+
+if TYPE_CHECKING:
+    from ralph_mission.gateways.git import Git
+
+_OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the head of memory says, kept by its object id."""
+
+    next_due_at: datetime | None
+    paused: bool
+
+
+def due_fast(
+    repo_dir: Path, now: datetime, branch: str = layout.BRANCH, path: str = layout.MEMORY
+) -> tuple[bool, datetime | None, str]:
+    """(due, when next, why). Memory that cannot be read is due: the cycle then says what is wrong.
+
+    Raises Trouble when `repo_dir` is not a repository.
+    """
+    common, git = _common(Path(repo_dir))
+    oid = _loose(common, branch)
+    if oid is None:
+        git = git or _open(repo_dir)
+        oid = git.try_text("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
+    if not oid:
+        return True, None, "due: there is no memory yet"
+    known = _cached(common, oid, path)
+    if known is None:
+        known = _read(git or _open(repo_dir), oid, path)
+        if known is None:
+            return True, None, "due: memory cannot be read"
+        _remember(common, oid, path, known)
+    return _verdict(known, now)
+
+
+def _verdict(known: _Known, now: datetime) -> tuple[bool, datetime | None, str]:
+    due_at = known.next_due_at
+    if known.paused:
+        return False, due_at, "not due: memory says paused"
+    if due_at is None:
+        return True, None, "due: no time is set"
+    if now >= due_at:
+        return True, due_at, f"due since {due_at:%Y-%m-%dT%H:%MZ}"
+    return False, due_at, f"not due until {due_at:%Y-%m-%dT%H:%MZ}"
+
+
+def _common(directory: Path) -> tuple[Path, Git | None]:
+    """The git common directory; by git itself unless this is the top of a plain checkout."""
+    plain = directory / ".git"
+    if (plain / "HEAD").is_file() and not (plain / "commondir").exists():
+        return plain, None
+    git = _open(directory)
+    return git.common_dir, git
+
+
+def _open(directory: Path) -> Git:
+    from ralph_mission.gateways.git import Git
+
+    return Git.open(Path(directory))
+
+
+def _loose(common: Path, branch: str) -> str | None:
+    """The branch's commit, "" when it does not exist; None when only git can tell (reftable, symbolic refs)."""
+    if (common / "reftable").exists():
+        return None
+    try:
+        oid = (common / "refs" / "heads" / branch).read_text().strip()
+        return oid if _OID.fullmatch(oid) else None
+    except (FileNotFoundError, NotADirectoryError):
+        return _packed(common, f"refs/heads/{branch}")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _packed(common: Path, ref: str) -> str | None:
+    try:
+        for line in (common / "packed-refs").read_text("utf-8", "surrogateescape").splitlines():
+            oid, _, name = line.partition(" ")
+            if name == ref:
+                return oid if _OID.fullmatch(oid) else None
+    except FileNotFoundError:
+        return ""
+    except OSError:
+        return None
+    return ""
+
+
+def _cached(common: Path, oid: str, path: str) -> _Known | None:
+    try:
+        kept = json.loads((common / "ralph" / "due.json").read_bytes())
+        if (kept["oid"], kept["path"]) != (oid, path) or type(kept["paused"]) is not bool:
+            return None
+        when = datetime.fromisoformat(kept["next_due_at"]) if kept["next_due_at"] else None
+        return None if when and not when.tzinfo else _Known(when, kept["paused"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _remember(common: Path, oid: str, path: str, known: _Known) -> None:
+    from ralph_mission.stores.anchor import durable
+
+    when = known.next_due_at.isoformat() if known.next_due_at else None
+    text = json.dumps({"oid": oid, "path": path, "next_due_at": when, "paused": known.paused})
+    with suppress(OSError):  # a cache; a read-only repository is asked again
+        durable(common / "ralph" / "due.json", text.encode())
+
+
+def _read(git: Git, oid: str, path: str) -> _Known | None:
+    from ralph_mission.mission.memory_parse import peek
+
+    name = f"{oid}:{path}"
+    try:
+        header = peek(git.blobs([name])[name])
+    except (KeyError, Trouble):
+        return None
+    return _Known(header.next_due_at, header.paused)

@@ -1,0 +1,114 @@
+"""Whose commit the head of the memory branch is: ours, ours plus a person's edit, or foreign.
+
+Looks at what a commit changed and at what this clone remembers, never at names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ralph_mission.gateways.git import Git, GitError
+from ralph_mission.mission.position import refuse
+from ralph_mission.mission.trouble import Trouble
+from ralph_mission.safety.patch import REGULAR
+from ralph_mission.stores.anchor import Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """The memory branch of a repository, and the path of the memory file on it."""
+
+    git: Git
+    name: str
+    path: str
+
+    @property
+    def ref(self) -> str:
+        """The full name of the ref."""
+        return f"refs/heads/{self.name}"
+
+    def head(self) -> str:
+        """The commit it points at, "" when there is none. Raises Trouble when it is checked out or odd."""
+        form = "--format=%(refname)%00%(objectname)%00%(objecttype)%00%(symref)%00%(worktreepath)"
+        for line in self.git.text("for-each-ref", form, self.ref).split("\n"):
+            name, *rest = line.split("\0")
+            if name == self.ref:
+                return self._checked(*rest)
+        return ""
+
+    def refuse_unborn_checkout(self) -> None:
+        """Raises Trouble when a work tree stands on the branch before its first commit."""
+        place = ""
+        for line in self.git.text("worktree", "list", "--porcelain").split("\n"):
+            place = line.removeprefix("worktree ") if line.startswith("worktree ") else place
+            if line == f"branch {self.ref}":
+                raise _checked_out(self.name, place)
+
+    def ours(self, head: str, mark: Mark | None) -> str:
+        """The newest commit of ours that `head` is or stands on. Raises Trouble.
+
+        A clone that remembers nothing trusts what it finds, once, if its files are regular.
+        """
+        if mark is None or not mark.oid + mark.pending:
+            self._refuse_odd_files(head)
+            return head
+        if head in (mark.oid, mark.pending):
+            return head
+        for known in (mark.pending, mark.oid):
+            if known and self.contains(known, head):
+                self._refuse_foreign(known, head)
+                return known
+        raise refuse(self._lost(mark, head))
+
+    def contains(self, commit: str, head: str) -> bool:
+        """Whether `commit` is `head` or one of its ancestors."""
+        try:
+            self.git.run("merge-base", "--is-ancestor", commit, head)
+        except GitError:
+            return False
+        return True
+
+    def only_memory_changed(self, old: str, new: str) -> bool:
+        """Whether the memory file's content is all that differs between two commits."""
+        return not self._foreign_paths(old, new)
+
+    def odd_files(self, head: str) -> tuple[str, ...]:
+        """Paths that are no regular files (symlinks, submodules, executables), and a missing memory file."""
+        entries = self.git.listing(head)
+        odd = [entry.path for entry in entries if entry.mode != REGULAR]
+        missing = [] if any(entry.path == self.path for entry in entries) else [self.path]
+        return tuple(odd + [path for path in missing if path not in odd])
+
+    def _checked(self, oid: str, kind: str, symref: str, place: str) -> str:
+        if symref or kind != "commit":
+            raise refuse(f"the branch {self.name} does not point at a commit of its own")
+        if place:
+            raise _checked_out(self.name, place)
+        return oid
+
+    def _refuse_odd_files(self, head: str) -> None:
+        odd = self.odd_files(head)
+        if odd:
+            raise refuse(f"{odd[0]!r} on the branch {self.name} is missing or not a regular file")
+
+    def _refuse_foreign(self, known: str, head: str) -> None:
+        paths = self._foreign_paths(known, head)
+        if paths:
+            more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+            raise refuse(f"someone else changed {paths[0]!r}{more} on the branch {self.name}")
+
+    def _foreign_paths(self, old: str, new: str) -> list[str]:
+        raw = self.git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-commit-id", old, new)
+        fields = raw.decode("utf-8", "surrogateescape").split("\0")[:-1]
+        welcome = f":{REGULAR} {REGULAR} "
+        return [path for meta, path in zip(fields[::2], fields[1::2], strict=True)
+                if path != self.path or not meta.startswith(welcome)]  # fmt: skip
+
+    def _lost(self, mark: Mark, head: str) -> str:
+        if self.contains(head, mark.oid):
+            return f"the branch {self.name} was rolled back behind serial {mark.serial}"
+        return f"the history of the branch {self.name} was rewritten: it lacks {mark.oid[:10]}"
+
+
+def _checked_out(name: str, place: str) -> Trouble:
+    return Trouble(f"the branch {name} is checked out in {place}", f"leave it there with: git -C {place} switch -")

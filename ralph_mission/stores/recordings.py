@@ -1,0 +1,84 @@
+"""What the world answered in the last cycles, for `ralph replay`: `.ralph/cycles/<id>/NN-name.json`.
+
+Never on the branch, and kept out of git through `.git/info/exclude`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+from ralph_mission.gateways.git import Git
+from ralph_mission.mission.trouble import Trouble
+from ralph_mission.stores import codec
+from ralph_mission.stores.anchor import durable
+
+KEEP = 50  # cycles
+EXCLUDE = "/.ralph/"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_FILE = re.compile(r"(\d{2,})-([a-z0-9-]+)\.json")
+
+
+class Recordings:
+    """`ports.Recorder`. The cycle's id is the first one that a recorded value carries, unless it is given."""
+
+    def __init__(self, git: Git, cycle_id: str = "") -> None:
+        self._git, self._cycle_id, self._count = git, cycle_id, 0
+
+    @property
+    def folder(self) -> Path:
+        """Where cycles are kept, one folder each."""
+        return self._git.state_dir / "cycles"
+
+    def record(self, name: str, value: object) -> None:
+        """As in `ports.Recorder`. Raises Trouble when it cannot be written, ValueError for an id or name that no
+        folder can have."""
+        carried = getattr(value, "cycle_id", "")
+        if carried and carried != self._cycle_id:
+            self._cycle_id, self._count = carried, 0
+        if not _NAME.fullmatch(self._cycle_id) or not _FILE.fullmatch(f"00-{name}.json"):
+            raise ValueError(f"cannot record {name!r} of cycle {self._cycle_id!r}")
+        try:
+            self._write(self.folder / self._cycle_id, name, codec.dump_any(value))
+        except OSError as error:
+            what = f"cannot record the cycle in {self.folder}: {(error.strerror or type(error).__name__).lower()}"
+            raise Trouble(what, "make room there, then run again") from None
+
+    def load(self, cycle_id: str) -> tuple[tuple[str, object], ...]:
+        """(name, value) in the order recorded. Raises Trouble when there is no such cycle or it cannot be read."""
+        place = self.folder / cycle_id
+        if not _NAME.fullmatch(cycle_id) or not place.is_dir():
+            raise Trouble(f"no cycle {cycle_id!r} is recorded", f"the last {KEEP} are in {self.folder}", usage=True)
+        files = [(match, file) for file in place.iterdir() if (match := _FILE.fullmatch(file.name))]
+        return tuple((match[2], _loaded(file)) for match, file in sorted(files, key=lambda item: int(item[0][1])))
+
+    def _write(self, place: Path, name: str, content: bytes) -> None:
+        if self._count == 0:
+            shutil.rmtree(place, ignore_errors=True)  # the same cycle again: its answers are the newer ones
+            place.mkdir(parents=True)
+            keep_out_of_git(self._git)
+            self._forget_old(place)
+        durable(place / f"{self._count:02d}-{name}.json", content)
+        self._count += 1
+
+    def _forget_old(self, newest: Path) -> None:
+        others = [folder for folder in self.folder.iterdir() if folder.is_dir() and folder != newest]
+        for folder in sorted(others, key=lambda folder: folder.stat().st_mtime_ns, reverse=True)[KEEP - 1 :]:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def keep_out_of_git(git: Git) -> None:
+    """Have git ignore `.ralph/`, in this clone only. Raises OSError."""
+    exclude = git.common_dir / "info" / "exclude"
+    text = exclude.read_text("utf-8", "surrogateescape") if exclude.exists() else ""
+    if EXCLUDE not in text.splitlines():
+        gap = "" if not text or text.endswith("\n") else "\n"
+        durable(exclude, f"{text}{gap}{EXCLUDE}\n".encode("utf-8", "surrogateescape"))
+
+
+def _loaded(file: Path) -> object:
+    try:
+        return codec.load_any(file.read_bytes())
+    except codec.Unreadable as error:
+        raise Trouble(f"{file} cannot be read: {error}", "it may be of another version of ralph") from None

@@ -1,0 +1,1 @@
+"""Who ranks the findings. A thinker chooses and describes; it never permits."""

@@ -1,0 +1,96 @@
+"""`ralph doctor`: what is wrong is said with how to mend it, and only then is the exit code 1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers import Result, cli, cli_here, git, make_repo
+
+
+def checks(told: Result) -> dict[str, dict[str, Any]]:
+    """The checks by name."""
+    return {check["name"]: check for check in told.json["checks"]}
+
+
+def test_a_sound_repository_has_nothing_wrong(tmp_path: Path) -> None:
+    told = cli("doctor", repo=make_repo(tmp_path))
+    assert told.code == 0
+    assert told.out.splitlines()[-1] == "nothing is wrong"
+    for name in ("Python", "git", "repository", "branch", "commits", "disk", "configuration", "forge", "memory",
+                 "fixer codespell", "fixer ruff"):  # fmt: skip
+        assert f"ok    {name}: " in told.out
+
+
+def test_it_changes_nothing(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path)
+    before = sorted(str(path) for path in repo.rglob("*"))
+    cli_here("doctor", repo=repo)
+    assert sorted(str(path) for path in repo.rglob("*")) == before
+
+
+def test_every_wrong_line_says_how_to_mend_it(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path)
+    (repo / "ralph.yml").write_text("hands: {verify: ['no-such-program --x']}\n")
+    told = cli_here("doctor", "--json", repo=repo)
+    assert told.code == 1
+    assert told.json["healthy"] is False
+    wrong = [check for check in told.json["checks"] if check["status"] == "wrong"]
+    assert [check["name"] for check in wrong] == ["verify"]
+    assert "no-such-program is not installed" in wrong[0]["found"]
+    assert wrong[0]["mend"]
+
+
+def test_a_folder_without_a_repository_is_wrong(tmp_path: Path) -> None:
+    told = cli_here("doctor", "--json", repo=tmp_path)
+    assert told.code == 1
+    assert checks(told)["repository"]["status"] == "wrong"
+
+
+def test_a_repository_without_commits_is_wrong(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet", "--initial-branch", "main")
+    told = cli_here("doctor", "--json", repo=tmp_path)
+    assert told.code == 1
+    assert checks(told)["commits"]["mend"]
+
+
+def test_a_broken_configuration_is_named_with_its_line(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path)
+    (repo / "ralph.yml").write_text("schedul: {}\n")
+    told = cli_here("doctor", "--json", repo=repo)
+    assert told.code == 1
+    assert checks(told)["configuration"]["found"] == "ralph.yml line 1: unknown key schedul"
+
+
+def test_keys_without_effect_are_notes(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path)
+    (repo / "ralph.yml").write_text("publishers: {}\n")
+    told = cli_here("doctor", repo=repo)
+    assert told.code == 0
+    assert "note  configuration: ralph.yml line 1: publishers is not used by this version" in told.out
+
+
+def test_a_checked_out_memory_branch_is_wrong(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path)
+    git(repo, "switch", "--quiet", "--create", "ralph-memory")
+    told = cli_here("doctor", "--json", repo=repo)
+    assert told.code == 1
+    assert checks(told)["memory branch"]["status"] == "wrong"
+
+
+def test_a_shallow_clone_is_a_note(tmp_path: Path) -> None:
+    source = make_repo(tmp_path / "source")
+    git(source, "commit", "--quiet", "--allow-empty", "--message", "x", env={
+        "GIT_AUTHOR_NAME": "M", "GIT_AUTHOR_EMAIL": "m@example.org",
+        "GIT_COMMITTER_NAME": "M", "GIT_COMMITTER_EMAIL": "m@example.org"})  # fmt: skip
+    git(tmp_path, "clone", "--quiet", "--depth", "1", source.as_uri(), "clone")
+    told = cli_here("doctor", "--json", repo=tmp_path / "clone")
+    assert checks(told)["history"]["status"] == "note"
+
+
+@pytest.mark.parametrize("command", ["true", "CI=1 true", "./check.sh --all"])
+def test_a_command_that_is_there_is_ok(tmp_path: Path, command: str) -> None:
+    repo = make_repo(tmp_path, {"check.sh": "#!/bin/sh\n", "ralph.yml": f"hands: {{verify: ['{command}']}}\n"})
+    assert checks(cli_here("doctor", "--json", repo=repo))["verify"]["status"] == "ok"

@@ -1,0 +1,151 @@
+"""Whatever goes wrong: one line that says who must act, the right exit code, never a traceback."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.cli.errors import guarded
+from ralph_mission.mission.trouble import Lost, Trouble
+from tests.helpers import make_repo
+
+FULL = "no space left on device. free some disk space, then run again"
+RALPH = [sys.executable, "-m", "ralph_mission"]
+
+
+def raising(error: BaseException) -> Callable[[list[str]], int]:
+    """A command that fails with `error`."""
+
+    def run(_arguments: list[str]) -> int:
+        raise error
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (Trouble("the disk is on fire", "put it out"), 1, "error: the disk is on fire. put it out"),
+        (Trouble("no such option", "see --help", usage=True), 2, "error: no such option. see --help"),
+        (Trouble("it is down", "wait", who="network"), 1, "error (network): it is down. wait"),
+        (Trouble("two\nlines", "one\nline"), 1, "error: two lines. one line"),
+        (KeyboardInterrupt(), 130, "error: interrupted. run again to go on"),
+        (OSError(errno.ENOSPC, "No space left on device"), 1, f"error: {FULL}"),
+        (PermissionError(errno.EACCES, "Permission denied", "/x/y"), 1,
+         "error: /x/y: permission denied. give this user access to it, then run again"),
+    ],
+)  # fmt: skip
+def test_an_error_is_one_line_on_stderr(
+    error: BaseException, code: int, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert guarded(raising(error), []) == code
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", line + "\n")
+
+
+def test_an_error_is_one_json_document_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert guarded(raising(Trouble("it is down", "wait", who="forge")), ["cycle", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {"error": {"who": "forge", "what": "it is down", "next": "wait"}}
+
+
+def test_who_loses_the_claim_leaves_quietly(capsys: pytest.CaptureFixture[str]) -> None:
+    assert guarded(raising(Lost()), []) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_our_own_mistake_leaves_a_report_and_no_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    repo = make_repo(tmp_path)
+    (repo / ".ralph").mkdir()
+    assert guarded(raising(ZeroDivisionError("by zero")), ["cycle", "--repo", str(repo), "--json"]) == 1
+    said = capsys.readouterr()
+    assert json.loads(said.out)["error"]["who"] == "bug"
+    assert "Traceback" not in said.err
+    (report,) = (repo / ".ralph").glob("ralph-crash-*.txt")
+    assert str(report) in said.err
+    assert "ZeroDivisionError: by zero" in report.read_text()
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+
+
+def test_a_report_leaves_no_folder_in_a_repository_that_has_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo, elsewhere = make_repo(tmp_path / "repo"), tmp_path / "tmp"
+    elsewhere.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(elsewhere))
+    guarded(raising(ZeroDivisionError()), ["cycle", "--repo", str(repo)])
+    assert not (repo / ".ralph").exists()
+    assert len(list(elsewhere.glob("ralph-crash-*"))) == 1
+
+
+def test_a_report_holds_no_secret(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path)
+    (repo / ".ralph").mkdir()
+    token = "ghp_" + "a1B2" * 9
+    guarded(raising(ValueError(f"bad token {token}")), ["cycle", "--repo", str(repo)])
+    (report,) = (repo / ".ralph").glob("ralph-crash-*.txt")
+    assert token not in report.read_text()
+
+
+def test_debugging_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RALPH_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        guarded(raising(ZeroDivisionError()), [])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_130_and_one_line(number: signal.Signals) -> None:
+    code = (
+        "import sys, time\nfrom ralph_mission.cli.errors import guarded\n"
+        "def run(_):\n print('ready', flush=True); time.sleep(60)\n"
+        "sys.exit(guarded(run, []))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        assert run.stdout is not None and run.stdout.readline() == "ready\n"
+        run.send_signal(number)
+        _, said = run.communicate(timeout=30)
+    assert run.returncode == 130
+    assert said.count("\n") == 1
+    assert "Traceback" not in said
+
+
+def test_a_reader_that_leaves_is_no_drama() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([*RALPH, "schema", "config"], stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert done.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_one_clear_line() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*RALPH, "schema", "config"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == f"error: {FULL}\n"
+
+
+def test_a_terminal_without_the_letters_is_no_reason_to_fail(tmp_path: Path) -> None:
+    place = tmp_path / "gr\u00fc\u00dfe-\u2026"
+    done = subprocess.run(
+        [*RALPH, "init", "--repo", str(place)], capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.isascii()
+
+
+def test_what_is_wrong_cannot_paint_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    guarded(raising(Trouble("no \x1b[2J\x1b]8;;x\x07", "mend it")), [])
+    assert "\x1b" not in capsys.readouterr().err

@@ -1,0 +1,112 @@
+"""The entry point: what it costs to start, and what it says to those who mistype."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.cli.app import COMMANDS
+from tests.helpers import cli, cli_here, make_repo
+
+HEAVY = ("click", "pydantic", "rich", "yaml")
+
+
+def imported(*arguments: str) -> set[str]:
+    """The heavy libraries that a run of `ralph ARGUMENTS` imports."""
+    code = (
+        "import sys\n"
+        "from ralph_mission.cli.main import main\n"
+        "try: main()\n"
+        f"finally: print(*sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    return set(done.stderr.splitlines()[-1].split())
+
+
+def test_due_imports_nothing_heavy(tmp_path: Path) -> None:
+    assert imported("due", "--json", "--repo", str(make_repo(tmp_path))) == set()
+
+
+def test_help_imports_no_command() -> None:
+    assert imported("--help") == {"click"}
+
+
+def test_help_lists_every_command() -> None:
+    listed = cli_here("--help")
+    assert listed.code == 0
+    for name, (_, line) in COMMANDS.items():
+        assert f"  {name} " in listed.out
+        assert line in " ".join(listed.out.split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_of_the_table_exists_and_has_help(name: str) -> None:
+    told = cli_here(name, "--help")
+    assert told.code == 0
+    assert f"Usage: ralph {name}" in told.out
+
+
+def test_no_command_shows_help_and_is_wrong_usage() -> None:
+    told = cli_here()
+    assert told.code == 2
+    assert told.out == ""
+    assert "Commands:" in told.err
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest() -> None:
+    told = cli_here("cylce")
+    assert told.code == 2
+    assert told.err == "error: no command 'cylce', did you mean cycle? see ralph --help\n"
+
+
+def test_wrong_usage_is_one_json_document_when_asked() -> None:
+    told = cli_here("cycle", "--frge", "local", "--json")
+    assert told.code == 2
+    assert told.json["error"]["who"] == "you"
+    assert told.json["error"]["next"] == "see ralph cycle --help"
+
+
+def test_python_m_is_the_same_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ralph_mission", "--version"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.split()[0]) == (0, "ralph,")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script(shell: str) -> None:
+    told = cli_here("completion", shell)
+    assert told.code == 0
+    assert f"_RALPH_COMPLETE={shell}_complete" in told.out
+
+
+def test_a_shell_completes_commands() -> None:
+    environment = {"_RALPH_COMPLETE": "bash_complete", "COMP_WORDS": "ralph stat", "COMP_CWORD": "1"}
+    told = cli(env=os.environ | environment)
+    assert told.out.split() == ["plain,status"]
+
+
+def test_a_folder_that_is_no_repository_is_named(tmp_path: Path) -> None:
+    told = cli("cycle", repo=tmp_path)
+    assert told.code == 2
+    assert "is not a git repository" in told.err
+    assert told.err.count("\n") == 1
+
+
+def test_github_is_said_to_be_missing_from_this_version(tmp_path: Path) -> None:
+    told = cli_here("cycle", "--forge", "github", "--json", repo=make_repo(tmp_path))
+    assert told.code == 2
+    assert told.json["error"]["what"] == "the GitHub forge is not part of this version"
+
+
+@pytest.mark.parametrize("now", ["tomorrow", "2026-13-01", "0001-01-01", "9999-12-31T23:59:59Z", "\x1b[31m"])
+@pytest.mark.parametrize("command", ["cycle", "due"])
+def test_a_moment_that_is_none_is_wrong_usage(tmp_path: Path, command: str, now: str) -> None:
+    told = cli_here(command, "--now", now, repo=make_repo(tmp_path))
+    assert told.code == 2
+    assert told.err.startswith("error: --now")
+    assert "\x1b" not in told.err

@@ -1,0 +1,124 @@
+"""`ralph pr`, as a person types it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.forges.local import LocalForge, Person
+from ralph_mission.gateways.git import Git
+from ralph_mission.mission.effects import OpenPull, PushBranch, marker
+from ralph_mission.safety.edits import Edit, FileDelta
+from tests.helpers import NOON, Result, cli_here, commit, git, make_repo
+
+KEY = "a1" * 8
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository with pull #1 of the bot's: README.md from `# Sample` to `# Better`."""
+    path = make_repo(tmp_path / "repo")
+    bot = forge(path)
+    change = FileDelta("README.md", "100644", (Edit(0, 1, ("# Better\n",)),))
+    bot.perform(PushBranch(KEY, "ralph/fix", bot.default_branch().sha, "Fix", NOON, (change,)))
+    assert bot.perform(OpenPull(KEY, "Fix a typo", f"Why not.\n{marker(KEY)}", "ralph/fix", "main", 1)).number == 1
+    return path
+
+
+def forge(repo: Path) -> LocalForge:
+    return LocalForge(Git.open(repo))
+
+
+def ralph(repo: Path, *arguments: str, stdin: str = "") -> Result:
+    return cli_here("pr", *arguments, "--as", "mara", repo=repo, stdin=stdin)
+
+
+def head(repo: Path) -> str:
+    return git(repo, "rev-parse", "ralph/fix")
+
+
+def test_pulls_are_listed_with_their_branches(repo: Path) -> None:
+    assert ralph(repo, "list").out == "#1  open  ralph[bot]  ralph/fix -> main  Fix a typo\n"
+    assert ralph(repo, "list", "--state", "closed").out == "No pull requests.\n"
+
+
+def test_show_tells_everything(repo: Path) -> None:
+    ralph(repo, "request-changes", "1", "Too loud.")
+    shown = ralph(repo, "show", "1").out
+    for words in ("#1 Fix a typo", f"ralph/fix -> main at {head(repo)[:12]}", "Why not.",
+                  f"--- mara changes requested {head(repo)[:12]} on 2", "Too loud."):  # fmt: skip
+        assert words in shown
+
+
+def test_diff_is_gits(repo: Path) -> None:
+    out = ralph(repo, "diff", "1").out
+    assert "\n-# Sample\n+# Better\n" in out and "--- a/README.md" in out
+
+
+def test_diff_writes_out_what_a_terminal_would_hide(repo: Path) -> None:
+    git(repo, "switch", "--quiet", "--create", "odd")
+    commit(repo, {"a.txt": "x\x1b[2J\u202ey\r\n\tz\n"})
+    number = Person(forge(repo), "mara").open_pull("odd", "main", "Odd")
+    assert "+x<U+001B>[2J<U+202E>y<U+000D>\n+\tz\n" in ralph(repo, "diff", str(number)).out
+    assert "\x1b" in ralph(repo, "diff", str(number), "--json").json["diff"]
+
+
+def test_diff_of_a_merged_pull_is_still_there(repo: Path) -> None:
+    ralph(repo, "merge", "1")
+    assert "+# Better" in ralph(repo, "diff", "1").out
+
+
+def test_approval_names_the_commit_and_what_happens_next(repo: Path) -> None:
+    said = ralph(repo, "approve", "1", "Nice.")
+    assert (
+        said.out == f"Approved #1 at {head(repo)[:12]}; the next cycle merges it (make run, or ralph cycle --force).\n"
+    )
+    (review,) = forge(repo).pull(1).reviews
+    assert (review.state, review.sha, review.body, review.author.login) == ("approved", head(repo), "Nice.", "mara")
+
+
+def test_changes_are_asked_for_from_standard_input(repo: Path) -> None:
+    assert "the next cycle answers" in ralph(repo, "request-changes", "1", "-", stdin="Too loud.\n").out
+    (review,) = forge(repo).pull(1).reviews
+    assert (review.state, review.body) == ("changes_requested", "Too loud.\n")
+
+
+@pytest.mark.parametrize("method", ["squash", "merge"])
+def test_merge_moves_the_checked_out_tree(repo: Path, method: str) -> None:
+    said = ralph(repo, "merge", "1", "--method", method)
+    assert said.out == f"Merged #1 into main as {git(repo, 'rev-parse', 'main')[:12]}.\n"
+    assert git(repo, "status", "--porcelain") == "" and (repo / "README.md").read_text() == "# Better\n"
+
+
+def test_merge_into_a_dirty_tree_says_how_to_mend_it(repo: Path) -> None:
+    (repo / "README.md").write_text("edited\n")
+    result = ralph(repo, "merge", "1")
+    assert result.code == 1
+    assert "uncommitted changes (README.md). commit or stash them" in result.err
+
+
+def test_merged_pull_is_neither_approved_nor_closed(repo: Path) -> None:
+    ralph(repo, "merge", "1")
+    for verb in ("approve", "close"):
+        result = ralph(repo, verb, "1")
+        assert result.code == 1 and "merged" in result.err
+
+
+def test_close_says_what_happens_next(repo: Path) -> None:
+    assert "takes it as a no" in ralph(repo, "close", "1").out
+    pull = forge(repo).pull(1)
+    assert (pull.state, pull.closed_by and pull.closed_by.login) == ("closed", "mara")
+
+
+def test_json_is_one_document(repo: Path) -> None:
+    assert ralph(repo, "list", "--json").json["pulls"][0]["head_sha"] == head(repo)
+    shown = ralph(repo, "show", "1", "--json").json
+    assert shown["touches"] == [{"path": "README.md", "first": 1, "last": 1}]
+    assert ralph(repo, "merge", "1", "--json").json["state"] == "merged"
+
+
+@pytest.mark.parametrize("command", [("show",), ("diff",), ("approve",), ("merge",), ("close",)])
+def test_missing_pull_is_one_line(repo: Path, command: tuple[str, ...]) -> None:
+    result = ralph(repo, *command, "9")
+    assert (result.code, result.err) == (1, "error: there is no pull #9. see: ralph pr list\n")

@@ -1,0 +1,138 @@
+"""The suite's house rules: no real network, no real home, no real model, no one's identity or settings.
+
+A tripwire raises when a test reaches for one of them, in this process; for the processes it
+starts, the environment leads nowhere: an empty home, proxies that refuse, agents that fail.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+REAL_HOME = Path(os.environ.setdefault("HOUSE_REAL_HOME", str(Path.home())))  # workers inherit it
+SANDBOX = "HOUSE_SANDBOX"
+AGENTS = ("claude", "codex", "gemini", "copilot", "opencode", "amp", "aider", "goose")
+OURS = ("RALPH_", "GITHUB_", "RUNNER_", "GIT_", "XDG_", "ANTHROPIC_", "OPENAI_", "GEMINI_", "GOOGLE_", "TWITTER_",
+        "TELEGRAM_", "DISCORD_", "DATABASE_", "CLAUDE", "CODEX_")  # fmt: skip
+PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+WRITABLE = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_HOME = f"{str(REAL_HOME).rstrip(os.sep)}{os.sep}"
+# What may lie below a home and is written all the same; a home may in turn lie below one of them.
+_PLACES = (ROOT, Path(tempfile.gettempdir()), Path(sys.prefix), Path(sys.base_prefix), Path("/dev"))
+_NOT_HOME = tuple(f"{place}{os.sep}" for place in _PLACES if place not in REAL_HOME.parents)
+
+settings.register_profile("house", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "house")
+
+
+class Tripwire(AssertionError):
+    """A test reached for something real. Script it, or serve it from loopback."""
+
+
+def pytest_configure() -> None:
+    """Before anything is collected, so that what modules do on import is covered too."""
+    sandbox = Path(tempfile.mkdtemp(prefix="ralph-suite-"))
+    _quiet_environment(sandbox)
+    _stand_in_agents(sandbox / "bin")
+    sys.addaudithook(_watch)
+
+
+def pytest_unconfigure() -> None:
+    """The sandbox goes with the session."""
+    shutil.rmtree(os.environ[SANDBOX], ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _environment_is_put_back() -> Iterator[None]:
+    before = dict(os.environ)
+    yield
+    for name in set(os.environ) - set(before) - {"PYTEST_CURRENT_TEST"}:
+        del os.environ[name]
+    os.environ.update(before)
+
+
+def _quiet_environment(sandbox: Path) -> None:
+    for name in [name for name in os.environ if name.startswith(OURS)]:
+        del os.environ[name]
+    home = sandbox / "home"
+    home.mkdir()
+    os.environ |= {
+        SANDBOX: str(sandbox),
+        "HOME": str(home),
+        **{f"XDG_{part}_HOME": str(home / part.lower()) for part in ("CACHE", "CONFIG", "DATA", "STATE")},
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        # Git invents an identity from the machine's name unless it is told not to.
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "user.useConfigOnly",
+        "GIT_CONFIG_VALUE_0": "true",
+        "PATH": f"{sandbox / 'bin'}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "NO_PROXY": "127.0.0.1,localhost,::1",
+        "no_proxy": "127.0.0.1,localhost,::1",
+        **dict.fromkeys(PROXIES, "http://127.0.0.1:9"),
+        "TZ": "<+0545>-05:45",  # nobody's machine: a test that only holds in UTC fails here
+    }
+    time.tzset()
+
+
+def _stand_in_agents(folder: Path) -> None:
+    folder.mkdir()
+    for name in AGENTS:
+        agent = folder / name
+        agent.write_text(f"#!/bin/sh\necho 'the real {name} is out of reach of the tests' >&2\nexit 97\n")
+        agent.chmod(0o755)
+
+
+def _watch(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "socket.connect":
+        _only_loopback(arguments[1])
+    elif event == "socket.getaddrinfo":
+        _only_loopback(arguments)
+    elif event == "subprocess.Popen":
+        _only_scripted(arguments)
+    elif event == "open":
+        _not_at_home(arguments)
+
+
+def _only_loopback(address: object) -> None:
+    host = address[0] if isinstance(address, tuple) else None  # a string is a Unix socket's path
+    if host in (None, "", b"", "localhost", b"localhost"):
+        return
+    try:
+        if ipaddress.ip_address(host.decode() if isinstance(host, bytes) else str(host)).is_loopback:
+            return
+    except ValueError:
+        pass
+    raise Tripwire(f"real network: {address!r}")
+
+
+def _only_scripted(arguments: tuple[object, ...]) -> None:
+    name, environment = os.fsdecode(arguments[0] or ""), arguments[3]  # type: ignore[arg-type]
+    if os.path.basename(name) not in AGENTS:
+        return
+    path = dict(environment or os.environ).get("PATH", "")  # type: ignore[call-overload]
+    found = shutil.which(name, path=path) or name
+    scripted = os.path.realpath(found).startswith(os.path.realpath(tempfile.gettempdir()))
+    if not scripted or Path(found).parent == Path(os.environ[SANDBOX]) / "bin":
+        raise Tripwire(f"an agent that no test has scripted: {name}")
+
+
+def _not_at_home(arguments: tuple[object, ...]) -> None:
+    path, _, flags = arguments
+    if not isinstance(path, str | bytes) or not isinstance(flags, int) or not flags & WRITABLE:
+        return
+    place = os.path.abspath(os.fsdecode(path))
+    if place.startswith(_HOME) and not place.startswith(_NOT_HOME):
+        raise Tripwire(f"real home: {place}")

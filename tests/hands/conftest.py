@@ -1,0 +1,36 @@
+"""A look at a repository's head as a cycle gives it to an observer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.gateways.git import Git
+from ralph_mission.hands import FIXERS
+from ralph_mission.hands.survey import FixerObserver
+from ralph_mission.mission.model import Branch, Sighting
+from ralph_mission.mission.ports import Gaze
+
+Look = Callable[..., Sighting]
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    (tmp_path / "scratch").mkdir()
+    return tmp_path / "scratch"
+
+
+@pytest.fixture
+def look(tmp_path: Path, scratch: Path) -> Look:
+    """`look(repo, "codespell")`: what the fixer sees at HEAD."""
+
+    def at(repo: Path, fixer: str, cache: Path = tmp_path / "cache") -> Sighting:
+        source = Git.open(repo)
+        head = Branch("main", source.resolve("HEAD"))
+        gaze = Gaze(head, datetime(2026, 5, 4, tzinfo=UTC), None, "", str(scratch))
+        return FixerObserver(source, FIXERS[fixer], cache).observe(gaze)
+
+    return at

@@ -1,0 +1,303 @@
+"""Whole lives of missions on the local forge, cycle by cycle."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.helpers import commit, git
+from tests.integration.world import CALM, TYPOS, statuses, verdicts, world
+
+BUG = """\
+observers:
+  code: {markers: {}}
+  commands:
+    - {name: check, run: cat bugs.txt, kind: bug, parse: {regex: '^(?P<path>[^:]+):(?P<line>[0-9]+): (?P<message>.+)$'}}
+hands: {fixers: []}
+"""
+SENTENCE = "The table for the next month is printed on the day before, and the pilot takes a copy of it home."
+MISSPELT = (
+    "recieve seperate definately occured untill wich begining beleive collegue comittee commited concious "
+    "enviroment existance familar foriegn fourty goverment gramatically harrass hygeine "
+    "immediatly independant knowlege liason libary maintenence"
+).split()
+BUGS = {"bugs.txt": "src/a.py:1: division by zero\n", "src/a.py": "x = 1 / 0\n"}
+
+
+def test_a_fix_is_discovered_reviewed_merged_and_told(tmp_path):
+    harbour = world(tmp_path)
+    report, telling = harbour.cycle()
+    assert statuses(report) == ["IN_REVIEW"]
+    assert any("pr approve 2" in line for line in telling.waiting)
+    head = harbour.git("rev-parse", harbour.pulls[0].head)
+    harbour.person().review(2, "approved")
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["COMPLETED"]
+    assert harbour.pulls[0].state == "merged"
+    assert harbour.git("diff", "--stat", head, "main") == ""
+    issue = harbour.house().forge.issue(1)
+    assert (issue.state, issue.state_reason) == ("closed", "completed")
+    assert head[:8] in issue.remarks[0].body
+    assert "mara" in issue.remarks[0].body
+    assert "- Outcome: merged" in harbour.memory()
+    assert (harbour.repo / "README.md").read_text().count("separate") == 1
+    assert harbour.git("status", "--short") == ""
+
+
+def test_requested_changes_escalate_to_a_person_with_the_reviewers_words(tmp_path):
+    harbour = world(tmp_path, config=f"owners: [mara]\n{CALM}")
+    harbour.cycle()
+    harbour.person().review(2, "changes_requested", "leave the harbour's own spelling alone")
+    report, telling = harbour.cycle()
+    assert statuses(report) == ["ESCALATED"]
+    issue = harbour.house().forge.issue(1)
+    assert issue.assignees == ("mara",)
+    assert "ralph:escalated" in issue.labels
+    assert "leave the harbour's own spelling alone" in issue.remarks[-1].body
+    assert any("issue show 1" in line for line in telling.waiting)
+
+
+def test_an_escalated_pull_that_is_approved_after_all_is_merged(tmp_path):
+    harbour = world(tmp_path)
+    harbour.cycle()
+    harbour.person().review(2, "changes_requested", "hm")
+    harbour.cycle()
+    harbour.person().review(2, "approved")
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["COMPLETED"]
+
+
+def test_closed_pull_request_is_never_reopened_and_its_kind_loses_score(tmp_path):
+    harbour = world(tmp_path)
+    first, _ = harbour.cycle()
+    before = {line.fingerprint: line.score for line in first.findings}
+    harbour.person().close_pull(2)
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["REJECTED"]
+    commit(harbour.repo, {"docs/more.md": "We recieve boats.\n"}, message="More")
+    report, _ = harbour.cycle()
+    known = {line.fingerprint for line in report.findings if line.known}
+    assert known == set(before)
+    fresh = [line for line in report.findings if not line.known]
+    assert 0 < fresh[0].score < min(before.values())
+    assert [pull.state for pull in harbour.pulls] == ["closed", "open"]
+    assert "people accepted 0 of 1" in harbour.memory()
+
+
+def test_a_rejection_survives_a_rename_of_the_file(tmp_path):
+    harbour = world(tmp_path)
+    harbour.cycle()
+    harbour.person().comment(1, "/ralph reject we like it so")
+    harbour.cycle()
+    git(harbour.repo, "mv", "docs/guide.md", "docs/handbook.md")
+    commit(harbour.repo, {}, message="Rename")
+    report, _ = harbour.cycle()
+    assert len(harbour.pulls) == 1
+    assert all(line.known for line in report.findings)
+    assert "we like it so" in harbour.memory()
+
+
+def test_a_merge_by_hand_completes_the_mission(tmp_path):
+    harbour = world(tmp_path)
+    harbour.cycle()
+    harbour.person().merge(2)
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["COMPLETED"]
+    assert harbour.issues[0].state == "closed"
+
+
+def test_a_commit_of_someone_else_on_our_branch_stops_us_and_asks(tmp_path):
+    harbour = world(tmp_path)
+    harbour.cycle()
+    branch = harbour.pulls[0].head
+    harbour.git("checkout", "-q", branch)
+    commit(harbour.repo, {"extra.txt": "mine\n"}, message="Mine")
+    harbour.git("checkout", "-q", "main")
+    harbour.person().review(2, "approved")
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["ESCALATED"]
+    assert harbour.pulls[0].state == "open"
+
+
+def test_an_approval_of_an_older_head_merges_nothing_and_names_its_rule(tmp_path):
+    harbour = world(tmp_path)
+    harbour.cycle()
+    harbour.person().review(2, "approved")
+    branch = harbour.pulls[0].head
+    harbour.git("checkout", "-q", branch)
+    commit(harbour.repo, {"extra.txt": "mine\n"}, message="Mine")
+    harbour.git("checkout", "-q", "main")
+    harbour.cycle()
+    assert harbour.pulls[0].state == "open"
+
+
+def test_nobody_answers_for_14_days_and_the_slot_is_freed(tmp_path):
+    harbour = world(tmp_path)
+    harbour.cycle()
+    report, _ = harbour.cycle(after=timedelta(days=14))
+    assert statuses(report) == ["PARKED"]
+    assert "ralph:parked" in harbour.house().forge.issue(1).labels
+    harbour.person().unlabel(1, ("ralph:parked",))
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["IN_REVIEW"]
+
+
+class TestProposals:
+    def asked(self, path, config=BUG):
+        harbour = world(path, BUGS, config)
+        report, _ = harbour.cycle()
+        assert statuses(report) == ["DISCOVERED"]
+        return harbour
+
+    def test_a_proposal_names_its_hash_and_how_to_say_no(self, tmp_path):
+        harbour = self.asked(tmp_path)
+        issue = harbour.issues[0]
+        assert {"ralph:mission", "ralph:research"} <= issue.labels
+        assert "proposal is now `" in issue.body
+        assert "/ralph reject" in issue.body
+
+    def test_an_approved_proposal_is_planned_and_escalates_when_nobody_can_do_it(self, tmp_path):
+        harbour = self.asked(tmp_path)
+        harbour.person().label(1, ("ralph:approved",))
+        seen = [statuses(harbour.cycle()[0]) for _ in range(5)]
+        assert seen == [["PLANNED"]] * 4 + [["ESCALATED"]]
+
+    def test_an_approval_of_an_edited_proposal_is_refused_and_asked_anew(self, tmp_path):
+        harbour = self.asked(tmp_path)
+        file = harbour.repo / ".ralph/forge/issues/0001.md"
+        file.write_text(file.read_text().replace("division by zero", "delete everything"))
+        harbour.person().comment(1, "/ralph approve")
+        report, _ = harbour.cycle()
+        assert ("open-fix", "deny", ("approval-content",)) in verdicts(report)
+        assert statuses(report) == ["DISCOVERED"]
+        assert "proposal is now `" in harbour.house().forge.issue(1).remarks[-1].body
+        harbour.person().comment(1, "/ralph approve")
+        report, _ = harbour.cycle()
+        assert statuses(report) == ["PLANNED"]
+
+    def test_an_approval_by_someone_who_is_no_owner_is_refused(self, tmp_path):
+        harbour = self.asked(tmp_path, f"owners: [mara]\n{BUG}")
+        harbour.person("passer-by").label(1, ("ralph:approved",))
+        report, _ = harbour.cycle()
+        assert ("open-fix", "deny", ("approval-author",)) in verdicts(report)
+        assert statuses(report) == ["DISCOVERED"]
+
+    def test_a_homoglyph_of_an_owner_is_nobody(self, tmp_path):
+        harbour = self.asked(tmp_path, f"owners: [mara]\n{BUG}")
+        harbour.person("m\N{CYRILLIC SMALL LETTER A}ra").label(1, ("ralph:approved",))
+        report, _ = harbour.cycle()
+        assert ("open-fix", "deny", ("approval-author",)) in verdicts(report)
+
+    def test_closing_a_proposal_teaches(self, tmp_path):
+        harbour = self.asked(tmp_path)
+        harbour.person().comment(1, "we know, it is the point of the file")
+        harbour.person().close_issue(1)
+        report, _ = harbour.cycle()
+        assert statuses(report) == ["REJECTED"]
+        report, _ = harbour.cycle()
+        assert len(harbour.issues) == 1
+        assert "it is the point of the file" in harbour.memory()
+
+
+def test_a_change_that_is_too_big_is_asked_about_and_pushed_only_after_a_yes(tmp_path):
+    text = "".join(f"{SENTENCE} {SENTENCE} Somebody wrote {word} in the log of that day.\n\n" for word in MISSPELT)
+    harbour = world(tmp_path, {"docs/long.md": text})
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["DISCOVERED"]
+    assert harbour.git("branch", "--list", "ralph/*") == ""
+    assert "separate" in harbour.issues[0].body
+    harbour.person().label(1, ("ralph:approved",))
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["IN_REVIEW"]
+    harbour.person().review(2, "approved")
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["COMPLETED"]
+    mended = (harbour.repo / "docs/long.md").read_text()
+    assert sum(a != b for a, b in zip(text.split(), mended.split(), strict=True)) == len(MISSPELT)
+
+
+def test_a_person_makes_an_issue_a_mission_by_its_label(tmp_path):
+    harbour = world(tmp_path, {"a.txt": "fine\n"})
+    number = harbour.person().create_issue("Add a chart of the springs")
+    harbour.person().label(number, ("ralph:mission",))
+    report, _ = harbour.cycle()
+    assert [(line.title, line.status.value) for line in report.missions] == [("Add a chart of the springs", "PLANNED")]
+    harbour.person().close_issue(number, "completed")
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["COMPLETED"]
+
+
+def test_an_outsiders_mission_label_is_ignored(tmp_path):
+    harbour = world(tmp_path, {"a.txt": "fine\n"}, f"owners: [mara]\n{CALM}")
+    number = harbour.person("eve").create_issue("Add my advertisement")
+    harbour.person("eve").label(number, ("ralph:mission",))
+    report, _ = harbour.cycle()
+    assert report.missions == ()
+
+
+class TestMonitoring:
+    config = "hands: {fixers: []}\n"
+
+    def test_one_issue_per_kind_is_updated_and_not_repeated(self, tmp_path):
+        harbour = world(tmp_path, {"a.py": "# TODO: one\nx = 1\n"}, self.config)
+        harbour.cycle()
+        commit(harbour.repo, {"b.py": "y = 2\n# FIXME: two\n"}, message="More")
+        harbour.cycle()
+        (issue,) = harbour.issues
+        assert issue.title.startswith("Watching:")
+        assert "FIXME" in issue.body
+        assert harbour.house().forge.issue(issue.number).remarks == ()
+
+    def test_a_person_who_closes_it_hears_no_more_of_that_kind(self, tmp_path):
+        harbour = world(tmp_path, {"a.py": "# TODO: one\nx = 1\n"}, self.config)
+        harbour.cycle()
+        harbour.person().close_issue(1)
+        commit(harbour.repo, {"b.py": "y = 2\n# TODO: two\n"}, message="More")
+        harbour.cycle()
+        harbour.cycle()
+        assert [issue.state for issue in harbour.issues] == ["closed"]
+        assert "people accepted 0 of 1" in harbour.memory()
+
+    def test_an_unchanged_world_does_nothing_more(self, tmp_path):
+        harbour = world(tmp_path, {"a.py": "# TODO: one\nx = 1\n"}, self.config)
+        harbour.cycle()
+        report, _ = harbour.cycle()
+        assert report.effects == ()
+
+
+def test_a_ban_under_do_not_repeat_is_obeyed_and_what_is_not_understood_is_said(tmp_path):
+    harbour = world(tmp_path, {"a.txt": "fine\n"})
+    harbour.cycle()
+    text = harbour.memory().rstrip("\n") + "\n\n- `docs/**` belongs to the writers\n- be nice\n"
+    edit_memory(harbour, text)
+    commit(harbour.repo, {"docs/x.md": "We recieve it.\n"}, message="Docs")
+    _, telling = harbour.cycle()
+    assert harbour.pulls == ()
+    assert any("be nice" in line for line in telling.remarks)
+    assert "- be nice" in harbour.memory()
+
+
+def edit_memory(harbour, text):
+    """What a person does who checks the branch out, edits the file and commits."""
+    place = harbour.repo.parent / "memory-checkout"
+    harbour.git("worktree", "add", "-q", str(place), "ralph-memory")
+    commit(place, {"memory/ralph-log.md": text}, message="My notes")
+    harbour.git("worktree", "remove", str(place))
+
+
+@pytest.mark.parametrize("verify", ["exit 1", "test -f nothing"])
+def test_a_change_that_fails_the_repositorys_own_checks_is_not_proposed(tmp_path, verify):
+    harbour = world(tmp_path, config=f"{CALM.replace('[codespell]', '[codespell], verify: [' + verify + ']')}")
+    _, telling = harbour.cycle()
+    assert harbour.pulls == ()
+    assert any("own checks fail" in line for line in telling.remarks)
+
+
+def test_the_files_of_a_pull_stay_under_the_limit_together(tmp_path):
+    files = {f"docs/{n:02}.md": "We recieve it.\n\nIt is seperate.\n" for n in range(40)}
+    harbour = world(tmp_path, files)
+    harbour.cycle()
+    lines = harbour.git("diff", "--numstat", "main", harbour.pulls[0].head).splitlines()
+    assert sum(int(a) + int(b) for a, b, _ in (line.split("\t") for line in lines)) == 48
+    assert len(TYPOS) < len(lines)

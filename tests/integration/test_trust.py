@@ -1,0 +1,295 @@
+"""Never twice, never too much, never without a trace: caps, crashes, races, staged runs, replay."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from ralph_mission.cli.wiring import decide_again
+from ralph_mission.flows import control
+from ralph_mission.mission.trouble import Trouble
+from ralph_mission.report.document import schema, to_document
+from tests.helpers import commit, git, make_repo
+from tests.integration.test_life import edit_memory
+from tests.integration.world import CALM, statuses, verdicts, world
+
+CRASHING = """
+import os, signal, sys
+from datetime import datetime
+from pathlib import Path
+from ralph_mission.bootstrap import build
+from ralph_mission.forges.local import LocalForge
+from ralph_mission.mission.cycle import Request, run_cycle
+
+repo, moment, where, survive = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+house = build(Path(repo), now=datetime.fromisoformat(moment))
+perform, count = LocalForge.perform, 0
+
+def dying(self, effect):
+    global count
+    count += 1
+    if count > survive and where == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    receipt = perform(self, effect)
+    if count > survive:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return receipt
+
+LocalForge.perform = dying
+run_cycle(house.ports, house.charter, Request(force=True), house.secrets)
+"""
+LOCK = ".git/ralph/lock"
+BUGS_CONFIG = """\
+observers:
+  code: {markers: {}}
+  commands:
+    - {name: check, run: cat bugs.txt, kind: bug, parse: {regex: '^(?P<path>[^:]+):(?P<line>[0-9]+): (?P<message>.+)$'}}
+hands: {fixers: [codespell]}
+"""
+
+
+def crash(harbour, where: str, survive: int) -> None:
+    harbour.now += timedelta(hours=7)
+    command = [sys.executable, "-c", CRASHING, str(harbour.repo), harbour.now.isoformat(), where, str(survive)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+@pytest.mark.parametrize("survive", [0, 1, 2])
+def test_a_kill_around_any_effect_leads_to_the_same_end_without_a_duplicate(tmp_path, where, survive):
+    harbour, calm = world(tmp_path / "a"), world(tmp_path / "b")
+    crash(harbour, where, survive)
+    report, _ = harbour.cycle(after=timedelta(0))
+    calm.cycle()
+    calm.cycle(after=timedelta(0))
+    assert [issue.title for issue in harbour.issues] == [issue.title for issue in calm.issues]
+    assert [pull.title for pull in harbour.pulls] == [pull.title for pull in calm.pulls]
+    assert statuses(report) == ["IN_REVIEW"]
+    assert harbour.git("branch", "--list", "ralph/*").count("ralph/") == 1
+
+
+def test_what_a_dead_runner_did_is_adopted_and_told(tmp_path):
+    harbour = world(tmp_path)
+    crash(harbour, "after", 0)
+    report, _ = harbour.cycle(after=timedelta(0))
+    assert [(line.action, line.kind, line.status) for line in report.effects][:3] == [
+        ("reconcile", "open_issue", "adopted"),
+        ("reconcile", "push_branch", "done"),
+        ("reconcile", "open_pull", "done"),
+    ]
+
+
+def test_two_runners_at_once_one_acts_and_the_other_leaves_quietly(tmp_path):
+    harbour = world(tmp_path)
+    command = [sys.executable, "-m", "ralph_mission", "cycle", "--force", "--json", "--repo", str(harbour.repo)]
+    runners = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
+    answers = [runner.communicate() for runner in runners]
+    assert [runner.returncode for runner in runners] == [0, 0, 0], answers
+    assert (len(harbour.issues), len(harbour.pulls)) == (1, 1)
+
+
+def test_the_same_cycle_asked_for_again_changes_nothing(tmp_path):
+    harbour = world(tmp_path)
+    harbour.cycle(cycle_id="run-17")
+    head = harbour.git("rev-parse", "ralph-memory")
+    report, _ = harbour.cycle(cycle_id="run-17")
+    assert report.outcome == "not_due"
+    assert harbour.git("rev-parse", "ralph-memory") == head
+
+
+def test_six_cycles_on_sixty_findings_never_exceed_a_cap(tmp_path):
+    bugs = "".join(f"src/m{n}.py:1: bug number {n}\n" for n in range(30))
+    files = {"bugs.txt": bugs, **{f"src/m{n}.py": f"x = {n}\n" for n in range(30)}}
+    files |= {f"docs/{n:02}.md": "We recieve it, and it is seperate.\n" for n in range(30)}
+    harbour = world(tmp_path, files, BUGS_CONFIG)
+    held = []
+    for _ in range(6):
+        report, _ = harbour.cycle()
+        assert sum(line.status.value not in ("COMPLETED", "REJECTED", "PARKED") for line in report.missions) <= 3
+        allowed = [line for line in report.decisions if line.verdict.value == "allow"]
+        assert len(allowed) <= 3
+        assert sum(line.action == "open-fix" for line in allowed) <= 1
+        held += [line.rules for line in report.decisions if line.verdict.value == "hold"]
+        jsonschema.validate(to_document(report), schema())
+    assert len(report.missions) == 3
+    assert any("mission-cap" in rules for rules in held)
+    assert "mission-cap" in verdicts(report)[0][2]
+
+
+def test_observers_are_skipped_without_a_free_slot(tmp_path):
+    bugs = "".join(f"src/m{n}.py:1: bug number {n}\n" for n in range(5))
+    harbour = world(tmp_path, {"bugs.txt": bugs, "src/m0.py": "x = 1\n"}, BUGS_CONFIG)
+    for _ in range(4):
+        report, _ = harbour.cycle()
+    assert {line.status for line in report.observers} == {"skipped"}
+
+
+def snapshot(repo: Path) -> dict[str, bytes]:
+    """Every file but loose objects, which no ref reaches, and the lock that keeps runners apart."""
+    files = {str(path.relative_to(repo)): path for path in sorted(repo.rglob("*")) if path.is_file()}
+    return {name: path.read_bytes() for name, path in files.items() if "objects/" not in name and name != LOCK}
+
+
+def test_a_staged_cycle_changes_nothing_and_says_what_would_happen(tmp_path):
+    harbour = world(tmp_path)
+    refs, files = harbour.git("for-each-ref"), snapshot(harbour.repo)
+    report, _ = harbour.cycle(staged=True)
+    assert {line.status for line in report.effects} == {"staged"}
+    assert [line.kind for line in report.effects] == ["open_issue", "push_branch", "open_pull"]
+    assert harbour.git("for-each-ref") == refs
+    assert snapshot(harbour.repo) == files
+    jsonschema.validate(to_document(report), schema())
+
+
+def test_a_recorded_cycle_replays_to_the_same_decisions(tmp_path):
+    harbour = world(tmp_path)
+    first, _ = harbour.cycle()
+    harbour.person().review(2, "approved")
+    second, _ = harbour.cycle()
+    for report in (first, second):
+        assert list(decide_again(harbour.house(), report.cycle_id)) == []
+
+
+def test_pausing_stops_before_the_next_effect_of_a_running_cycle(tmp_path, monkeypatch):
+    harbour = world(tmp_path)
+    harbour.cycle()
+    harbour.person().review(2, "approved")
+    house = harbour.house()
+    perform = type(house.forge).perform
+
+    def pausing(self, effect):
+        receipt = perform(self, effect)
+        control.pause(harbour.house().store)
+        return receipt
+
+    monkeypatch.setattr(type(house.forge), "perform", pausing)
+    report, _ = harbour.cycle()
+    monkeypatch.undo()
+    assert report.outcome == "paused"
+    assert [line.kind for line in report.effects] == ["merge_pull"]
+    assert harbour.cycle()[0].outcome == "paused"
+    control.resume(harbour.house().store)
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["COMPLETED"]
+    assert harbour.house().forge.issue(1).state == "closed"
+
+
+def test_the_environment_switch_keeps_a_cycle_from_starting(tmp_path, monkeypatch):
+    harbour = world(tmp_path)
+    monkeypatch.setenv("RALPH_PAUSED", "1")
+    assert harbour.cycle()[0].outcome == "paused"
+    assert harbour.issues == ()
+
+
+def test_a_deleted_memory_stops_the_cycle_before_any_effect(tmp_path):
+    harbour = world(tmp_path)
+    harbour.cycle()
+    harbour.git("update-ref", "-d", "refs/heads/ralph-memory")
+    with pytest.raises(Trouble) as trouble:
+        harbour.cycle()
+    assert "recover" in trouble.value.next_step
+    assert len(harbour.issues) == 1
+
+
+def test_a_machine_field_changed_by_hand_stops_the_cycle(tmp_path):
+    harbour = world(tmp_path)
+    harbour.cycle()
+    edit_memory(harbour, harbour.memory().replace("IN_REVIEW", "COMPLETED") + "\n")
+    with pytest.raises(Trouble) as trouble:
+        harbour.cycle()
+    assert "recover" in trouble.value.next_step
+
+
+def test_a_note_under_learnings_is_welcome_and_kept_byte_for_byte(tmp_path):
+    harbour = world(tmp_path)
+    harbour.cycle()
+    note = "- the pilots call it *the narrows*  \n\n  and mean it\n"
+    edit_memory(harbour, harbour.memory().replace("## Learnings\n", f"## Learnings\n\n{note}", 1) + "\n")
+    harbour.cycle()
+    assert note in harbour.memory()
+
+
+@pytest.mark.parametrize("place", ["other branch", "detached", "dirty", "bare", "linked"])
+def test_a_cycle_works_wherever_the_user_stands(tmp_path, place):
+    harbour = world(tmp_path / "repo")
+    if place == "other branch":
+        harbour.git("checkout", "-q", "-b", "mine")
+    elif place == "detached":
+        harbour.git("checkout", "-q", "--detach")
+    elif place == "dirty":
+        (harbour.repo / "README.md").write_text("in the middle of something\n")
+        harbour.git("add", "README.md")
+    elif place == "bare":
+        git(tmp_path, "clone", "-q", "--bare", str(harbour.repo), "bare.git")
+        harbour.repo = tmp_path / "bare.git"
+    elif place == "linked":
+        harbour.git("worktree", "add", "-q", str(tmp_path / "linked"), "-b", "mine")
+        harbour.repo = tmp_path / "linked"
+    before = harbour.git("status", "--short") if place != "bare" else ""
+    report, _ = harbour.cycle()
+    if place == "bare":  # it reads its settings from HEAD, and the default branch is checked out nowhere
+        assert len(harbour.pulls) == 1
+        return
+    assert statuses(report) == ["IN_REVIEW"]
+    assert harbour.git("status", "--short") == before
+
+
+def test_names_with_spaces_newlines_and_odd_bytes_simply_work(tmp_path):
+    harbour = world(tmp_path, {"docs/a b.md": "We recieve it.\n", "docs/Größe.md": "It is seperate.\n"})
+    for name in (b"new\nline.md", b"latin-\xe9.md"):
+        (harbour.repo / os.fsdecode(name)).write_text("It is definately there.\n")
+    harbour.git("add", "--all")
+    commit(harbour.repo, {}, message="Odd names")
+    report, _ = harbour.cycle()
+    assert "unavailable" not in {line.status for line in report.observers}
+    harbour.person().review(2, "approved")
+    assert statuses(harbour.cycle()[0]) == ["COMPLETED"]
+    assert (harbour.repo / "docs/Größe.md").read_text() == "It is separate.\n"
+    assert harbour.git("status", "--short") == ""
+
+
+def test_an_observer_that_fails_is_unavailable_and_the_cycle_goes_on(tmp_path):
+    config = CALM + "  commands:\n    - {name: broken, run: 'exit 9', parse: sarif, kind: code-quality}\n"
+    harbour = world(tmp_path, config=config)
+    report, _ = harbour.cycle()
+    lines = {line.name: line.status for line in report.observers}
+    assert lines["commands.broken"] == "unavailable"
+    assert statuses(report) == ["IN_REVIEW"]
+
+
+def test_an_effect_in_doubt_is_never_resent_and_a_person_settles_it(tmp_path, monkeypatch):
+    harbour = world(tmp_path)
+    house = harbour.house()
+    perform = type(house.forge).perform
+
+    def doubtful(self, effect):
+        raise ConnectionError("reset by peer")
+
+    monkeypatch.setattr(type(house.forge), "perform", doubtful)
+    report, telling = harbour.cycle()
+    assert [line.status for line in report.effects] == ["unknown", "failed", "failed"]
+    key = report.effects[0].key
+    assert any(f"ralph journal resolve {key}" in line for line in telling.remarks)
+    monkeypatch.setattr(type(house.forge), "perform", perform)
+    harbour.cycle()
+    assert harbour.issues == ()
+    control.resolve(harbour.house().store, key, sent=False)
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["IN_REVIEW"]
+    assert len(harbour.issues) == 1
+
+
+def test_a_repository_without_commits_is_refused_with_one_line(tmp_path):
+    repo = make_repo(tmp_path, {})
+    harbour = world(tmp_path / "x")
+    harbour.repo = repo / "empty"
+    git(tmp_path, "init", "-q", str(harbour.repo))
+    with pytest.raises(Trouble):
+        harbour.cycle()

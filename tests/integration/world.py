@@ -1,0 +1,75 @@
+"""A real repository, the real local forge and memory branch, real fixers; only the clock is ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from ralph_mission.bootstrap import Household, build
+from ralph_mission.forges.local import Person
+from ralph_mission.mission.account import CycleReport, Telling
+from ralph_mission.mission.cycle import Request, run_cycle
+from tests.helpers import NOON, git, make_repo
+
+TYPOS = {
+    "README.md": "# Harbour\n\nTides are seperate from waves. We recieve the tables by mail.\n",
+    "docs/guide.md": "# Guide\n\nThis is definately the way to read a table.\n",
+}
+CALM = "hands: {fixers: [codespell]}\nobservers:\n  code: {markers: {}}\n"
+
+
+@dataclass
+class World:
+    """One repository through time. `cycle` runs one; time passes only when told."""
+
+    repo: Path
+    now: datetime = NOON
+
+    def house(self, staged: bool = False) -> Household:
+        """The ports, at this moment."""
+        return build(self.repo, staged=staged, now=self.now)
+
+    def cycle(self, after: timedelta = timedelta(hours=7), **request: object) -> tuple[CycleReport, Telling]:
+        """One cycle, some time later."""
+        self.now += after
+        house = self.house(staged=bool(request.get("staged")))
+        return run_cycle(house.ports, house.charter, Request(force=True, **request), house.secrets)  # type: ignore[arg-type]
+
+    def person(self, login: str = "mara") -> Person:
+        """Somebody at the keyboard, a minute later."""
+        self.now += timedelta(minutes=1)
+        return Person(self.house().forge, login)
+
+    def memory(self) -> str:
+        """The memory file."""
+        return git(self.repo, "show", "ralph-memory:memory/ralph-log.md")
+
+    def git(self, *arguments: str) -> str:
+        """Plain git."""
+        return git(self.repo, *arguments)
+
+    @property
+    def issues(self):
+        """All issues."""
+        return self.house().forge.issues("all")
+
+    @property
+    def pulls(self):
+        """All pulls."""
+        return self.house().forge.pulls("all")
+
+
+def world(path: Path, files: dict[str, str | bytes] | None = None, config: str = CALM) -> World:
+    """A repository with `files` (some misspellings by default) and a configuration."""
+    return World(make_repo(path, {**(TYPOS if files is None else files), "ralph.yml": config}))
+
+
+def verdicts(report: CycleReport) -> list[tuple[str, str, tuple[str, ...]]]:
+    """(action, verdict, rules) of every decision."""
+    return [(line.action, line.verdict.value, line.rules) for line in report.decisions]
+
+
+def statuses(report: CycleReport) -> list[str]:
+    """The states of the missions told of."""
+    return [line.status.value for line in report.missions]

@@ -1,0 +1,153 @@
+"""The one gate that effects pass: never twice, never after a stop, never resent in doubt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from ralph_mission.mission.acting import act, reconcile
+from ralph_mission.mission.effects import Comment, Label, OpenIssue, OpenPull, Receipt, Ref
+from ralph_mission.mission.ledger import EffectRecord, OpenState
+from ralph_mission.mission.model import Action, Verdict
+from ralph_mission.mission.proposal import Decision
+from tests.mission.build import NOW, writing
+
+OPEN = OpenIssue("k1", "t", "b")
+PULL = OpenPull("k2", "t", f"Part of {Ref('k1').token}", "ralph/x", "main", Ref("k1"))
+LABEL = Label("k3", 3, add=("x",))
+
+
+@dataclass
+class Silent:
+    def phase(self, name: str, note: str = "") -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+
+@dataclass
+class ScriptedForge:
+    """Answers by key; an exception is raised; a key it does not know is refused."""
+
+    answers: dict[str, Any]
+    found: dict[str, Receipt] = field(default_factory=dict)
+    lists_at_once: bool = False
+    sent: list[Any] = field(default_factory=list)
+
+    def perform(self, effect):
+        self.sent.append(effect)
+        answer = self.answers[effect.key]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def find(self, effect):
+        return self.found.get(effect.key)
+
+
+@dataclass
+class ScriptedPorts:
+    forge: ScriptedForge
+    stops: list[bool] = field(default_factory=list)
+    voice: Silent = field(default_factory=Silent)
+
+    @property
+    def store(self):
+        return self
+
+    def paused(self) -> bool:
+        return bool(self.stops) and self.stops.pop(0)
+
+    def switch(self) -> bool:
+        return False
+
+
+def done(key: str, number: int = 0) -> Receipt:
+    return Receipt(key, "done", number)
+
+
+def decision(*effects) -> Decision:
+    return Decision(writing(*effects), Verdict.ALLOW)
+
+
+def record(effect, state="intended", receipt=None) -> EffectRecord:
+    return EffectRecord(effect.key, "a", Action.OPEN_FIX, "spelling", state, effect, 1, NOW, 1, receipt)
+
+
+def known(*effects):
+    return {effect.key: record(effect) for effect in effects}
+
+
+def test_a_number_that_the_forge_gave_is_filled_into_what_follows():
+    forge = ScriptedForge({"k1": done("k1", 12), "k2": done("k2", 13)})
+    act(ScriptedPorts(forge), [decision(OPEN, PULL)], known(OPEN, PULL))
+    assert (forge.sent[1].issue, forge.sent[1].body) == (12, "Part of #12")
+
+
+def test_what_was_done_before_is_not_done_again():
+    forge = ScriptedForge({})
+    (acted,) = act(ScriptedPorts(forge), [decision(OPEN)], {"k1": record(OPEN, "done", done("k1", 12))})
+    assert (forge.sent, acted.deeds[0].receipt.number) == ([], 12)
+
+
+def test_what_may_have_been_sent_is_never_sent_again():
+    forge = ScriptedForge({})
+    unknown = Receipt("k1", "unknown")
+    (acted,) = act(ScriptedPorts(forge), [decision(OPEN)], {"k1": record(OPEN, "unknown", unknown)})
+    assert (forge.sent, acted.complete) == ([], False)
+
+
+@pytest.mark.parametrize(("effect", "status"), [(OPEN, "unknown"), (LABEL, "failed")])
+def test_an_error_is_doubt_for_what_has_no_key_and_failure_for_what_has(effect, status):
+    forge = ScriptedForge({effect.key: ConnectionError("reset")})
+    (acted,) = act(ScriptedPorts(forge), [decision(effect)], known(effect))
+    assert acted.deeds[0].receipt.status == status
+
+
+def test_nothing_follows_a_step_that_failed():
+    forge = ScriptedForge({"k1": Receipt("k1", "failed", detail="issues are disabled")})
+    (acted,) = act(ScriptedPorts(forge), [decision(OPEN, PULL, LABEL)], known(OPEN, PULL, LABEL))
+    assert [type(effect) for effect in forge.sent] == [OpenIssue]
+    assert {deed.receipt.detail for deed in acted.deeds[1:]} == {"not attempted: issues are disabled"}
+
+
+def test_the_kill_switch_stops_before_the_next_effect():
+    forge = ScriptedForge({"k1": done("k1", 12), "k3": done("k3")})
+    ports = ScriptedPorts(forge, stops=[False, True])
+    (acted,) = act(ports, [decision(OPEN, LABEL), decision(LABEL)], known(OPEN, LABEL))
+    assert (len(forge.sent), acted.cut, acted.complete) == (1, True, False)
+
+
+class TestReconcile:
+    state = OpenState(effects=("k1", "k2"))
+
+    def test_adopts_what_is_found(self):
+        forge = ScriptedForge({"k2": done("k2", 13)}, {"k1": Receipt("k1", "adopted", 12)})
+        deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, PULL))
+        assert [deed.receipt.status for deed in deeds] == ["adopted", "done"]
+        assert forge.sent[0].issue == 12
+
+    def test_never_resends_what_has_no_key_and_is_not_listed(self):
+        forge = ScriptedForge({})
+        deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, PULL))
+        assert [deed.receipt.status for deed in deeds] == ["unknown", "failed"]
+        assert forge.sent == []
+
+    def test_sends_it_where_a_list_is_proof(self):
+        forge = ScriptedForge({"k1": done("k1", 12), "k2": done("k2", 13)}, lists_at_once=True)
+        deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, PULL))
+        assert [deed.receipt.status for deed in deeds] == ["done", "done"]
+
+    def test_leaves_settled_effects_alone(self):
+        forge = ScriptedForge({})
+        settled = {"k1": record(OPEN, "done", done("k1", 12)), "k2": record(PULL, "failed", Receipt("k2", "failed"))}
+        assert reconcile(ScriptedPorts(forge), self.state, settled) == ()
+
+    def test_an_unknown_number_keeps_what_needs_it_from_being_sent(self):
+        comment = Comment("k2", Ref("k1"), "b")
+        forge = ScriptedForge({}, lists_at_once=False)
+        deeds = reconcile(
+            ScriptedPorts(forge), self.state, {"k1": record(OPEN), "k2": replace(record(PULL), effect=comment)}
+        )
+        assert deeds[1].receipt.detail.startswith("not attempted")

@@ -1,0 +1,185 @@
+"""The table, and the reading of facts as its events."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ralph_mission.mission.approval import content_hash
+from ralph_mission.mission.lifecycle import TRANSITIONS, Event, Facts, advance, allows, read
+from ralph_mission.mission.model import Actor, Status
+from tests.mission.build import BOT, DAY, HEAD, MARA, NOW, OUTSIDER, issue, labelled, mission, pull, remark, review
+
+MARAS = frozenset({MARA.id})
+
+
+def facts(**changes):
+    return Facts(changes.pop("issue", issue()), changes.pop("pull", pull()), changes.pop("authorised", MARAS))
+
+
+@given(st.lists(st.sampled_from(Event), max_size=30))
+def test_lifecycle_never_leaves_its_table(events):
+    current = mission(status=Status.DISCOVERED)
+    for event in events:
+        if allows(current, event):
+            before = current.status
+            current = advance(current, event, NOW)
+            assert current.status is TRANSITIONS[before, event]
+        else:
+            with pytest.raises(ValueError, match="cannot be"):
+                advance(current, event, NOW)
+
+
+@pytest.mark.parametrize("status", [Status.COMPLETED, Status.REJECTED])
+@pytest.mark.parametrize("event", Event)
+def test_an_ended_mission_never_moves_again(status, event):
+    assert not allows(mission(status=status), event)
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status.active])
+def test_a_no_ends_a_mission_from_every_active_state(status):
+    assert advance(mission(status=status), Event.REFUSED, NOW).status is Status.REJECTED
+
+
+def test_an_approval_at_the_head_makes_it_mergeable():
+    assert read(mission(), facts(pull=pull(reviews=(review(),))), NOW).event is Event.MERGEABLE
+
+
+def test_an_approval_of_an_older_head_is_refused_with_its_rule():
+    reading = read(mission(), facts(pull=pull(reviews=(review(sha="a" * 40),))), NOW)
+    assert (reading.event, reading.opinion.rules) == (None, ("approval-head",))
+
+
+def test_an_approval_by_an_outsider_is_refused_with_its_rule():
+    reading = read(mission(), facts(pull=pull(reviews=(review(by=OUTSIDER),))), NOW)
+    assert reading.opinion.rules == ("approval-author",)
+
+
+def test_a_dismissed_approval_counts_no_more():
+    reviews = (review(), review("dismissed", at=NOW + DAY))
+    assert read(mission(), facts(pull=pull(reviews=reviews)), NOW).event is None
+
+
+def test_a_request_for_changes_beats_an_approval_by_someone_else():
+    ben = Actor(8, "ben")
+    reviews = (review("changes_requested", by=ben, body="not like this"), review(at=NOW + DAY))
+    reading = read(mission(), facts(pull=pull(reviews=reviews), authorised=MARAS | {8}), NOW)
+    assert (reading.event, reading.words) == (Event.CHANGES_REQUESTED, "not like this")
+
+
+def test_a_commit_of_someone_else_on_our_branch_stops_us():
+    moved = pull(head_sha="d" * 40, reviews=(review(sha="d" * 40),))
+    reading = read(mission(), facts(pull=moved), NOW)
+    assert (reading.event, reading.opinion.rules) == (Event.STUCK, ("foreign-commit",))
+
+
+def test_a_pull_that_a_person_closed_is_a_no():
+    closed = pull(state="closed", closed_by=MARA, remarks=(remark("we do not want this"),))
+    reading = read(mission(), facts(pull=closed), NOW)
+    assert (reading.event, reading.words) == (Event.REFUSED, "we do not want this")
+
+
+def test_a_pull_that_a_bot_closed_teaches_nothing():
+    stale = Actor(40, "stale[bot]", is_bot=True)
+    reading = read(mission(), facts(pull=pull(state="closed", closed_by=stale)), NOW)
+    assert reading.event is Event.UNANSWERED
+
+
+def test_an_issue_closed_as_completed_before_any_approval_was_done_by_a_person():
+    done = issue(state="closed", state_reason="completed", closed_by=MARA)
+    proposal = mission(status=Status.DISCOVERED, pull=0)
+    assert read(proposal, facts(issue=done, pull=None), NOW).event is Event.DONE
+
+
+def test_an_escalated_mission_with_the_same_review_is_quiet_until_its_patience_ends():
+    asked = pull(reviews=(review("changes_requested"),))
+    escalated = mission(status=Status.ESCALATED)
+    assert read(escalated, facts(pull=asked), NOW + 6 * DAY).event is None
+    assert read(escalated, facts(pull=asked), NOW + 7 * DAY).event is Event.UNANSWERED
+
+
+def test_an_escalated_pull_that_is_approved_after_all_is_merged():
+    assert read(mission(status=Status.ESCALATED), facts(pull=pull(reviews=(review(),))), NOW).event is Event.MERGEABLE
+
+
+@pytest.mark.parametrize("status", [Status.DISCOVERED, Status.IN_REVIEW])
+def test_what_nobody_answers_for_14_days_is_unanswered(status):
+    waiting = mission(status=status, waiting_since=NOW)
+    quiet = facts(pull=pull() if status is Status.IN_REVIEW else None)
+    assert read(waiting, quiet, NOW + 14 * DAY - timedelta(seconds=1)).event is None
+    assert read(waiting, quiet, NOW + 14 * DAY).event is Event.UNANSWERED
+
+
+def test_three_cycles_without_progress_are_stuck():
+    planned = mission(status=Status.PLANNED, pull=0, stalled_cycles=3)
+    assert read(planned, facts(pull=None), NOW).event is Event.STUCK
+
+
+def test_a_parked_mission_comes_back_when_a_person_sets_the_label_again():
+    parked = mission(status=Status.PARKED, pull=0, changed_at=NOW)
+    again = issue(events=(labelled("ralph:mission", at=NOW + DAY),), labels=frozenset({"ralph:mission"}))
+    assert read(parked, facts(issue=again, pull=None), NOW + DAY).event is Event.REVIVED
+
+
+def test_a_parked_mission_does_not_come_back_by_an_outsiders_label():
+    parked = mission(status=Status.PARKED, pull=0, changed_at=NOW)
+    again = issue(events=(labelled("ralph:mission", by=OUTSIDER, at=NOW + DAY),))
+    assert read(parked, facts(issue=again, pull=None), NOW + DAY).event is None
+
+
+class TestProposals:
+    text = issue()
+    asked = mission(
+        status=Status.DISCOVERED, pull=0, proposal_at=NOW, proposal_hash=content_hash(text.title, text.body)
+    )
+
+    def reading(self, **changes):
+        return read(self.asked, facts(issue=issue(**changes), pull=None), NOW + DAY)
+
+    def test_a_label_by_an_authorised_person_approves(self):
+        label = labelled("ralph:approved", at=NOW + DAY)
+        reading = self.reading(events=(label,), labels=frozenset({"ralph:approved"}))
+        assert (reading.event, reading.opinion.actor) == (Event.APPROVED, MARA)
+
+    def test_a_comment_by_an_authorised_person_approves(self):
+        assert self.reading(remarks=(remark("/ralph approve", at=NOW + DAY),)).event is Event.APPROVED
+
+    def test_a_quoted_command_approves_nothing(self):
+        assert self.reading(remarks=(remark("> /ralph approve\n\nreally?", at=NOW + DAY),)).event is None
+
+    def test_a_label_that_was_taken_off_again_approves_nothing(self):
+        assert self.reading(events=(labelled("ralph:approved", at=NOW + DAY),), labels=frozenset()).event is None
+
+    def test_an_outsider_approves_nothing(self):
+        reading = self.reading(remarks=(remark("/ralph approve", by=OUTSIDER, at=NOW + DAY),))
+        assert (reading.event, reading.opinion.rules) == (None, ("approval-author",))
+
+    def test_a_bot_approves_nothing_even_with_write_access(self):
+        reading = read(
+            self.asked,
+            facts(issue=issue(remarks=(remark("/ralph approve", by=BOT, at=NOW + DAY),)), pull=None,
+                  authorised=MARAS | {BOT.id}),
+            NOW + DAY,
+        )  # fmt: skip
+        assert reading.event is None
+
+    def test_an_approval_older_than_the_proposals_line_is_refused(self):
+        reading = self.reading(remarks=(remark("/ralph approve", at=NOW - DAY),))
+        assert (reading.event, reading.opinion.rules) == (None, ("approval-content",))
+
+    def test_an_approval_of_an_edited_text_is_refused(self):
+        reading = self.reading(body="something else", remarks=(remark("/ralph approve", at=NOW + DAY),))
+        assert (reading.event, reading.opinion.rules) == (None, ("approval-content",))
+
+    def test_a_no_wins_over_a_yes(self):
+        both = (remark("/ralph approve", at=NOW + DAY), remark("/ralph reject too risky", at=NOW + DAY, number=12))
+        reading = self.reading(remarks=both)
+        assert (reading.event, reading.words) == (Event.REFUSED, "too risky")
+
+
+def test_a_merge_by_a_person_completes_the_mission():
+    merged = pull(state="merged", merged_by=MARA, merged_sha=HEAD)
+    assert read(mission(), facts(pull=merged), NOW).event is Event.MERGED

@@ -1,0 +1,207 @@
+"""One test per rule, each of which fails when the rule is removed; and the caps under any plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ralph_mission.mission.do_not_repeat import understand
+from ralph_mission.mission.effects import Label, OpenPull
+from ralph_mission.mission.ledger import FindingRecord
+from ralph_mission.mission.model import Action, Limits, Severity, Touch, Verdict
+from ralph_mission.mission.policy import judge, judge_all
+from ralph_mission.mission.proposal import Spent
+from ralph_mission.mission.rules import RULES
+from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Patch
+from tests.mission.build import (
+    BASE,
+    DAY,
+    MARA,
+    NOW,
+    ask,
+    bench,
+    comment,
+    finding,
+    fix,
+    issue,
+    mission,
+    patch,
+    pull,
+    push,
+    writing,
+)
+
+FULL = Spent(active=3)
+SECRET = "hunter2-is-the-value"
+
+
+def changed(path: str, old: bytes | None = b"teh\n", new: bytes | None = b"the\n", mode: str = REGULAR) -> Patch:
+    return Patch(BASE, (FileChange(path, REGULAR if old is not None else "", mode, old, new),))
+
+
+def seen(proposal, **changes):
+    member = proposal.members[0]
+    record = FindingRecord(member.fingerprint, member.kind, member.title, ("",), 1)
+    return {member.fingerprint: replace(record, **changes)}
+
+
+QUIET = (time(22), time(7))
+CASES = {
+    "mission-cap": (fix(), bench(spent=FULL)),
+    "new-mission-cap": (fix(), bench(spent=Spent(new_missions=1))),
+    "action-cap": (writing(comment("hello")), bench(spent=Spent(actions=3))),
+    "auto-pr-cap": (fix(), bench(spent=Spent(auto_pulls=1))),
+    "diff-size": (fix(patch(lines=25)), bench()),
+    "protected-path": (fix(changed(".github/workflows/ci.yml")), bench()),
+    "file-mode": (fix(changed("run.sh", mode=EXECUTABLE)), bench()),
+    "kind-tier": (fix(kind="architecture"), bench()),
+    "human-duplicate": (fix(), bench(pulls=(pull(author=MARA, touches=(Touch("docs/guide.md", 1, 2),)),))),
+    "spend-cycle": (fix(cost_usd=0.5), bench(spent=Spent(usd_cycle=1.6))),
+    "spend-day": (fix(cost_usd=0.5), bench(spent=Spent(usd_day=9.6))),
+    "dispatch-day": (fix(dispatches=1), bench(spent=Spent(dispatches_day=48))),
+    "quiet-hours": (writing(action=Action.PUBLISH), bench(quiet_hours=QUIET, now=NOW.replace(hour=23))),
+    "known-finding": (fix(), bench(records=seen(fix()))),
+    "rejected-before": (fix(), bench(records=seen(fix(), verdict="rejected", occurrences=()))),
+    "branch-name": (fix(effects=(push(patch(), branch="ralph/a..b"),)), bench()),
+    "default-branch": (fix(effects=(push(patch(), branch="main"),)), bench()),
+    "closing-keyword": (writing(comment("this closes #12")), bench()),
+    "mention": (writing(comment("look, @octocat")), bench()),
+    "secret": (writing(comment(f"the value is {SECRET}")), bench(secrets=(SECRET,))),
+    "workflow-command": (writing(comment("::set-output name=a::b")), bench()),
+    "approval-author": (writing(objections=("approval-author",)), bench()),
+    "approval-content": (writing(objections=("approval-content",)), bench()),
+    "approval-head": (writing(objections=("approval-head",)), bench()),
+    "paused": (writing(comment("hello")), bench(paused=True)),
+    "scope": (fix(changed("src/other.py"), members=(finding(),)), bench()),
+    "foreign-commit": (writing(objections=("foreign-commit",)), bench()),
+}
+
+
+def test_there_is_a_case_for_every_rule():
+    assert set(CASES) == {rule.id for rule in RULES}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_rule_stops_what_it_is_for_and_nothing_else_does(rule):
+    proposal, situation = CASES[rule.id]
+    decision = judge(proposal, situation)
+    without = judge(proposal, situation, [other for other in RULES if other is not rule])
+    assert rule.id in decision.rules
+    assert decision.verdict is not Verdict.ALLOW
+    assert rule.id not in without.rules
+    if decision.rules == (rule.id,):
+        assert (decision.verdict, without.verdict) == (rule.verdict, Verdict.ALLOW)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_rule_that_cannot_be_evaluated_denies(rule):
+    def broken(proposal, bench):
+        raise RuntimeError("no")
+
+    decision = judge(writing(comment("hello")), bench(), [replace(rule, breaks=broken)])
+    assert (decision.verdict, decision.rules) == (Verdict.DENY, (rule.id,))
+
+
+def test_an_honest_small_fix_is_allowed():
+    assert judge(fix(), bench()).verdict is Verdict.ALLOW
+
+
+def test_a_patch_of_49_lines_passes_and_one_of_50_does_not():
+    odd = fix(changed("a.txt", b"", b"x\n" * 49), members=())
+    even = fix(changed("a.txt", b"", b"x\n" * 50), members=())
+    assert judge(odd, bench()).rules == ()
+    assert judge(even, bench()).rules == ("diff-size",)
+
+
+def test_a_branch_without_a_measured_patch_is_denied():
+    decision = judge(fix(patch=None), bench())
+    assert decision.verdict is Verdict.DENY
+    assert "diff-size" in decision.rules
+
+
+def test_an_approval_lifts_size_but_never_a_secret():
+    big = fix(patch(lines=25), approved=True)
+    assert judge(big, bench()).verdict is Verdict.ALLOW
+    leaking = replace(big, effects=(*big.effects, comment(f"see {SECRET}")))
+    assert judge(leaking, bench(secrets=(SECRET,))).rules == ("secret",)
+
+
+def test_an_escalation_may_name_a_configured_owner_and_nobody_else():
+    assert judge(writing(comment("@mara: please look"), pings=("mara",)), bench()).verdict is Verdict.ALLOW
+    assert judge(writing(comment("@eve: please look"), pings=("eve",)), bench()).rules == ("mention",)
+
+
+def test_a_ban_of_a_path_is_obeyed():
+    bans, _ = understand("- `docs/**`\n", frozenset())
+    assert judge(fix(), bench(bans=bans)).rules == ("rejected-before",)
+
+
+def test_a_pull_of_someone_else_on_other_lines_is_no_duplicate():
+    elsewhere = pull(author=MARA, touches=(Touch("docs/guide.md", 40, 50),))
+    assert judge(fix(), bench(pulls=(elsewhere,))).verdict is Verdict.ALLOW
+
+
+def test_a_recently_merged_pull_of_someone_else_still_covers_its_lines():
+    merged = pull(author=MARA, state="merged", touches=(Touch("docs/guide.md", 1, 2),), updated_at=NOW - DAY)
+    assert judge(fix(), bench(pulls=(merged,))).rules == ("human-duplicate",)
+
+
+def test_an_issue_of_a_person_about_the_same_file_covers_a_fix():
+    told = issue(author=MARA, title="Typos in docs/guide.md")
+    assert judge(fix(), bench(issues=(told,))).rules == ("human-duplicate",)
+
+
+def test_the_memory_branch_is_as_forbidden_as_the_default_branch():
+    aimed = OpenPull("k", "t", "b", "ralph-memory", "main", 3)
+    assert "default-branch" in judge(fix(effects=(aimed,)), bench()).rules
+
+
+def test_a_label_is_searched_for_secrets_too():
+    assert judge(writing(Label("k", 3, add=(SECRET,))), bench(secrets=(SECRET,))).rules == ("secret",)
+
+
+def test_many_small_fixes_of_one_file_share_one_budget():
+    assert judge(fix(patch(lines=5)), bench(recent_lines={"docs/guide.md": 45})).rules == ("diff-size",)
+
+
+def test_the_fourth_mission_is_held_with_mission_cap():
+    decisions = judge_all([ask("a"), ask("b")], bench(spent=Spent(active=2)))
+    assert decisions[0].verdict is Verdict.ALLOW
+    assert "mission-cap" in decisions[1].rules
+    assert decisions[1].verdict is Verdict.HOLD
+
+
+proposals = st.lists(
+    st.one_of(
+        st.integers(0, 99).map(lambda n: fix(key=f"f{n}")),
+        st.integers(0, 99).map(lambda n: ask(f"a{n}")),
+        st.integers(0, 99).map(lambda n: writing(comment("hello", key=f"k{n}"))),
+        st.just(writing(comment("hello"), before=mission(), action=Action.FINISH)),
+    ),
+    max_size=12,
+)
+limits = st.builds(
+    Limits,
+    active_missions=st.integers(1, 3),
+    actions_per_cycle=st.integers(1, 3),
+    auto_prs_per_cycle=st.integers(0, 1),
+)
+
+
+@given(proposals, limits, st.integers(0, 3))
+def test_caps_hold_under_arbitrary_plans(plan, limits, active):
+    decisions = judge_all(plan, bench(limits=limits, spent=Spent(active=min(active, limits.active_missions))))
+    allowed = [d.proposal for d in decisions if d.verdict is Verdict.ALLOW]
+    assert len(allowed) <= limits.actions_per_cycle
+    assert sum(p.new_mission for p in allowed) <= 1
+    assert sum(p.new_mission for p in allowed) + min(active, limits.active_missions) <= limits.active_missions
+    assert sum(p.automatic for p in allowed) <= limits.auto_prs_per_cycle
+
+
+def test_severity_changes_nothing_that_is_permitted():
+    loud = fix(members=(finding(patch=patch(), severity=Severity.HIGH),))
+    assert judge(loud, bench(spent=FULL)).rules == ("mission-cap",)

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from ralph_mission.mission.memory import Header
+from ralph_mission.mission.model import Severity, Urgency
+from ralph_mission.mission.schedule import Rhythm, assess, drift, is_due, plan_next, spoken
+from tests.mission.build import NOW, finding
+
+BUG = finding(kind="bug", severity=Severity.HIGH)
+
+
+@pytest.mark.parametrize(
+    ("fresh", "waiting", "urgency"),
+    [
+        ((), False, Urgency.LOW),
+        ((finding(),), False, Urgency.LOW),
+        ((), True, Urgency.MEDIUM),
+        ((finding(severity=Severity.MEDIUM),), False, Urgency.MEDIUM),
+        ((BUG,), False, Urgency.HIGH),
+    ],
+)
+def test_urgency_follows_the_table(fresh, waiting, urgency):
+    assert assess(fresh, waiting, Header())[0] is urgency
+
+
+def test_the_same_finding_keeps_urgency_high_for_four_cycles_only():
+    header, urgencies = Header(), []
+    for _ in range(6):
+        urgency, cause, streak = assess([BUG], False, header)
+        urgencies.append(urgency)
+        header = Header(high_cause=cause, high_streak=streak)
+    assert urgencies == [Urgency.HIGH] * 4 + [Urgency.MEDIUM] * 2
+
+
+def test_another_high_finding_starts_anew():
+    header = Header(high_cause="gone", high_streak=4)
+    assert assess([BUG], False, header)[0] is Urgency.HIGH
+
+
+@pytest.mark.parametrize(
+    ("urgency", "pause"),
+    [
+        (Urgency.LOW, timedelta(hours=6)),
+        (Urgency.MEDIUM, timedelta(hours=1)),
+        (Urgency.HIGH, timedelta(minutes=15)),
+    ],
+)
+def test_the_next_due_time_and_a_new_generation_follow(urgency, pause):
+    header = plan_next(Header(generation=4), urgency, Rhythm(), NOW)
+    assert (header.next_due_at, header.generation) == (NOW + pause, 5)
+
+
+def test_due_is_exact():
+    assert is_due(None, NOW)
+    assert is_due(NOW, NOW)
+    assert not is_due(NOW + timedelta(seconds=1), NOW)
+
+
+def test_drift_is_how_late_it_started():
+    assert drift(NOW - timedelta(minutes=3), NOW) == 180
+    assert drift(NOW + timedelta(minutes=3), NOW) == 0
+
+
+@pytest.mark.parametrize(
+    ("pause", "words"),
+    [(timedelta(hours=6), "6h"), (timedelta(hours=1), "1h"), (timedelta(minutes=15), "15min"), (timedelta(2), "2d")],
+)
+def test_pauses_are_said_as_the_memory_file_says_them(pause, words):
+    assert spoken(pause) == words

@@ -1,0 +1,167 @@
+"""What follows from each event: the effects in order, the mission afterwards, the lesson."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ralph_mission.mission.approval import Opinion, content_hash
+from ralph_mission.mission.effects import (
+    CloseIssue,
+    ClosePull,
+    Comment,
+    EditComment,
+    Label,
+    MergePull,
+    OpenPull,
+    PushBranch,
+    kind_of,
+)
+from ralph_mission.mission.ledger import EffectRecord
+from ralph_mission.mission.lifecycle import Event, Facts, Reading
+from ralph_mission.mission.model import Action, Status, Verdict
+from ralph_mission.mission.policy import judge
+from ralph_mission.mission.steps import Circumstances, step
+from tests.mission.build import BASE, HEAD, MARA, NOW, bench, issue, mission, patch, pull, push
+
+AROUND = Circumstances(5, NOW, ("mara",), "squash", {})
+MARAS = frozenset({MARA.id})
+SAID_YES = Opinion("approved", MARA)
+
+
+def one(event, words="", opinion=SAID_YES, around=AROUND, facts=None, **changes):
+    facts = facts or Facts(issue(), pull(), MARAS)
+    (only,) = step(mission(**changes), facts, Reading(event, opinion, words), around)
+    return only
+
+
+def kinds(found):
+    return [kind_of(effect) for effect in found.proposal.effects]
+
+
+def test_an_approved_pull_is_merged_at_its_head_then_told_then_closed():
+    found = one(Event.MERGEABLE)
+    assert kinds(found) == ["merge_pull", "comment", "close_issue"]
+    merge = found.proposal.effects[0]
+    assert isinstance(merge, MergePull)
+    assert (merge.pull, merge.head_sha, merge.method) == (4, HEAD, "squash")
+    assert found.proposal.after.status is Status.COMPLETED
+    assert (found.lesson.verdict, found.lesson.members) == ("accepted", ("f1",))
+
+
+def test_a_merge_that_happened_already_is_only_told():
+    found = one(Event.MERGED)
+    assert kinds(found) == ["comment", "close_issue"]
+    assert found.proposal.after.outcome == "merged"
+
+
+def test_an_issue_that_is_closed_already_is_not_closed_again():
+    found = one(Event.MERGED, facts=Facts(issue(state="closed"), pull(state="merged"), MARAS))
+    assert not any(isinstance(effect, CloseIssue) for effect in found.proposal.effects)
+
+
+def test_a_no_closes_both_and_teaches_with_the_reason():
+    found = one(Event.REFUSED, "not in this project")
+    assert kinds(found) == ["close_pull", "comment", "label", "close_issue"]
+    assert isinstance(found.proposal.effects[0], ClosePull)
+    assert found.proposal.after.status is Status.REJECTED
+    assert (found.lesson.verdict, found.lesson.reason) == ("rejected", "not in this project")
+
+
+def test_requested_changes_escalate_with_the_reviewers_words_and_name_an_owner():
+    found = one(Event.CHANGES_REQUESTED, "keep the British spelling", Opinion("changes", MARA))
+    comment, label = found.proposal.effects
+    assert isinstance(comment, Comment)
+    assert isinstance(label, Label)
+    assert "keep the British spelling" in comment.body
+    assert comment.body.index("@mara") >= 0
+    assert (label.add, label.assign) == (("ralph:escalated",), ("mara",))
+    assert found.proposal.after.status is Status.ESCALATED
+    assert judge(found.proposal, bench()).verdict is Verdict.ALLOW
+
+
+def test_an_escalation_without_a_configured_owner_pings_nobody():
+    found = one(Event.STUCK, "3 cycles without progress", around=replace(AROUND, owners=()))
+    assert judge(found.proposal, bench(owners=())).verdict is Verdict.ALLOW
+    assert "@" not in found.proposal.effects[0].body
+
+
+def test_hostile_words_of_a_reviewer_are_only_quoted():
+    words = "@everyone fixes #1\n::set-output name=x::y\n<!-- ralph:v1 key=0123456789abcdef -->"
+    found = one(Event.CHANGES_REQUESTED, words, Opinion("changes", MARA))
+    assert judge(found.proposal, bench()).verdict is Verdict.ALLOW
+
+
+def test_the_standing_remark_is_edited_once_it_exists():
+    found = one(Event.MERGEABLE, comment=21)
+    edits = [effect for effect in found.proposal.effects if isinstance(effect, EditComment)]
+    assert [(effect.comment, effect.issue) for effect in edits] == [(21, 3)]
+
+
+def test_the_story_names_the_cycle_who_approved_and_what_was_merged():
+    body = next(effect for effect in one(Event.MERGEABLE).proposal.effects if isinstance(effect, Comment)).body
+    for part in ("cycle 5", "mara", HEAD[:8], "Completed"):
+        assert part in body
+
+
+ASKED = {"status": Status.DISCOVERED, "pull": 0, "branch": "", "head_sha": ""}
+
+
+class TestApprovedProposal:
+    def test_with_a_planned_change_sends_what_was_planned(self):
+        branch = push(patch())
+        opened = OpenPull("ko", "t", "b", branch.branch, "main", 3, ("ralph:auto-fix",))
+        records = {
+            effect.key: EffectRecord(effect.key, "a", Action.OPEN_PROPOSAL, "spelling", "planned", effect, 1, NOW, 1)
+            for effect in (branch, opened)
+        }
+        around = replace(AROUND, records=records)
+        found = one(Event.APPROVED, around=around, facts=Facts(issue(), None, MARAS), pending=("kp", "ko"), **ASKED)
+        assert [type(effect) for effect in found.proposal.effects] == [PushBranch, OpenPull]
+        assert found.proposal.approved
+        assert found.proposal.after.status is Status.IN_REVIEW
+        assert judge(found.proposal, bench()).verdict is Verdict.ALLOW
+
+    def test_without_one_is_planned_and_says_who_must_act(self):
+        found = one(Event.APPROVED, facts=Facts(issue(), None, MARAS), **ASKED)
+        assert found.proposal.after.status is Status.PLANNED
+        assert "by hand" in found.proposal.after.next_step
+
+    def test_edited_is_asked_again_and_forgets_the_planned_change(self):
+        text = issue(body="something else")
+        asked = mission(proposal_hash="00000000", pending=("kp", "ko"), **ASKED)
+        (found,) = step(asked, Facts(text, None, MARAS), Reading(), AROUND)
+        digest = content_hash(text.title, text.body)
+        assert f"proposal is now `{digest}`" in found.proposal.effects[0].body
+        assert (found.proposal.after.proposal_hash, found.proposal.after.pending) == (digest, ())
+
+    def test_refused_yes_is_a_denied_decision_that_names_its_rule(self):
+        reading = Reading(None, Opinion("refused", MARA, rules=("approval-author",)))
+        text = issue()
+        asked = mission(proposal_hash=content_hash(text.title, text.body), **ASKED)
+        (found,) = step(asked, Facts(text, None, MARAS), reading, AROUND)
+        decision = judge(found.proposal, bench())
+        assert (decision.verdict, decision.rules) == (Verdict.DENY, ("approval-author",))
+
+
+def test_a_waiting_proposal_is_not_counted_as_stuck():
+    (found,) = step(mission(), Facts(issue(), pull(), MARAS), Reading(), AROUND)
+    assert (found.proposal, found.mission.stalled_cycles) == (None, 0)
+
+
+def test_a_planned_mission_that_nobody_carries_out_counts_its_cycles():
+    (found,) = step(mission(status=Status.PLANNED, pull=0), Facts(issue(), None, MARAS), Reading(), AROUND)
+    assert found.mission.stalled_cycles == 1
+
+
+def test_an_unfinished_opening_is_resumed_with_the_same_keys():
+    branch = push(patch())
+    record = EffectRecord(branch.key, "a", Action.OPEN_FIX, "spelling", "failed", branch, 1, NOW, 1)
+    executing = mission(status=Status.EXECUTING, pull=0, pending=(branch.key,), base_sha=BASE)
+    (found,) = step(executing, Facts(issue(), None, MARAS), Reading(), replace(AROUND, records={branch.key: record}))
+    assert found.proposal.effects == (branch,)
+
+
+def test_parking_says_how_to_bring_it_back():
+    found = one(Event.UNANSWERED, "nobody answered for 14 days")
+    assert found.proposal.after.status is Status.PARKED
+    assert "ralph:mission" in found.proposal.effects[0].body

@@ -1,0 +1,240 @@
+"""The forge observer over the local forge, with people who open, ask, answer and review."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ralph_mission.forges.local import LocalForge, Person
+from ralph_mission.mission.effects import Comment, Label, OpenIssue, marker
+from ralph_mission.mission.findings import identify
+from ralph_mission.mission.model import Actor, Issue, Sighting, Signal
+from ralph_mission.observers import forge
+from tests.helpers import NOON, commit, git
+from tests.observers.conftest import Place
+
+
+class World:
+    """A local forge whose clock the test sets."""
+
+    def __init__(self, place: Place) -> None:
+        self.place, self.now = place, NOON
+        self.forge = LocalForge(place.git, now=lambda: self.now)
+        self.mara, self.joe = Person(self.forge, "mara"), Person(self.forge, "joe")
+
+    def later(self, days: float) -> None:
+        self.now += timedelta(days=days)
+
+    def look(self, **settings: str) -> Sighting:
+        observer = forge.build(forge.Settings.model_validate(settings), self.forge)
+        return observer.observe(self.place.gaze(now=self.now))
+
+    def seen(self, kind: str, **settings: str) -> tuple[Signal, ...]:
+        return tuple(signal for signal in self.look(**settings).signals if signal.kind == kind)
+
+    def ours(self, title: str = "A proposal", body: str = "Shall we?", labels: tuple[str, ...] = ()) -> int:
+        return self.forge.perform(OpenIssue("ab" * 8, title, f"{body}\n\n{marker('ab' * 8)}", labels)).number
+
+    def pull(self, name: str = "topic") -> int:
+        git(self.place.path, "checkout", "--quiet", "-b", name)
+        commit(self.place.path, {name: "1"})
+        git(self.place.path, "checkout", "--quiet", "main")
+        return self.mara.open_pull(name, "main", "Add a thing")
+
+    def push(self, name: str = "topic") -> None:
+        git(self.place.path, "checkout", "--quiet", name)
+        commit(self.place.path, {name: "2"})
+        git(self.place.path, "checkout", "--quiet", "main")
+
+
+@pytest.fixture
+def world(place: Place) -> World:
+    return World(place)
+
+
+# --- stale issues ---------------------------------------------------------------------
+
+
+def test_an_issue_nobody_took_is_told_after_two_weeks(world: World) -> None:
+    number = world.mara.create_issue("Crash on start")
+    world.later(14)
+    assert world.seen("stale-issue") == ()
+    world.later(1)
+    (signal,) = world.seen("stale-issue")
+    assert signal.title == "#1 has nobody and was quiet for 15 days: Crash on start"
+    assert (signal.reference, signal.author, signal.age_days) == (number, "mara", 15)
+
+
+def test_activity_makes_an_issue_fresh_again(world: World) -> None:
+    number = world.mara.create_issue("Crash on start")
+    world.later(15)
+    (before,) = identify(world.seen("stale-issue"))
+    world.joe.comment(number, "Me too.")
+    assert world.seen("stale-issue") == ()
+    world.later(15)
+    (after,) = identify(world.seen("stale-issue"))
+    assert before.fingerprint == after.fingerprint
+    assert before.signal.occurrence != after.signal.occurrence
+
+
+def test_an_assigned_issue_is_not_stale(world: World) -> None:
+    number = world.mara.create_issue("Crash on start")
+    world.forge.perform(Label("cd" * 8, number, assign=("joe",)))
+    world.later(30)
+    assert world.seen("stale-issue") == ()
+
+
+def test_our_own_issues_are_left_out(world: World) -> None:
+    world.ours(labels=("ralph:mission",))
+    world.later(30)
+    assert world.look().signals == ()
+
+
+def test_an_outsiders_mission_label_hides_nothing(world: World) -> None:
+    world.joe.create_issue("Look away", labels=("ralph:mission",))
+    world.later(30)
+    assert [signal.reference for signal in world.seen("stale-issue")] == [1]
+
+
+def test_a_closed_issue_is_left_out(world: World) -> None:
+    world.mara.close_issue(world.mara.create_issue("Crash on start?"))
+    world.later(30)
+    assert world.look().signals == ()
+
+
+def test_the_patience_is_configured(world: World) -> None:
+    world.mara.create_issue("Crash on start")
+    world.later(2)
+    assert len(world.seen("stale-issue", stale_after="1d")) == 1
+
+
+# --- pulls ----------------------------------------------------------------------------
+
+
+def test_a_pull_nobody_reviewed_is_told_after_three_days(world: World) -> None:
+    number = world.pull()
+    world.later(3)
+    assert world.seen("pull-waiting") == ()
+    world.later(1)
+    (signal,) = world.seen("pull-waiting")
+    assert signal.title == f"#{number} has waited 4 days for a review: Add a thing"
+    assert signal.occurrence == git(world.place.path, "rev-parse", "topic")[:12]
+
+
+@pytest.mark.parametrize("state", ["approved", "changes_requested"])
+def test_a_reviewed_pull_does_not_wait(world: World, state: str) -> None:
+    world.joe.review(world.pull(), state, "Read it.")
+    world.later(10)
+    assert world.seen("pull-waiting") == ()
+
+
+def test_a_pull_waits_again_after_a_push(world: World) -> None:
+    world.joe.review(world.pull(), "changes_requested", "Not yet.")
+    world.push()
+    world.later(10)
+    (signal,) = world.seen("pull-waiting")
+    assert "not at its present commit" in signal.detail
+
+
+def test_a_question_on_a_pull_is_seen_too(world: World) -> None:
+    world.joe.comment(world.pull(), "Why not use the other one?")
+    world.later(2.5)
+    assert [signal.kind for signal in world.look().signals] == ["question"]
+
+
+# --- questions ------------------------------------------------------------------------
+
+
+def test_an_unanswered_question_is_told_after_two_days(world: World) -> None:
+    number = world.mara.create_issue("Help", "Which version should I use?")
+    world.later(2)
+    assert world.seen("question") == ()
+    world.later(0.5)
+    (signal,) = world.seen("question")
+    assert (signal.reference, signal.author, signal.occurrence) == (number, "mara", "remark-0")
+    assert "> Which version should I use?" in signal.detail
+
+
+def test_an_answer_ends_the_question(world: World) -> None:
+    number = world.mara.create_issue("Help", "Which version should I use?")
+    world.joe.comment(number, "The last one.")
+    world.later(5)
+    assert world.seen("question") == ()
+
+
+def test_our_answer_ends_the_question_even_when_it_asks_back(world: World) -> None:
+    number = world.mara.create_issue("Help", "Which version should I use?")
+    world.forge.perform(Comment("ef" * 8, number, f"Which one have you?\n\n{marker('ef' * 8)}"))
+    world.later(5)
+    assert world.seen("question") == ()
+
+
+def test_a_new_question_is_a_new_instance(world: World) -> None:
+    number = world.mara.create_issue("Help", "Which version?")
+    world.later(5)
+    (before,) = identify(world.seen("question"))
+    world.joe.comment(number, "Any. But why?")
+    world.later(5)
+    (after,) = identify(world.seen("question"))
+    assert before.fingerprint == after.fingerprint
+    assert before.signal.occurrence != after.signal.occurrence
+
+
+@pytest.mark.parametrize(
+    ("body", "asked"),
+    [
+        ("Does it work?", True),
+        ("Does it work? :)", True),
+        ("**Does it work?**\n\n<!-- hidden text -->", True),
+        ("Does it work?\n\n> an old quote", True),
+        ("It works.\n<!-- does it? -->", False),
+        ("> Does it work?\n\nIt does.", False),
+        ("Does it work? I think so.", False),
+        ("See https://example.org/?a=b", False),
+        ("", False),
+        ("   \n\n", False),
+    ],
+)
+def test_a_question_ends_with_a_question_mark(body: str, asked: bool) -> None:
+    assert forge.asks(body) is asked
+
+
+def test_foreign_text_comes_bounded_and_without_control_characters(world: World) -> None:
+    world.mara.create_issue("x" * 500, "\x1b[31m" + "y" * 70_000 + "?")
+    world.later(20)
+    for signal in world.look().signals:
+        assert len(signal.title) <= 120 and len(signal.detail) <= 2_000
+        assert "\x1b" not in signal.title + signal.detail
+
+
+# --- bounds ---------------------------------------------------------------------------
+
+
+def issue(number: int, author: int, days: int = 0) -> Issue:
+    at = datetime(2026, 1, 1, tzinfo=NOON.tzinfo) + timedelta(days=days)
+    return Issue(number, "t", "b", "open", Actor(author, f"a{author}"), at, at, "")
+
+
+def test_one_who_files_hundreds_hides_nobody() -> None:
+    flood = [issue(number, author=7, days=9) for number in range(1, 400)]
+    assert 1_000 in [one.number for one in forge.fair([*flood, issue(1_000, author=8)], 50)]
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 99)), max_size=40), st.integers(0, 30))
+def test_turns_are_fair(authors: list[tuple[int, int]], most: int) -> None:
+    items = [issue(number, author, days) for number, (author, days) in enumerate(authors)]
+    chosen = forge.fair(items, most)
+    taken = {author: sum(one.author.id == author for one in chosen) for author, _ in authors}
+    left = {author: sum(a == author for a, _ in authors) - taken[author] for author, _ in authors}
+    assert len(chosen) == min(most, len(items))
+    assert all(taken[a] <= taken[b] + 1 for a in taken for b in taken if left[b])
+
+
+def test_a_flood_is_told_as_not_everything(world: World) -> None:
+    for number in range(forge.LOOKS + 1):
+        world.mara.create_issue(f"Issue {number}")
+    world.later(3)
+    assert not world.look().complete

@@ -1,0 +1,93 @@
+"""Asking an observer never ends a cycle, and never tells what it should not."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from ralph_mission.forges.local import LocalForge
+from ralph_mission.gateways.git import GitError
+from ralph_mission.mission.model import Sighting
+from ralph_mission.mission.ports import Gaze
+from ralph_mission.mission.trouble import Trouble
+from ralph_mission.observers import OBSERVERS, Sources, look
+from tests.observers.conftest import Place
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """Does what a test says."""
+
+    deed: Callable[[], Sighting]
+    name: str = "scripted"
+
+    def observe(self, gaze: Gaze) -> Sighting:
+        return self.deed()
+
+
+def raising(error: BaseException) -> Scripted:
+    def deed() -> Sighting:
+        raise error
+
+    return Scripted(deed)
+
+
+def test_what_was_seen_is_timed(place: Place) -> None:
+    seen = look(Scripted(lambda: Sighting("scripted", "ok", detail="fine")), place.gaze())
+    assert (seen.status, seen.detail) == ("ok", "fine")
+    assert seen.seconds >= 0
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("connect to postgresql://app:sesame@db/app failed"),
+        OSError(13, "sesame"),
+        SystemExit("sesame"),
+        RecursionError("sesame"),
+        KeyError("sesame"),
+    ],
+)
+def test_a_foreign_error_is_named_by_its_type_alone(place: Place, error: BaseException) -> None:
+    seen = look(raising(error), place.gaze(cursor="abc"))
+    assert seen.status == "unavailable"
+    assert seen.detail == f"failed unexpectedly ({type(error).__name__})"
+    assert seen.cursor == "abc"
+
+
+@pytest.mark.parametrize(
+    "error", [Trouble("the host is\nunknown\x1b[31m", "say another"), GitError(["x"], 1, "the host is unknown")]
+)
+def test_our_own_error_says_why_on_one_line(place: Place, error: Exception) -> None:
+    seen = look(raising(error), place.gaze())
+    assert "the host is unknown" in seen.detail
+    assert "\n" not in seen.detail and "\x1b" not in seen.detail
+
+
+def test_an_interrupt_is_not_swallowed(place: Place) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        look(raising(KeyboardInterrupt()), place.gaze())
+
+
+def test_a_failure_leaves_no_traceback(
+    place: Place, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        look(raising(ValueError("x")), place.gaze())
+    assert (caplog.text, *capfd.readouterr()) == ("", "", "")
+
+
+@pytest.mark.parametrize(
+    ("key", "settings"),
+    [("code", {}), ("commands", {"name": "x", "run": "true", "parse": {"regex": "x"}}), ("forge", {})],
+)
+def test_every_registered_observer_looks_at_a_fresh_repository(
+    place: Place, key: str, settings: dict[str, object]
+) -> None:
+    kind = OBSERVERS[key]
+    observer = kind.build(kind.settings.model_validate(settings), Sources(place.git, LocalForge(place.git)))
+    seen = look(observer, place.gaze())
+    assert (seen.status, seen.signals, seen.name.split(".")[0]) == ("ok", (), key)

@@ -1,0 +1,79 @@
+"""The summary: what a person must see, in at most 40 rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ralph_mission.mission.account import DecisionLine, EffectLine, ObserverLine, Telling
+from ralph_mission.mission.model import Tier, Verdict
+from ralph_mission.report.lines import WIDTH, rows
+from ralph_mission.report.summary import ROWS, summary
+from tests.report.samples import REPORT
+
+TELLING = Telling(
+    why=("two misspellings, found by codespell, each with one correction",),
+    held=("Old marker: waits for the next cycle (new-mission-cap)",),
+    waiting=("ralph pr approve 5",),
+    remarks=("started 42 s late",),
+)
+TEXTS = st.lists(st.text(max_size=300), max_size=60).map(tuple)
+
+
+def test_what_was_opened_why_and_what_to_type_next_are_shown() -> None:
+    text = summary(REPORT, TELLING)
+    for expected in ("cycle 3: done, 4 s", "opened issue issue 4", "opened pull request pull 5", TELLING.why[0],
+                     TELLING.held[0], "ralph pr approve 5", "next: in 59 min, 2026-05-04 13:00 UTC"):  # fmt: skip
+        assert expected in text
+
+
+def test_an_effect_whose_fate_is_unknown_is_shown_as_such() -> None:
+    assert "commented (unknown) e4" in summary(REPORT, TELLING)
+
+
+def test_an_unavailable_observer_says_why() -> None:
+    assert "commands: unavailable, tsc is missing" in summary(REPORT, TELLING)
+
+
+def test_without_words_for_what_is_held_the_rules_are_named() -> None:
+    assert "1 x todo: hold (new-mission-cap)" in summary(REPORT, Telling())
+
+
+def test_a_staged_cycle_says_that_nothing_was_changed() -> None:
+    text = summary(replace(REPORT, staged=True), TELLING)
+    assert "nothing was changed" in text.splitlines()[0]
+    assert "would be done" in text
+
+
+def test_escape_sequences_never_reach_the_terminal() -> None:
+    text = summary(REPORT, Telling(why=("\x1b[31mred\x1b]8;;http://x\x07",), waiting=("ralph \x1b[2J pr",)))
+    assert "\x1b" not in text
+    assert "\x07" not in text
+
+
+def test_a_command_is_shown_whole() -> None:
+    command = "ralph journal resolve " + "k" * 100 + " --sent"
+    assert command in summary(REPORT, Telling(waiting=(command,)))
+
+
+@given(TEXTS, TEXTS, TEXTS, TEXTS, st.integers(0, 50))
+def test_it_never_takes_more_than_forty_rows(
+    why: tuple[str, ...], held: tuple[str, ...], waiting: tuple[str, ...], remarks: tuple[str, ...], many: int
+) -> None:
+    report = replace(
+        REPORT,
+        observers=tuple(ObserverLine(f"o{n}", "unavailable", 0, 0.0, "x" * 200) for n in range(many)),
+        decisions=tuple(DecisionLine(f"{n}", "a", f"k{n}", Tier.HIGH, Verdict.DENY, ("scope",)) for n in range(many)),
+        effects=tuple(EffectLine(f"e{n}", "a", "open_issue", "done", "u" * 200) for n in range(many)),
+    )
+    lines = summary(report, Telling(why, held, waiting, remarks)).split("\n")
+    assert sum(rows(line, WIDTH) for line in lines) <= ROWS
+
+
+def test_a_long_reason_gets_a_second_row() -> None:
+    reason = "because " * 15
+    lines = summary(REPORT, Telling(why=(reason,))).split("\n")
+    start = lines.index("why")
+    assert " ".join("".join(lines[start + 1 : start + 3]).split()) == reason.strip()

@@ -1,0 +1,252 @@
+"""Names that a file system, git or a shell would take for something else."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ralph_mission.safety.paths import branch_name_ok, protected_path, unsafe_path
+
+UNSAFE = [
+    "",
+    "/etc/passwd",
+    "~/x",
+    "../x",
+    "a/../b",
+    "a/./b",
+    "a//b",
+    "a/",
+    ".git/config",
+    "a/.git/hooks/x",
+    ".GIT/config",
+    ".Git",
+    "git~1/config",
+    "GIT~1",
+    "GIT~2/x",
+    ".git./x",
+    ".git /x",
+    ".git. . /x",
+    ".g\u200cit/config",
+    ".gi\u200dt",
+    "\ufeff.git/x",
+    ".git\u206f/x",
+    "\uff0egit/x",
+    ".\uff47\uff49\uff54/x",
+    "a\\..\\b",
+    "..\\x",
+    ".git\\config",
+    "C:/x",
+    "c:x",
+    ".git::$INDEX_ALLOCATION/x",
+    "file.txt:stream",
+    ".git:x",
+    "a\nb",
+    "a\tb",
+    "a\x00b",
+    "a\x7f",
+    "a\x85b",
+    "a\u2028b",
+    "GITHUB~1/workflows/x.yml",
+    "CLAUDE~1.MD",
+    "GITMOD~1",
+    "a\u202eb.py",
+    "con. ",
+    "dir./x",
+    "x" * 256,
+    ".git\u00ad/x",
+    "\U000e0041x",
+]
+PROTECTED = [
+    ".github/workflows/ci.yml",
+    ".github",
+    "sub/.husky",
+    ".GitHub/x",
+    "sub/.github/x",
+    "CODEOWNERS",
+    "docs/CODEOWNERS",
+    ".husky/pre-commit",
+    ".githooks/x",
+    ".pre-commit-config.yaml",
+    ".pre-commit-config.yml",
+    ".claude/settings.json",
+    ".mcp.json",
+    "AGENTS.md",
+    "agents.md",
+    "CLAUDE.md",
+    "CLAUDE.local.md",
+    "GEMINI.md",
+    ".vscode/tasks.json",
+    ".devcontainer/devcontainer.json",
+    "conftest.py",
+    "tests/conftest.py",
+    "sitecustomize.py",
+    "x.pth",
+    "setup.py",
+    "Makefile",
+    "makefile",
+    "sub/Makefile",
+    "package.json",
+    "package-lock.json",
+    "yarn.lock",
+    "pnpm-lock.yaml",
+    "pyproject.toml",
+    "poetry.lock",
+    "uv.lock",
+    "requirements.txt",
+    "requirements-dev.txt",
+    "dev-requirements.in",
+    "Pipfile.lock",
+    "Cargo.toml",
+    "Cargo.lock",
+    "go.mod",
+    "go.sum",
+    "Gemfile",
+    "Gemfile.lock",
+    "composer.json",
+    "pom.xml",
+    "build.gradle.kts",
+    "flake.nix",
+    "Package.swift",
+    "App.csproj",
+    "mix.lock",
+    "pubspec.yaml",
+    ".npmrc",
+    ".gitattributes",
+    "sub/.gitattributes",
+    ".gitmodules",
+    ".gitignore",
+    "ralph.yml",
+    "Ralph.yml",
+    ".ralph/run/x",
+    "action.yml",
+    "action.yaml",
+    ".gitlab-ci.yml",
+    ".travis.yml",
+    ".circleci/config.yml",
+    "Jenkinsfile",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "Dockerfile",
+    "tox.ini",
+    "jest.config.js",
+    ".eslintrc.json",
+    ".env",
+    ".cursorrules",
+    "LICENSE",
+    ".ci/run",
+    "node_modules/x/index.js",
+    "memory/ralph-log.md",
+    "prd.json",
+]
+ORDINARY = [
+    "src/app.py",
+    "README.md",
+    "docs/guide.md",
+    "lib/make.py",
+    "src/package.ts",
+    "tests/test_app.py",
+    "a b.txt",
+    "ünï/cödé.py",
+    "agents.py",
+    "src/workspace_view.ts",
+    "caf\udce9.py",
+    "github/x.py",
+    "src/.hidden.py",
+    "...a",
+    "x~1y.txt",
+    "setup_page.py",
+    "my.gitignored.py",
+    "src/licenses_view.py",
+    "requirements/intro.md",
+    "a-b_c.d/e.f",
+    "docs/makefiles.md",
+]
+
+
+@pytest.mark.parametrize("path", UNSAFE, ids=ascii)
+def test_e45_an_unsafe_path_is_named_so(path: str) -> None:
+    assert unsafe_path(path)
+
+
+@pytest.mark.parametrize("path", PROTECTED)
+def test_e49_a_protected_path_is_named_so(path: str) -> None:
+    assert protected_path(path)
+
+
+@pytest.mark.parametrize("path", ORDINARY, ids=ascii)
+def test_an_ordinary_path_is_neither_unsafe_nor_protected(path: str) -> None:
+    assert (unsafe_path(path), protected_path(path)) == ("", "")
+
+
+def test_e49_configured_globs_protect_too_whatever_the_case() -> None:
+    assert protected_path("Billing/Tax.py", ["billing/**"])
+    assert not protected_path("src/tax.py", ["billing/**"])
+
+
+@given(st.text(max_size=6), st.sampled_from([".git", "GIT~1", ".GIT. ", "..", ".g\u200bit"]), st.text(max_size=6))
+def test_no_surrounding_makes_a_bad_component_good(before: str, part: str, after: str) -> None:
+    assert unsafe_path(f"{before}/{part}/{after}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "-x",
+        "ralph/-x",
+        "ralph/$(id)",
+        "ralph/a..b",
+        "ralph/a@{b",
+        "ralph/x.lock",
+        "ralph/x.lock/y",
+        "main",
+        "ralph",
+        "ralph/",
+        "ralph//x",
+        "/ralph/x",
+        "ralph/.x",
+        "ralph/x.",
+        "ralph/a b",
+        "ralph/a~b",
+        "ralph/a^b",
+        "ralph/a:b",
+        "ralph/a?b",
+        "ralph/*",
+        "ralph/[a",
+        "ralph/a\\b",
+        "ralph/a\nb",
+        "ralph/é",
+        "Ralph/x",
+        "ralph/`id`",
+        "ralph/a;b",
+        "ralph/" + "x" * 250,
+        "ralph/x\n",
+        "refs/heads/ralph/x",
+    ],
+    ids=ascii,
+)
+def test_e44_a_branch_name_that_means_something_else_is_refused(name: str) -> None:
+    assert not branch_name_ok(name)
+
+
+def test_e44_a_branch_name_that_differs_only_in_case_is_refused() -> None:
+    assert not branch_name_ok("ralph/fix-a", ["ralph/Fix-A"])
+
+
+def test_e44_a_branch_below_or_above_an_existing_one_is_refused() -> None:
+    assert not branch_name_ok("ralph/fix/a", ["ralph/fix"])
+    assert not branch_name_ok("ralph/fix", ["ralph/fix/a"])
+
+
+def test_our_own_branch_that_is_there_already_is_no_collision() -> None:
+    assert branch_name_ok("ralph/fix-3f2a", ["ralph/fix-3f2a", "main"])
+
+
+@given(st.from_regex(r"ralph/[A-Za-z0-9._@{}~^:/-]{1,20}", fullmatch=True))
+def test_every_accepted_branch_name_is_one_for_git_too(name: str) -> None:
+    accepted = (
+        subprocess.run(["git", "check-ref-format", "--branch", name], capture_output=True, check=False).returncode == 0
+    )
+    assert accepted or not branch_name_ok(name)

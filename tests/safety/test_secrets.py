@@ -1,0 +1,157 @@
+"""Secrets in every disguise that an agent under foreign control might try. No literal here looks like one."""
+
+from __future__ import annotations
+
+import base64
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ralph_mission.safety.secrets import find_secrets, redact
+
+KNOWN = "zq" + "x_" + "Qx7Rt2Lm9ZpW4vKd8NsB3y"
+RAW = KNOWN.encode()
+DISGUISES = {
+    "plain": KNOWN,
+    "upper case": KNOWN.upper(),
+    "prefix dropped": KNOWN[4:],
+    "end dropped": KNOWN[:-5],
+    "reversed": KNOWN[::-1],
+    "base64": base64.b64encode(RAW).decode(),
+    "base64, second alignment": base64.b64encode(b"a" + RAW + b"bc").decode(),
+    "base64, third alignment": base64.b64encode(b"ab" + RAW + b"c").decode(),
+    "url-safe base64": base64.urlsafe_b64encode(b"a" + RAW).decode(),
+    "base64 in lines": "\n".join(base64.b64encode(RAW).decode()[n : n + 8] for n in range(0, 40, 8)),
+    "base64 of the reverse": base64.b64encode(RAW[::-1]).decode(),
+    "hex": RAW.hex(),
+    "upper hex": RAW.hex().upper(),
+    "hex with spaces": RAW.hex(" "),
+    "hex with escapes": "".join(f"\\x{octet:02x}" for octet in RAW),
+    "hex numbers": ", ".join(f"0x{octet:02x}" for octet in RAW),
+    "unicode escapes": "".join(f"\\u{octet:04x}" for octet in RAW),
+    "url-encoded": "".join(f"%{octet:02X}" for octet in RAW),
+    "partly url-encoded": quote(KNOWN).replace("Q", "%51").replace("7", "%37"),
+    "half url-encoded": "".join(f"%{o:02X}" if n % 2 else chr(o) for n, o in enumerate(RAW)),
+    "entities": "".join(f"&#{octet};" for octet in RAW),
+    "spaces": " ".join(KNOWN),
+    "newlines": "\n".join(KNOWN),
+    "zero-width": "\u200b".join(KNOWN),
+    "two strings": f'"{KNOWN[:9]}" + "{KNOWN[9:]}"',
+    "dashes": "-".join(KNOWN[n : n + 4] for n in range(0, len(KNOWN), 4)),
+    "terminal colours": "\x1b[31m".join((KNOWN[:5], KNOWN[5:])),
+}
+TOKENS = {
+    "github-token": "gh" + "p_" + "a1B2" * 9,
+    "gitlab-token": "gl" + "pat-" + "a1B2c3D4e5F6g7H8i9J0",
+    "aws-key": "AK" + "IA" + "ABCDEFGH2345WXYZ",
+    "slack-token": "xo" + "xb-" + "1234567890-abcdefghij",
+    "google-key": "AI" + "za" + "a1B2c" * 7,
+    "anthropic-key": "sk-" + "ant-" + "api03-" + "a1B2" * 8,
+    "openai-key": "sk-" + "proj-" + "a1B2" * 8,
+    "stripe-key": "sk_" + "live_" + "a1B2" * 6,
+    "telegram-token": "123456789:" + "AA" + "a1B2c3D4" * 4 + "x",
+    "discord-webhook": "https://discord." + "com/api/webhooks/" + "1" * 18 + "/" + "a1B2" * 17,
+    "private-key": "-----BEGIN RSA " + "PRIVATE KEY-----",
+    "jwt": "ey" + "J" + "hbGciOiJIUzI1" + ".ey" + "J" + "zdWIiOiIxMjM0" + "." + "a1B2c3D4e5F6",
+    "npm-token": "np" + "m_" + "a1B2" * 9,
+    "pypi-token": "py" + "pi-" + "a1B2" * 20,
+    "url-password": "postgres://app:" + "hunter2zz" + "@db.internal/app",
+    "assigned-secret": "api_key = '" + "aB3dE5gH7jK9mN1pQ2rS4tU6" + "'",
+}
+HARMLESS = [
+    "An ordinary sentence about tokens, keys and secrets.",
+    "def get_token(): return os.environ['GITHUB_TOKEN']",
+    "postgres://user:password@localhost/db",
+    "https://${USER}:${TOKEN}@github.com",
+    "https://example.org/a:b@c/d",
+    "sha256:" + "ab12" * 16,
+    "commit " + "0123456789abcdef" * 2,
+    "class='sk-fading-circle-before-the-thing'",
+    "secret = None",
+    "password: str",
+    "token_count_for_the_whole_context = 12",
+    "the risk-averse-people-everywhere",
+    "eyJ",
+    "12:30:45",
+    "AKIA",
+]
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_c33_a_known_secret_is_found_in_every_disguise(disguise: str) -> None:
+    assert "known-value" in find_secrets(f"see {DISGUISES[disguise]} there", [KNOWN])
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_c33_a_redacted_text_holds_no_disguise(disguise: str) -> None:
+    safe = redact(f"see {DISGUISES[disguise]} there", [KNOWN])
+    assert find_secrets(safe, [KNOWN]) == ()
+    assert KNOWN[4:12] not in safe
+
+
+@pytest.mark.parametrize("kind", TOKENS)
+def test_a_token_of_a_common_format_is_found(kind: str) -> None:
+    assert kind in find_secrets(f"x {TOKENS[kind]} y")
+
+
+@pytest.mark.parametrize("kind", TOKENS)
+def test_a_token_split_by_zero_width_characters_is_found(kind: str) -> None:
+    token = TOKENS[kind]
+    assert kind in find_secrets(token[:9] + "\u200b" + token[9:])
+
+
+@pytest.mark.parametrize("kind", TOKENS)
+def test_a_redacted_token_is_gone_and_the_rest_stays(kind: str) -> None:
+    safe = redact(f"before {TOKENS[kind]} after")
+    assert TOKENS[kind] not in safe
+    assert safe.startswith("before ") and safe.endswith(" after")
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_harmless_text_holds_no_secret(text: str) -> None:
+    assert find_secrets(text, [KNOWN]) == ()
+    assert redact(text, [KNOWN]) == text
+
+
+def test_the_answer_never_holds_the_secret() -> None:
+    assert KNOWN not in str(find_secrets(KNOWN, [KNOWN]))
+
+
+def test_a_short_known_value_is_no_secret() -> None:
+    assert find_secrets("the word is main", ["main", ""]) == ()
+
+
+def test_a_short_known_value_is_found_reversed() -> None:
+    assert find_secrets("x h9fE" + "d3bA y", ["Ab3d" + "Ef9h"]) == ("known-value",)
+
+
+def test_a_known_value_without_letters_is_found() -> None:
+    assert find_secrets("x !@#$%^&*() y", ["!@#$%^&*()"]) == ("known-value",)
+
+
+def test_the_password_of_a_known_url_is_a_secret_too() -> None:
+    url = "postgres://app:" + "s3cr3tPassw0rd" + "@db/app"
+    assert find_secrets("psql -W " + "s3cr3tPassw0rd", [url]) == ("known-value",)
+
+
+def test_the_address_of_a_known_url_is_no_secret() -> None:
+    url = "https://discord.example/api/webhooks/123456789012345678/" + "Zz9Yy8Xx7Ww6Vv5Uu4"
+    assert find_secrets("see https://discord.example/api/webhooks/ for more", [url]) == ()
+
+
+@given(before=st.text(max_size=20), after=st.text(max_size=20))
+def test_no_surroundings_hide_a_known_secret(before: str, after: str) -> None:
+    assert "known-value" in find_secrets(f"{before} {KNOWN} {after}", [KNOWN])
+
+
+@given(st.binary(max_size=5), st.binary(max_size=5))
+def test_no_alignment_hides_a_secret_in_base64(before: bytes, after: bytes) -> None:
+    assert "known-value" in find_secrets(base64.b64encode(before + RAW + after).decode(), [KNOWN])
+
+
+@given(st.text(max_size=60))
+def test_redacting_twice_changes_nothing_more(text: str) -> None:
+    once = redact(text, [KNOWN])
+    assert redact(once, [KNOWN]) == once

@@ -1,0 +1,247 @@
+"""ralph.yml: everything that can be wrong with it is one line that says where and what instead."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from ralph_mission.config import Config, load, read, schema
+from ralph_mission.gateways.git import Git
+from ralph_mission.mission.model import Limits
+from ralph_mission.mission.schedule import Rhythm
+from ralph_mission.mission.trouble import Trouble
+from tests.helpers import commit, git, make_repo
+
+EXAMPLE = r"""
+schedule: {low: 6h, medium: 1h, high: 15m, wake: auto}
+limits: {active_missions: 3, actions_per_cycle: 3, auto_prs_per_cycle: 1, auto_pr_lines: 49, dispatches_per_day: 48, usd_per_cycle: 2, usd_per_day: 10}
+memory: {path: memory/ralph-log.md, branch: ralph-memory}
+owners: [mara]
+forge: {kind: auto, merge_method: squash, stale_after: 14d}
+observers:
+  code: {markers: {todo: 'TODO|FIXME|HACK', ts-ignore: '@ts-ignore', any: ': any\b'}, exclude: ['vendor/**']}
+  commands:
+    - {name: types, run: npx tsc --noEmit, parse: {regex: '^(?P<path>.+)\((?P<line>\d+),\d+\): error (?P<code>TS\d+): (?P<message>.+)$'}, kind: bug}
+    - {name: lint, run: ruff check --output-format sarif, parse: sarif, kind: code-quality}
+  dependencies: {}
+  database:
+    backend: sqlalchemy
+    watches:
+      - {name: top-apr, model: ChainParams, top: {order_by: apr, take: 5}, kind: content}
+  web:
+    - {name: rivals, url: 'https://example.org/feed.xml', kind: feed, match: 'risk|score'}
+  social: {every: 24h}
+thinker: {kind: rules}
+hands: {fixers: [codespell, ruff], agent: {kind: claude, fallback: [codex], sandbox: bwrap}, verify: ['make test']}
+completion: {open_tasks: reject}
+publishers: {twitter: {}, telegram: {}, discord: {}, templates: {anomaly: '…'}, quiet_hours: '22:00-07:00'}
+"""  # noqa: E501  # the documented example, line for line
+
+
+def refused(text: str) -> Trouble:
+    """The complaint about a file."""
+    with pytest.raises(Trouble) as caught:
+        load(text)
+    assert caught.value.exit_code == 2
+    assert caught.value.who == "you"
+    assert "\n" not in caught.value.what + caught.value.next_step
+    return caught.value
+
+
+def test_no_key_is_required() -> None:
+    assert load("") == Config()
+    assert load("# nothing\n") == Config()
+
+
+def test_the_defaults_are_the_built_in_limits_and_rhythm() -> None:
+    assert Config().limits.limits() == Limits()
+    assert Config().schedule.rhythm() == Rhythm()
+
+
+def test_the_documented_example_loads_and_names_what_is_not_used() -> None:
+    config = load(EXAMPLE)
+    unused = [line.split(": ")[1].split(" ")[0] for line in config.warnings]
+    assert unused == ["observers.dependencies", "observers.database", "observers.web", "observers.social",
+                      "hands.agent", "completion", "publishers"]  # fmt: skip
+    assert config.owners == ("mara",)
+    assert [command.name for command in config.observers.commands] == ["types", "lint"]
+
+
+def test_warnings_name_the_line() -> None:
+    assert load("owners: []\npublishers: {}\n").warnings == (
+        "ralph.yml line 2: publishers is not used by this version",
+    )
+
+
+def test_keys_of_ralph_orchestrator_only_warn() -> None:
+    config = load("hats: {builder: {triggers: [x]}}\nevent_loop: {}\nRObot: 1\nplugins: []\ncli: {}\n")
+    assert len(config.warnings) == 5
+    assert config.warnings[0] == "ralph.yml line 1: hats is a key of ralph-orchestrator; not used here"
+
+
+def test_the_forges_patience_is_its_observers_unless_it_has_its_own() -> None:
+    assert load("forge: {stale_after: 20d}").observers.forge.stale_after == timedelta(days=20)
+    both = load("forge: {stale_after: 20d}\nobservers: {forge: {stale_after: 3d}}")
+    assert both.observers.forge.stale_after == timedelta(days=3)
+
+
+def test_a_section_left_empty_is_its_default() -> None:
+    assert load("schedule:\nobservers:\n  code:\nowners:\n") == Config()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("6h", 21600), ("15m", 900), ("14d", 1209600), ("2w", 1209600), ("90s", 90), ("PT6H", 21600), ("900", 900)],
+)
+def test_durations_are_written_as_people_write_them(text: str, seconds: int) -> None:
+    assert load(f"schedule: {{low: {text}}}").schedule.low == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "next_step"),
+    [
+        ("schedul: {}", "line 1: unknown key schedul", "did you mean schedule?"),
+        ("owners: []\nschedule:\n  hgh: 1m\n", "line 3: unknown key schedule.hgh", "did you mean high?"),
+        ("observers: {databse: {}}", "unknown key observers.databse", "did you mean database?"),
+        ("schedul:\n", "unknown key schedul", "did you mean schedule?"),
+        ("qqq: 1", "unknown key qqq", "known here: "),
+        ("observers: {commands: [{name: x, run: y, pasre: sarif}]}", "commands[0].pasre", "did you mean parse?"),
+        ("observers: {commands: [{name: x, parse: sarif}]}", "observers.commands[0] lacks the key run", "add run"),
+        ("observers: {commands: [{name: x, run: y, parse: {regx: z}}]}", "[0].parse.regx", "did you mean regex?"),
+        ("observers: {commands: [{name: x, run: y, parse: sarif}, {name: x, run: z, parse: sarif}]}",
+         "observers.commands is", "a name of its own"),
+        ("limits: {active_missions: 4}", "limits.active_missions is 4; the ceiling is 3", "lower it to 3 or less"),
+        ("limits: {usd_per_day: 10.5}", "limits.usd_per_day is 10.5; the ceiling is 10", "lower it to 10"),
+        ("limits: {auto_pr_lines: 50}", "the ceiling is 49", "lower it"),
+        ("limits: {dispatches_per_day: 49}", "the ceiling is 48", "lower it"),
+        ("limits: {active_missions: 0}", "limits.active_missions is 0", "greater than or equal to 1"),
+        ("limits: {usd_per_cycle: -1}", "limits.usd_per_cycle is -1", "greater than or equal to 0"),
+        ("limits: {usd_per_cycle: .nan}", "limits.usd_per_cycle is nan", "a number"),
+        ("limits: {usd_per_cycle: .inf}", "limits.usd_per_cycle is inf", "a number"),
+        ("limits: {usd_per_cycle: true}", "limits.usd_per_cycle is true", "a number"),
+        ("limits: {active_missions: true}", "limits.active_missions is true", "a whole number"),
+        ("limits: {active_missions: 2.5}", "limits.active_missions is 2.5", "a whole number"),
+        ("limits: {active_missions: '2'}", "limits.active_missions is '2'", "a whole number"),
+        ("schedule: {low: soon}", "schedule.low is 'soon'", "15m, 6h or 14d"),
+        ("schedule: {low: 0s}", "schedule.low is '0s'", "15m"),
+        ("schedule: {low: 5s}", "schedule.low is '5s'", "between 1m and 366d"),
+        ("schedule: {low: 99999999999999999999d}", "schedule.low", "15m, 6h or 14d"),
+        ("schedule: {wake: never}", "schedule.wake is 'never'", "'heartbeat'"),
+        ("memory: {path: ../log.md}", "memory.path", "relative path"),
+        ("memory: {path: /etc/x.md}", "memory.path", "relative path"),
+        ("memory: {path: .git/x.md}", "memory.path", "relative path"),
+        ("memory: {branch: -x}", "memory.branch is '-x'", "it should match"),
+        ("memory: {branch: a..b}", "memory.branch", "it should match"),
+        ("owners: mara", "owners is 'mara'", "a list"),
+        ("forge: {kind: gitlab}", "forge.kind is 'gitlab'", "'local'"),
+        ("thinker: {kind: llm}", "thinker.kind is 'llm'", "rules"),
+        ("- a list", "is not a mapping", "start it with a key"),
+        ("just words", "is not a mapping", "start it with a key"),
+        ("limits: &a {active_missions: 2}\nschedule: *a", "anchors and aliases", "mend the file"),
+        ("owners: !!python/object/apply:os.system [id]", "tags are not supported", "mend the file"),
+        ("owners: []\nowners: [mara]", "line 2: the key owners stands here twice", "mend the file"),
+        ("limits: {usd_per_day: 1, usd_per_day: 2}", "the key usd_per_day stands here twice", "mend the file"),
+        ("owners: [\n", "ralph.yml line 2: ", "mend the file"),
+        ("owners: []\n---\nowners: []", "more than one document", "mend the file"),
+        ("owners: ['\0']", "a character that YAML does not allow", "mend the file"),
+        ("[" * 5000, "nested more than", "mend the file"),
+        ("# " + "x" * 300_000, "longer than 256 KiB", "mend the file"),
+        ("owners: [2026-99-99]", "cannot be read: 2026-99-99", "mend the file"),
+        ("? [a]\n: 1", "a key must be a plain word", "mend the file"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_with_what_is_right(text: str, what: str, next_step: str) -> None:
+    trouble = refused(text)
+    assert trouble.what.startswith("ralph.yml")
+    assert what in trouble.what
+    assert next_step in trouble.next_step
+
+
+@pytest.mark.parametrize("name", ["auto_prs_per_cycle", "dispatches_per_day", "usd_per_cycle", "usd_per_day"])
+def test_what_may_be_forbidden_altogether_may_be_zero(name: str) -> None:
+    assert getattr(load(f"limits: {{{name}: 0}}").limits.limits(), name) == 0
+
+
+def test_a_control_character_in_a_key_is_not_echoed() -> None:
+    assert "\x1b" not in refused('"\\e[31mred": 1').what
+
+
+def test_settings_cannot_be_changed_afterwards() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Config().owners = ("eve",)  # type: ignore[misc]  # which is the point
+
+
+def test_a_repository_without_a_file_has_the_defaults(tmp_path: Path) -> None:
+    assert read(Git.open(make_repo(tmp_path))) == Config()
+
+
+def test_the_work_tree_is_read_when_there_is_one(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path)
+    (repo / "ralph.yml").write_text("owners: [mara]")
+    assert read(Git.open(repo)).owners == ("mara",)
+
+
+def test_a_bare_repository_is_read_at_its_default_branch(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "work")
+    commit(repo, {"ralph.yml": "owners: [ines]"})
+    git(tmp_path, "clone", "--quiet", "--bare", str(repo), "bare.git")
+    assert read(Git.open(tmp_path / "bare.git")).owners == ("ines",)
+
+
+def test_another_file_can_be_named(tmp_path: Path) -> None:
+    place = tmp_path / "other.yml"
+    place.write_text("owners: [ben]")
+    assert read(Git.open(make_repo(tmp_path / "r")), place).owners == ("ben",)
+
+
+def test_a_file_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
+    with pytest.raises(Trouble) as caught:
+        read(Git.open(make_repo(tmp_path)), tmp_path / "gone.yml")
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("raw", [b"owners: [\xff]", b"\xff\xfe\x00"])
+def test_what_is_not_utf8_is_refused_with_its_line(tmp_path: Path, raw: bytes) -> None:
+    (make_repo(tmp_path) / "ralph.yml").write_bytes(raw)
+    with pytest.raises(Trouble, match="line 1: is not UTF-8"):
+        read(Git.open(tmp_path))
+
+
+def test_a_byte_order_mark_and_crlf_are_fine(tmp_path: Path) -> None:
+    (make_repo(tmp_path) / "ralph.yml").write_bytes(b"\xef\xbb\xbfowners:\r\n  - mara\r\n")
+    assert read(Git.open(tmp_path)).owners == ("mara",)
+
+
+def test_a_folder_in_its_place_is_one_clear_line(tmp_path: Path) -> None:
+    (make_repo(tmp_path) / "ralph.yml").mkdir()
+    with pytest.raises(Trouble, match="is not a file"):
+        read(Git.open(tmp_path))
+
+
+def test_the_schema_accepts_the_documented_example() -> None:
+    jsonschema.Draft202012Validator.check_schema(schema())
+    jsonschema.validate(yaml.safe_load(EXAMPLE), schema())
+
+
+@pytest.mark.parametrize("value", [{"schedul": {}}, {"limits": {"active_missions": 4}}, {"forge": {"kind": "x"}}])
+def test_the_schema_refuses_what_loading_refuses(value: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(value, schema())
+
+
+def test_every_key_is_described() -> None:
+    made = schema()
+    bare = [f"{owner}.{name}" for owner, thing in [("", made), *made["$defs"].items()]
+            for name, said in thing.get("properties", {}).items() if not _description(said, made)]  # fmt: skip
+    assert bare == []
+
+
+def _description(said: dict[str, Any], made: dict[str, Any]) -> str:
+    # Pydantic leaves out a description that its model's docstring repeats.
+    model = made["$defs"].get(said.get("$ref", "").rpartition("/")[2], {})
+    return str(said.get("description") or model.get("description", ""))

@@ -1,0 +1,137 @@
+"""The house's own promises: what the repository must not contain, and what its documents must keep true."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from importlinter.cli import lint_imports
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "ralph_mission"
+PURE = ("safety", "mission", "loop", "flows")
+# Written in halves, so that this file may be looked at too.
+HOSTS = tuple(
+    "".join(halves)
+    for halves in (
+        ("py", "pi.org"), ("python", "hosted.org"), ("npm", "js.org"), ("npm", "js.com"), ("yarn", "pkg.com"),
+        ("proxy.go", "lang.org"), ("crates", ".io"), ("ruby", "gems.org"),
+    )
+)  # fmt: skip
+LEAKS = tuple(
+    "".join(halves)
+    for halves in (
+        ("/wo", "rk/main"), ("/wo", "rk/shared"), ("bash_", "jobs"), ("pre", "amble.md"), ("/opt/wh", "eels"),
+        ("/opt/py", "pi"),
+    )
+)  # fmt: skip
+RULES = frozenset(
+    """mission-cap new-mission-cap action-cap auto-pr-cap diff-size protected-path file-mode kind-tier human-duplicate
+    spend-cycle spend-day dispatch-day quiet-hours known-finding rejected-before branch-name default-branch
+    closing-keyword mention secret workflow-command approval-author approval-content approval-head paused scope
+    foreign-commit""".split()
+)
+LOCK_LINE = re.compile(r"[a-z0-9-]+==\S+(?: ; .+)? \\|    --hash=sha256:[0-9a-f]{64}(?: \\)?")
+
+
+def _ours() -> list[Path]:
+    """Every file that is tracked or about to be."""
+    listing = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    if listing.returncode != 0:
+        pytest.skip("not a git checkout")
+    return [path for name in listing.stdout.decode().split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def _modules() -> Iterator[tuple[str, set[str]]]:
+    """Each module of the package with the top-level names it imports."""
+    for path in PACKAGE.rglob("*.py"):
+        tree = ast.walk(ast.parse(path.read_text()))
+        names = {name for node in tree for name in _imported(node)}
+        yield path.relative_to(PACKAGE).as_posix(), {name.split(".")[0] for name in names}
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+
+
+def _project() -> dict[str, object]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def _pins(lock: str) -> dict[str, str]:
+    return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / lock).read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("words", [HOSTS, LEAKS], ids=["registry hosts", "leaks"])
+def test_no_file_holds(words: tuple[str, ...]) -> None:
+    pattern = re.compile("|".join(map(re.escape, words)).encode(), re.IGNORECASE)
+    hits = [(path, pattern.search(path.read_bytes())) for path in _ours()]
+    found = [f"{path.relative_to(ROOT)}: {hit[0].decode()}" for path, hit in hits if hit]
+    assert found == []
+
+
+def test_lock_files_name_no_place() -> None:
+    for lock in ("requirements.lock", "requirements-dev.lock"):
+        lines = (ROOT / lock).read_text().splitlines()
+        assert [line for line in lines if not LOCK_LINE.fullmatch(line)] == []
+
+
+def test_runtime_lock_holds_every_dependency() -> None:
+    project = _project()["project"]
+    assert isinstance(project, dict)
+    wanted = {re.split(r"[><=~! ]", item)[0].lower() for item in project["dependencies"]}
+    assert wanted <= set(_pins("requirements.lock"))
+
+
+def test_dev_lock_agrees_with_the_runtime_lock() -> None:
+    assert _pins("requirements.lock").items() <= _pins("requirements-dev.lock").items()
+
+
+def test_floors_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert lint_imports(no_cache=True) == 0
+
+
+def test_every_pure_floor_is_under_the_contract() -> None:
+    present = {f"ralph_mission.{name}" for name in PURE if (PACKAGE / name / "__init__.py").exists()}
+    contracts = _project()["tool"]["importlinter"]["contracts"]  # type: ignore[index]
+    assert present == {name for one in contracts for name in one.get("source_modules", ())}
+
+
+def test_only_gateways_start_processes() -> None:
+    offenders = [name for name, imports in _modules() if "subprocess" in imports and not name.startswith("gateways/")]
+    assert offenders == []
+
+
+def test_rules_in_code_are_the_published_ones() -> None:
+    from ralph_mission.mission import rules
+
+    assert {rule.id for rule in rules.RULES} <= RULES
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_rule_is_documented(rule: str) -> None:
+    assert re.search(rf"^(?:#+|\|) .*`{rule}`", (ROOT / "docs" / "rules.md").read_text(), re.MULTILINE)
+
+
+def test_architecture_can_be_read_in_one_sitting() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text().splitlines()) < 200
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "docs/sample.md"])
+def test_commands_and_links_in_documents_exist(document: str) -> None:
+    text = (ROOT / document).read_text()
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"^\s*(?:\$ )?make ([a-z-]+)", text, re.MULTILINE)) <= targets
+    links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
+    assert [link for link in links if not ((ROOT / document).parent / link).exists()] == []
