@@ -20,6 +20,7 @@ install-dev:  ## the same, with the tools for working on ralph
 	@$(PYTHON) -I scripts/environment.py dev
 
 run: install  ## one cycle on the sample, or on another repository: make run REPO=DIR
+	@[ -n "$$REPO" ] || { echo "[make] name a repository: make run REPO=DIR" >&2; exit 2; }
 	@if [ "$$REPO" = "$(SAMPLE)" ] && [ ! -e "$$REPO" ]; then $(BIN)/python examples/unpack.py "$$REPO"; fi
 	@$(BIN)/ralph cycle --repo "$$REPO" --force
 

@@ -15,9 +15,10 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
+from typing import NoReturn
 
 from rich.console import Console
 from rich.table import Table
@@ -27,7 +28,10 @@ sys.path.insert(0, str(ROOT))
 
 from bench.generated import generate  # noqa: E402
 from examples.unpack import unpack  # noqa: E402
+from ralph_mission.bootstrap import build  # noqa: E402
 from ralph_mission.gateways.git import Git  # noqa: E402
+from ralph_mission.mission.cycle import Request, run_cycle  # noqa: E402
+from ralph_mission.mission.ledger import Batch  # noqa: E402
 from ralph_mission.mission.model import Branch  # noqa: E402
 from ralph_mission.mission.ports import Gaze  # noqa: E402
 from ralph_mission.observers import code  # noqa: E402
@@ -55,7 +59,7 @@ def main() -> int:
     """Run every comparison and print the table; targets that were missed are said, not punished."""
     voice = Console(stderr=True)
     with tempfile.TemporaryDirectory(prefix="ralph-bench-") as folder:
-        voice.print("generating two repositories …")
+        voice.print("generating repositories, one of them with 200 cycles behind it …")
         comparisons = _comparisons(Path(folder))
         table = _table()
         for comparison in comparisons:
@@ -76,7 +80,33 @@ def _comparisons(folder: Path) -> list[Comparison]:
         Comparison("an idle cycle", {"ralph cycle --force": _ralph(idle, "cycle", "--force")}, 1000, "ms", 10),
         Comparison("5,200 files, first look", {"code observer": first, "git log; grep -rn": raw}, 1.5, "ratio", 10),
         Comparison("5,200 files, next look", {"code observer": later, "git log; grep -rn": raw}, 1.5, "ratio", 10),
+        Comparison("memory read and written", {"at cycle 200": _remembering(folder / "old", 200),
+                                               "at cycle 10": _remembering(folder / "young", 10)}, 1.2, "ratio", 20),
     ]  # fmt: skip
+
+
+def _remembering(repo: Path, cycles: int) -> Deed:
+    """What a cycle does with its memory, after so many cycles: recall, look keys up, commit with a journal."""
+    unpack(repo)
+    start = datetime(2026, 11, 1, tzinfo=UTC)
+    for cycle in range(cycles):
+        house = build(repo, now=start + cycle * timedelta(hours=7))
+        run_cycle(house.ports, house.charter, Request(force=True), house.secrets)
+    store = house.store
+    known = [key for mission in (store.recall() or _none()).state.missions for key in mission.members]
+
+    def remember() -> None:
+        past = store.recall() or _none()
+        store.records(known, past)
+        page = house.ports.dashboard(past.memory, past.state)
+        journal = (f"bench-{past.memory.header.serial}", {"cycle": cycles})
+        store.commit(Batch(past.memory, past.state, (), "bench", journal=journal, dashboard=page), past)
+
+    return remember
+
+
+def _none() -> NoReturn:
+    raise SystemExit("there is no memory")
 
 
 def _idle(repo: Path) -> Path:

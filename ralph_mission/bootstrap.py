@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from ralph_mission.config import Config, read
+from ralph_mission.config.settings import MemoryPlace
 from ralph_mission.forges.local import LocalForge
 from ralph_mission.gateways.git import Git
 from ralph_mission.hands import FIXERS
@@ -27,6 +29,7 @@ from ralph_mission.stores.branch import BranchStore
 from ralph_mission.stores.recordings import Recordings
 from ralph_mission.thinkers.rules import RulesThinker
 
+GIT = (2, 38)  # the oldest that can do what we need: merge-tree --write-tree
 SECRET_NAMES = ("TOKEN", "SECRET", "PASSWORD", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "WEBHOOK_URL", "DATABASE_URL")
 SHORTEST_SECRET = 8  # characters; anything shorter would be found in ordinary words
 
@@ -56,8 +59,10 @@ def build(
     Raises Trouble for a repository or a setting that cannot be used.
     """
     git = Git.open(repo)
+    _new_enough(git)
     settings = read(git, config)
     _only_local(forge, settings)
+    _apart(git, settings.memory)
     clock = FixedClock(now) if now else SystemClock()
     store = BranchStore(git, clock, branch=settings.memory.branch, path=settings.memory.path)
     local = LocalForge(git, now=clock.now, spell=spell)
@@ -89,6 +94,28 @@ def _only_local(forge: str, settings: Config) -> None:
     on_github = wanted == "auto" and os.environ.get("GITHUB_ACTIONS") == "true"
     if wanted == "github" or on_github:
         raise Trouble("the GitHub forge is not part of this version", "use --forge local", usage=True)
+
+
+def _new_enough(git: Git) -> None:
+    said = git.try_text("version")
+    if git_version(said) < GIT:
+        raise Trouble(f"{said or 'this git'} is too old", "install git 2.38 or newer")
+
+
+def git_version(said: str) -> tuple[int, ...]:
+    """What `git version` said as numbers that compare; () when it said none."""
+    return tuple(int(part) for part in re.findall(r"\d+", said)[:2])
+
+
+def _apart(git: Git, place: MemoryPlace) -> None:
+    # A name that was chosen may be taken: nothing of ours, `recover` least of all, may go onto people's commits.
+    branch = f"refs/heads/{place.branch}"
+    if place.branch == MemoryPlace().branch or not git.resolve(branch) or git.try_text("ls-tree", branch, place.path):
+        return
+    roots = git.text("rev-list", "--max-parents=0", branch).split()
+    if any(git.try_text("merge-base", root, "HEAD") for root in roots):
+        what = f"the branch {place.branch} shares its history with your commits: it is none for memory"
+        raise Trouble(what, "name another one in memory.branch of ralph.yml", usage=True)
 
 
 def _charter(settings: Config, git: Git) -> Charter:

@@ -153,6 +153,18 @@ def test_reports_point_at_the_lines_they_mean(sample: Path, report: str, words: 
     assert len(lines) == len(words) and all(any(word in line for line in lines) for word in words)
 
 
+def test_mending_moves_no_line_that_a_report_points_at(sample: Path, tmp_path: Path) -> None:
+    # The reports are committed: were they off by a line, their findings would come back as new ones.
+    repo = shutil.copytree(sample, tmp_path / "mended")
+    _run(repo, "ruff", "check", "--isolated", "--no-cache", "--select", "F401", "--fix", ".")
+    for report in sorted((sample / "reports").glob("*.sarif")):
+        for result in json.loads(report.read_text())["runs"][0]["results"]:
+            place = result["locations"][0]["physicalLocation"]
+            path, line = place["artifactLocation"]["uri"], place["region"]["startLine"] - 1
+            before, after = ((folder / path).read_text().splitlines() for folder in (sample, repo))
+            assert after[line] == before[line], path
+
+
 @pytest.mark.parametrize("path", sorted((SOURCE / "forge" / "issues").glob("*.md")), ids=lambda path: path.stem)
 def test_issues_are_as_the_local_forge_writes_them(path: Path) -> None:
     from ralph_mission.forges.local import documents

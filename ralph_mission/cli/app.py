@@ -81,7 +81,7 @@ def run(arguments: list[str]) -> int:
     if instruction:
         return shell_complete(app, {}, "ralph", "_RALPH_COMPLETE", instruction)
     try:
-        with app.make_context("ralph", list(arguments)) as context:
+        with app.make_context("ralph", list(arguments), color=False if os.environ.get("NO_COLOR") else None) as context:
             result: Any = app.invoke(context)
     except click.exceptions.Exit as done:
         return done.exit_code

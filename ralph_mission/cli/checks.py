@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ralph_mission.config import Config
 
 PYTHON = (3, 11)
-GIT = (2, 38)
 ROOM = 200 * 1024 * 1024  # bytes: a clone to try a change in, memory, records of fifty cycles
 
 
@@ -81,9 +80,10 @@ def _python() -> Check:
 
 
 def _git(git: Git) -> Check:
+    from ralph_mission.bootstrap import GIT, git_version
+
     said = git.try_text("version")
-    number = re.search(r"(\d+)\.(\d+)", said)
-    if number and (int(number[1]), int(number[2])) >= GIT:
+    if git_version(said) >= GIT:
         return Check("git", "ok", said.removeprefix("git version "))
     return Check("git", "wrong", said or "no version told", "install git 2.38 or newer")
 

@@ -9,10 +9,10 @@ import tempfile
 import traceback
 from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 
 from ralph_mission import __version__
+from ralph_mission.cli.typed import repo_of
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.secrets import redact
@@ -36,10 +36,8 @@ def _report(error: Exception, arguments: list[str]) -> str:
 
 def _state_dir(arguments: list[str]) -> list[Path]:
     # Only where it already is: a crash outside a repository must not leave a folder behind in it.
-    words = [word for argument in arguments for word in argument.split("=", 1 if argument.startswith("--") else 0)]
-    repo = next((value for name, value in pairwise(words) if name == "--repo"), ".")
     with suppress(Trouble, OSError):
-        place = Git.open(Path(repo)).state_dir
+        place = Git.open(repo_of(arguments)).state_dir
         return [place] if place.is_dir() else []
     return []
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,7 @@ import click
 
 from ralph_mission.cli.moment import moment
 from ralph_mission.cli.options import at_repository, json_option, now_option, print_json
+from ralph_mission.cli.typed import typed
 from ralph_mission.cli.wiring import household, run_cycle
 
 if TYPE_CHECKING:
@@ -37,17 +40,24 @@ def cycle(
         for warning in house.config.warnings:
             voice.note(f"note: {warning}")
         report, telling = run_cycle(house, staged=staged, force=force)
-    show(report, telling, as_json)
+    show(report, telling, as_json, house.git.work_tree, repo)
     return 1 if report.outcome == "failed" else 0
 
 
-def show(report: CycleReport, telling: Telling, as_json: bool) -> None:
+def show(report: CycleReport, telling: Telling, as_json: bool, work_tree: Path | None, repo: Path) -> None:
     """The report for machines, or the summary for people."""
     if as_json:
         from ralph_mission.report.document import to_document
 
         print_json(to_document(report))
     else:
-        from ralph_mission.report.summary import summary
+        from ralph_mission.report.summary import Standpoint, summary
 
-        click.echo(summary(report, telling, heading=lambda text: click.style(text, bold=True)))
+        at = Standpoint(partial(typed, repo=repo), partial(_from_here, work_tree=work_tree))
+        click.echo(summary(report, telling, lambda text: click.style(text, bold=True), at))
+
+
+def _from_here(place: str, work_tree: Path | None) -> str:
+    """A place in the work tree as it is called from where we stand; anything else unchanged."""
+    inside = place and work_tree and not Path(place).is_absolute() and "://" not in place
+    return os.path.relpath(work_tree / place) if inside and work_tree else place

@@ -9,6 +9,7 @@ import click
 
 from ralph_mission.cli.checks import Check, checkup
 from ralph_mission.cli.options import at_repository, json_option, print_json
+from ralph_mission.cli.typed import typed
 from ralph_mission.safety.text import sanitise
 
 MARKS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
@@ -26,8 +27,8 @@ def doctor(repo: Path, config: Path | None, as_json: bool) -> int:
         print_json({"healthy": healthy, "checks": [asdict(check) for check in checks]})
     else:
         for check in checks:
-            click.echo(_line(check))
-        click.echo("nothing is wrong" if healthy else "mend what is WRONG, then run ralph doctor again")
+            click.echo(typed(_line(check), repo))
+        click.echo(typed("nothing is wrong" if healthy else "mend what is WRONG, then: ralph doctor", repo))
     return 0 if healthy else 1
 
 

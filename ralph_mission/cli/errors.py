@@ -33,6 +33,7 @@ class Terminated(KeyboardInterrupt):
 def guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
     """The exit code of `run(arguments)`, whatever it raises; with `--json` an error is one document."""
     as_json = "--json" in arguments
+    _have_streams()
     _print_anything()
     before = signal.signal(signal.SIGTERM, _terminated)
     try:
@@ -44,7 +45,7 @@ def guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
     except Lost:
         return 0
     except Trouble as trouble:
-        return _tell(trouble, as_json)
+        return _tell(_typed(trouble, arguments), as_json)
     except KeyboardInterrupt as interrupt:
         _tell(Trouble(_interrupted(interrupt), "run again to go on"), as_json)
         return INTERRUPTED
@@ -55,6 +56,14 @@ def guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
         return _tell(_bug(error, arguments), as_json)
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _have_streams() -> None:
+    # A caller that closed them (`>&-`, a service) wants to hear nothing; that is no reason to fail.
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # open as long as we run
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _print_anything() -> None:
@@ -79,6 +88,13 @@ def _tell(trouble: Trouble, as_json: bool) -> int:
     except BrokenPipeError:
         _reader_left()
     return trouble.exit_code
+
+
+def _typed(trouble: Trouble, arguments: list[str]) -> Trouble:
+    from ralph_mission.cli.typed import repo_of, typed
+
+    trouble.next_step = typed(trouble.next_step, repo_of(arguments))
+    return trouble
 
 
 def _line(trouble: Trouble) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,7 +39,9 @@ def plain(arguments: list[str]) -> Plain | None:
 def _memory_place(asked: Plain) -> dict[str, str]:
     """Where memory is, when it may be elsewhere than usual: only then are the settings worth their cost."""
     place = Path(asked.config) if asked.config else Path(asked.repo) / "ralph.yml"
-    if not asked.config and not (place.is_file() and b"memory" in place.read_bytes()):
+    if not asked.config and not (
+        place.is_file() and re.search(rb"^\s*\{?\s*['\"]?memory['\"]?\s*:", place.read_bytes(), re.M)
+    ):
         return {}
     from ralph_mission.config import read
     from ralph_mission.gateways.git import Git

@@ -10,6 +10,7 @@ import click
 
 from ralph_mission.cli.checks import program
 from ralph_mission.cli.options import json_option, print_json, repo_option
+from ralph_mission.cli.typed import typed
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.trouble import Trouble
 
@@ -36,7 +37,7 @@ def init(repo: Path, yes: bool, as_json: bool) -> None:
     load(text)  # what we write, we must be able to read
     place.write_text(text, encoding="utf-8")
     keep_out_of_git(git)
-    _tell(place, [recipe.settings["name"] for recipe in here], as_json)
+    _tell(place, [recipe.settings["name"] for recipe in here], as_json, repo)
 
 
 def _may_write(place: Path, yes: bool) -> None:
@@ -45,16 +46,16 @@ def _may_write(place: Path, yes: bool) -> None:
     if yes or not place.exists():
         return
     if not sys.stdin.isatty():
-        raise Trouble(f"{place.name} is there already", "run: ralph init --yes to overwrite it", usage=True)
+        raise Trouble(f"{place.name} is there already", "to overwrite it: ralph init --yes", usage=True)
     if not click.confirm(f"{place.name} is there already. Overwrite it?", err=True):
-        raise Trouble("nothing was written", f"edit {place.name}, or run: ralph init --yes")
+        raise Trouble("nothing was written", f"edit {place.name}, or overwrite it: ralph init --yes")
 
 
-def _tell(place: Path, names: list[str], as_json: bool) -> None:
+def _tell(place: Path, names: list[str], as_json: bool, repo: Path) -> None:
     if as_json:
         print_json({"wrote": str(place), "commands": names})
         return
     click.echo(f"wrote {place}")
     click.echo(f"checks switched on: {', '.join(names) or 'none'}")
     click.echo("/.ralph/ stands in .git/info/exclude: ralph's working files stay out of git")
-    click.echo("next: ralph doctor, then ralph cycle --staged")
+    click.echo(typed("next: ralph doctor\nthen: ralph cycle --staged", repo))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import click
 
-from ralph_mission.cli.local import NEXT, Desk, common, text_of
+from ralph_mission.cli.local import CYCLE, Desk, common, text_of
 
-APPROVED, REJECTED = "ralph:approved", "ralph:rejected"
-HINTS = {APPROVED: "the next cycle acts on it", REJECTED: "the next cycle takes it as a no and remembers"}
+HINTS = {
+    "ralph:mission": "the next cycle makes it a mission",
+    "ralph:approved": "the next cycle acts on it",
+    "ralph:rejected": "the next cycle takes it as a no and remembers",
+}
 
 
 @click.group()
@@ -63,8 +66,8 @@ def label(desk: Desk, number: int, labels: tuple[str, ...]) -> None:
     """Set labels. `ralph:approved` and `ralph:rejected` answer a proposal."""
     desk.forge.issue(number)
     desk.person.label(number, labels)
-    hints = [f"{hint} {NEXT}" for name, hint in HINTS.items() if name in labels]
-    desk.say(f"Labelled #{number}" + (f"; {hints[-1]}." if hints else "."), desk.forge.issue(number))
+    hint = next((f"; {HINTS[name]}" for name in reversed(HINTS) if name in labels), "")
+    desk.say(f"Labelled #{number}{hint}.", desk.forge.issue(number), CYCLE if hint else "")
 
 
 @issue.command()
@@ -87,5 +90,5 @@ def close(desk: Desk, number: int, reason: str | None) -> None:
     desk.person.close_issue(number, (reason or "").replace("-", "_"))
     closed = desk.forge.issue(number)
     verdict = "as done" if reason == "completed" else "as a no and remembers"
-    desk.say(f"Closed #{number}" + (f"; the next cycle takes it {verdict} {NEXT}." if closed.author.is_bot else "."),
-             closed)  # fmt: skip
+    hint, then = (f"; the next cycle takes it {verdict}", CYCLE) if closed.author.is_bot else ("", "")
+    desk.say(f"Closed #{number}{hint}.", closed, then)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import click
 
 from ralph_mission.cli.options import at_repository, config_option, json_option, print_json, repo_option
 from ralph_mission.cli.wiring import household
+from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.text import sanitise
 
 
@@ -51,6 +53,39 @@ def resolve(
         print_json({"key": key, "sent": sent})
     else:
         click.echo(f"{key}: {'sent' if sent else 'not sent'}, settled")
+
+
+@journal.command()
+@click.argument("cycle_id")
+@repo_option
+@config_option
+@json_option
+@click.pass_context
+def show(context: click.Context, cycle_id: str, repo: Path, config: Path | None, as_json: bool) -> None:
+    """Show what the cycle CYCLE_ID found, decided and did; with --json its report."""
+    above_repo, above_config = context.obj
+    house = household(repo if repo != Path() else above_repo, config or above_config)
+    told = next((d["report"] for d in house.store.journal() if d["report"]["cycle_id"] == cycle_id), None)
+    if told is None:
+        raise Trouble(f"the journal knows no cycle {cycle_id!r}", "see: ralph journal", usage=True)
+    if as_json:
+        print_json(told)
+    else:
+        click.echo("\n".join(sanitise(line, "log") for line in _page(told)))
+
+
+def _page(told: dict[str, Any]) -> Iterator[str]:
+    yield f"cycle {told['cycle']}: {told['outcome']}, {told['started_at']}"
+    for look in told["observers"]:
+        yield f"observer  {look['name']}  {look['status']}  {look['detail']}"
+    for finding in told["findings"]:
+        word = "known" if finding["known"] else "finding"
+        yield f"{word}  {finding['kind']}  {finding['score']:.2f}  {finding['title']}"
+    for decision in told["decisions"]:
+        rules = ", ".join(decision["rules"])
+        yield f"{decision['verdict']}  {decision['action']}  {decision['kind']}{f'  ({rules})' if rules else ''}"
+    for effect in told["effects"]:
+        yield f"{effect['status']}  {effect['kind']}  {effect['url'] or effect['key']}"
 
 
 def _line(entry: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ import click
 
 from ralph_mission.cli.moment import iso
 from ralph_mission.cli.options import json_option, print_json, repo_option
+from ralph_mission.cli.typed import spell
 from ralph_mission.mission.model import Issue, Pull
 from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.hidden import CONTROL, INVISIBLE, SURROGATE, without_controls, without_invisible
@@ -23,7 +24,7 @@ from ralph_mission.safety.hidden import CONTROL, INVISIBLE, SURROGATE, without_c
 if TYPE_CHECKING:
     from ralph_mission.forges.local import LocalForge, Person
 
-NEXT = "(make run, or ralph cycle --force)"
+CYCLE = "ralph cycle --force"
 as_option = click.option("--as", "login", metavar="LOGIN", help="Act as this person; the default is your login.")
 
 
@@ -35,7 +36,7 @@ class Desk:
         from ralph_mission.gateways.git import Git
 
         self.forge: LocalForge = LocalForge(Git.open(repo))
-        self.login, self.as_json = login, as_json
+        self.repo, self.login, self.as_json = repo, login, as_json
 
     @property
     def person(self) -> Person:
@@ -44,12 +45,14 @@ class Desk:
 
         return Person(self.forge, self.login if self.login is not None else _user())
 
-    def say(self, line: str, value: Issue | Pull) -> None:
-        """The outcome of a deed: a line for people, or what it was done to as JSON."""
+    def say(self, line: str, value: Issue | Pull, then: str = "") -> None:
+        """The outcome of a deed: a line for people and the command to go on with, or what it was done to as JSON."""
         if self.as_json:
             print_json(document(value))
-        else:
-            click.echo(plain_line(line))
+            return
+        click.echo(plain_line(line))
+        if then:
+            click.echo(f"next: {spell(then, self.repo)}")
 
     def tell(self, values: Sequence[Issue | Pull], name: str, none: str) -> None:
         """A list, aligned; with JSON an object with one key."""

@@ -33,7 +33,7 @@ def show(repo: Path, config: Path | None, as_json: bool) -> None:
         return
     text = cast(Recoverable, house.ports.store).document()
     if not text:
-        raise Trouble("ralph has no memory of this repository yet", "run: ralph cycle --staged")
+        raise Trouble("ralph has no memory of this repository yet", "run: ralph cycle")
     click.echo(revealed(text), nl=not text.endswith("\n"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ralph_mission.cli.local import NEXT, Desk, common, revealed, text_of
+from ralph_mission.cli.local import CYCLE, Desk, common, revealed, text_of
 from ralph_mission.cli.options import print_json
 
 
@@ -49,8 +49,8 @@ def approve(desk: Desk, number: int, text: str | None) -> None:
     """Approve it at the commit it is at now."""
     desk.person.review(number, "approved", text_of(text) if text else "")
     pull = desk.forge.pull(number)
-    hint = f"; the next cycle merges it {NEXT}" if pull.author.is_bot else f"; merge it with: ralph pr merge {number}"
-    desk.say(f"Approved #{number} at {pull.head_sha[:12]}{hint}.", pull)
+    hint, then = ("; the next cycle merges it", CYCLE) if pull.author.is_bot else ("", f"ralph pr merge {number}")
+    desk.say(f"Approved #{number} at {pull.head_sha[:12]}{hint}.", pull, then)
 
 
 @pr.command("request-changes")
@@ -61,8 +61,8 @@ def request_changes(desk: Desk, number: int, text: str) -> None:
     """Say what must change; TEXT is - to read it from standard input."""
     desk.person.review(number, "changes_requested", text_of(text))
     pull = desk.forge.pull(number)
-    hint = f"; the next cycle answers {NEXT}" if pull.author.is_bot else ""
-    desk.say(f"Asked for changes to #{number}{hint}.", pull)
+    hint, then = ("; the next cycle answers", CYCLE) if pull.author.is_bot else ("", "")
+    desk.say(f"Asked for changes to #{number}{hint}.", pull, then)
 
 
 @pr.command()
@@ -83,5 +83,5 @@ def close(desk: Desk, number: int) -> None:
     """Close it without merging."""
     desk.person.close_pull(number)
     pull = desk.forge.pull(number)
-    hint = f"; the next cycle takes it as a no and remembers {NEXT}" if pull.author.is_bot else ""
-    desk.say(f"Closed #{number}{hint}.", pull)
+    hint, then = ("; the next cycle takes it as a no and remembers", CYCLE) if pull.author.is_bot else ("", "")
+    desk.say(f"Closed #{number}{hint}.", pull, then)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
 
 from ralph_mission.cli.options import at_repository, json_option, print_json
+from ralph_mission.cli.typed import typed
 from ralph_mission.cli.wiring import household, recollection
 from ralph_mission.mission.trouble import Trouble
 
@@ -26,7 +28,7 @@ def status(repo: Path, config: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(known)
     else:
-        click.echo("\n".join(lines(known)))
+        click.echo("\n".join(lines(known, partial(typed, repo=repo))))
 
 
 @click.command()

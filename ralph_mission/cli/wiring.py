@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-import shutil
-import sys
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ralph_mission.cli.typed import spell
 from ralph_mission.mission.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -34,20 +32,11 @@ def household(
     return build(repo, config, forge, staged=staged, now=now, voice=voice, spell=partial(spell, repo=repo))
 
 
-def spell(command: str, repo: Path) -> str:
-    """`ralph pr diff 2` as it has to be typed from here: the program as it was called, and the repository."""
-    program = Path(sys.argv[0])
-    known = shutil.which("ralph")
-    called = "ralph" if program.name != "ralph" or (known and Path(known).samefile(program)) else str(program)
-    where = "" if repo == Path() else f" --repo {shlex.quote(str(repo))}"
-    return called + command.removeprefix("ralph") + where
-
-
 def recollection(house: Household) -> Recollection:
     """What memory says now. Raises Trouble when there is none yet."""
     recalled = house.ports.store.recall()
     if recalled is None:
-        raise Trouble("ralph has no memory of this repository yet", "run: ralph cycle --staged")
+        raise Trouble("ralph has no memory of this repository yet", "run: ralph cycle")
     return recalled
 
 

@@ -18,6 +18,7 @@ from ralph_mission.observers.code import Settings as Code
 from ralph_mission.observers.commands import Settings as Command
 from ralph_mission.observers.forge import Settings as ForgeWatch
 from ralph_mission.observers.settings import Duration, Section
+from ralph_mission.stores.layout import ARCHIVE, DASHBOARD, JOURNAL, LEDGER
 from ralph_mission.thinkers.rules import Settings as Thinker
 
 CEILING = Limits()
@@ -34,7 +35,15 @@ def _memory_path(path: str) -> str:
     strange = {"", ".", "..", ".git"} & set(path.split("/"))
     if strange or not re.fullmatch(r"[A-Za-z0-9._/-]{1,200}\.md", path):
         raise ValueError("write a relative path that ends in .md, such as memory/ralph-log.md")
+    if path == DASHBOARD or path.startswith((f"{ARCHIVE}/", f"{JOURNAL}/", f"{LEDGER}/")):
+        raise ValueError("ralph keeps something else there; the usual place is memory/ralph-log.md")
     return path
+
+
+def _memory_branch(name: str) -> str:
+    if name == "HEAD" or name == "ralph" or name.startswith("ralph/"):
+        raise ValueError("ralph's changes are proposed on branches like that; the usual one is ralph-memory")
+    return name
 
 
 def _distinct(commands: tuple[Command, ...]) -> tuple[Command, ...]:
@@ -103,7 +112,9 @@ class MemoryPlace(Section):
     """Where memory is kept: one branch, one file that people read and edit."""
 
     path: Annotated[str, AfterValidator(_memory_path)] = Field("memory/ralph-log.md", description="The file.")
-    branch: BranchName = Field("ralph-memory", description="The branch; it holds nothing else.")
+    branch: Annotated[BranchName, AfterValidator(_memory_branch)] = Field(
+        "ralph-memory", description="The branch; it holds nothing else."
+    )
 
 
 class ForgeChoice(Section):

@@ -7,11 +7,13 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
 
+from ralph_mission.mission.drafting import monitor_key
 from ralph_mission.mission.effects import OpenIssue, Receipt
 from ralph_mission.mission.ledger import (
     Batch,
     EffectRecord,
     FindingRecord,
+    MonitorRecord,
     OpenState,
     Recollection,
     Record,
@@ -19,6 +21,7 @@ from ralph_mission.mission.ledger import (
     settle,
 )
 from ralph_mission.mission.memory import Memory
+from ralph_mission.mission.model import Action
 from ralph_mission.mission.ports import Store
 from ralph_mission.mission.trouble import Trouble
 
@@ -79,6 +82,7 @@ def resolve(store: Editable, key: str, sent: bool, number: int = 0) -> None:
             key, "adopted" if sent else "failed", number, detail="" if sent else "not sent, says a person"
         )
         state, records = _told(past, record, receipt, store)
+        records += _monitored(record, receipt, store, past)
         store.commit(Batch(past.memory, state, records, f"ralph: {key} settled by a person"), past)
 
 
@@ -94,6 +98,14 @@ def _told(
         for mission in state.missions
     )
     return replace(state, missions=missions), (settled,)
+
+
+def _monitored(record: EffectRecord, receipt: Receipt, store: Store, past: Recollection) -> tuple[MonitorRecord, ...]:
+    """The record of a monitoring issue, once it is certain which issue that is."""
+    if record.action is not Action.MONITOR or not isinstance(record.effect, OpenIssue) or not receipt.number:
+        return ()
+    found = store.records([monitor_key(record.kind)], past).values()
+    return tuple(replace(monitor, issue=receipt.number) for monitor in found if isinstance(monitor, MonitorRecord))
 
 
 def _undone(

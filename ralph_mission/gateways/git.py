@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from ralph_mission.gateways import wire
+from ralph_mission.gateways.wire import NOBODY
+from ralph_mission.gateways.wire import Entry as Entry
 from ralph_mission.mission.trouble import Trouble
 
 PINS = (
@@ -33,7 +36,6 @@ PINS = (
     "core.quotePath=false",
     "advice.detachedHead=false",
 )
-NOBODY = "0" * 40
 TIMED_OUT = 124  # as timeout(1) of GNU coreutils
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
@@ -52,16 +54,6 @@ class Identity:
 
     name: str = "Ralph"
     email: str = "ralph@localhost"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of a tree listing; `path` is decoded as UTF-8 with surrogateescape."""
-
-    mode: str
-    kind: str
-    oid: str
-    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,24 +119,32 @@ class Git:
         """The entries of a commit's tree, all or below `paths`."""
         flags = ("-r",) if recursive else ()
         raw = self.run("ls-tree", "-z", *flags, "--full-tree", commit, "--", *paths)
-        return tuple(_entry(line) for line in raw.split(b"\0") if line)
+        return tuple(wire.entry(line) for line in raw.split(b"\0") if line)
 
     def blobs(self, names: Iterable[str], env: Mapping[str, str] | None = None) -> dict[str, bytes]:
         """Contents of objects by name (`OID`, or `COMMIT:path`); what does not exist is left out."""
         wanted = list(dict.fromkeys(names))
         if not wanted:
             return {}
-        query = b"".join(name.encode("utf-8", "surrogateescape") + b"\0" for name in wanted)
-        return dict(_batch(wanted, self.run("cat-file", "--batch", "-z", stdin=query, env=env)))
+        query = b"".join(wire.raw(name) + b"\0" for name in wanted)
+        return dict(wire.contents(wanted, self.run("cat-file", "--batch", "-z", stdin=query, env=env)))
 
     def write_tree(self, base: str, changes: Mapping[str, tuple[str, bytes] | None]) -> str:
-        """A tree like `base` ("" for none) with `path: (mode, content)` set and `path: None` removed."""
-        oids = {path: self._blob(change[1]) for path, change in changes.items() if change}
+        """A tree like `base` ("" for none) with `path: (mode, content)` set and `path: None` removed.
+
+        Raises GitError when git would not have one of them exactly so.
+        """
+        wanted = {path: change and (change[0], self._blob(change[1])) for path, change in changes.items()}
         with self.scratch_index() as env:
             if base:
                 self.run("read-tree", base, env=env)
-            self.run("update-index", "-z", "--index-info", stdin=_index_info(changes, oids), env=env)
-            return self.run("write-tree", env=env).decode().strip()
+            self.run("update-index", "-z", "--index-info", stdin=wire.index_info(wanted), env=env)
+            tree = self.run("write-tree", env=env).decode().strip()
+        # git skips a path that it refuses (`.git/x`, `../x`) with a word nobody hears, and exits 0.
+        held = {entry.path: (entry.mode, entry.oid) for entry in self.listing(tree)}
+        if refused := [path for path, entry in wanted.items() if held.get(path) != entry]:
+            raise GitError(("write-tree",), 0, f"git refuses the path {refused[0]!r}")
+        return tree
 
     def commit_tree(
         self, tree: str, parents: Sequence[str], message: str, when: datetime, who: Identity = Identity()
@@ -160,12 +160,12 @@ class Git:
     def commit_files(
         self, parent: str, files: Mapping[str, bytes | None], message: str, when: datetime, who: Identity = Identity()
     ) -> str:
-        """A commit on `parent` ("" for none) with regular files written (None: removed); moves no ref.
+        """A commit on `parent` (its id; "" for none) with regular files written (None: removed); moves no ref.
 
         One process, whatever the size of the tree: only the folders on the way to the files are read.
         The objects are on disk (fsync) when it returns. Paths must not hold a newline or start with a quote.
         """
-        stream = _import_stream(parent, files, message, int(when.timestamp()), who)
+        stream = wire.import_stream(parent, files, message, f"{who.name} <{who.email}>", int(when.timestamp()))
         raw = self.run("-c", "core.fsync=committed", "fast-import", "--quiet", "--done", stdin=stream)
         return raw.decode().strip()
 
@@ -261,49 +261,3 @@ def _not_a_repository(directory: Path, stderr: bytes) -> Trouble:
         )
     lines = said.strip().splitlines() or ["no reason given"]
     return Trouble(f"git cannot read {directory}: {lines[-1]}", "mend the repository, then run again", usage=True)
-
-
-def _entry(line: bytes) -> Entry:
-    meta, path = line.split(b"\t", 1)
-    mode, kind, oid = meta.decode().split()
-    return Entry(mode, kind, oid, path.decode("utf-8", "surrogateescape"))
-
-
-def _batch(names: Sequence[str], raw: bytes) -> Iterator[tuple[str, bytes]]:
-    position = 0
-    for name in names:
-        end = raw.index(b"\n", position)
-        header = raw[position:end].split(b" ")
-        missing = raw[position:end].endswith((b" missing", b" ambiguous"))
-        position = end + 1
-        if not missing:
-            size = int(header[-1])
-            yield name, raw[position : position + size]
-            position += size + 1
-
-
-def _index_info(changes: Mapping[str, tuple[str, bytes] | None], oids: Mapping[str, str]) -> bytes:
-    lines = []
-    for path, change in changes.items():
-        head = f"{change[0]} {oids[path]}" if change else f"0 {NOBODY}"
-        lines.append(head.encode() + b"\t" + path.encode("utf-8", "surrogateescape") + b"\0")
-    return b"".join(lines)
-
-
-def _import_stream(parent: str, files: Mapping[str, bytes | None], message: str, seconds: int, who: Identity) -> bytes:
-    # The ref is fast-import's scratch name for the commit; resetting it to nothing keeps it from being written.
-    scratch, text = b"refs/ralph/scratch", message.encode("utf-8", "surrogateescape")
-    parts = [b"commit %s\nmark :1\n" % scratch]
-    parts.append(f"committer {who.name} <{who.email}> {seconds} +0000\ndata {len(text)}\n".encode() + text + b"\n")
-    parts.append(f"from {parent}\n".encode() if parent else b"")
-    for path, content in files.items():
-        name = path.encode("utf-8", "surrogateescape")
-        if b"\n" in name or name.startswith(b'"'):
-            raise ValueError(f"no path for a commit: {path!r}")
-        parts.append(b"D %s\n" % name if content is None else _inline(name, content))
-    parts.append(b"\nget-mark :1\nreset %s\nfrom %s\n\ndone\n" % (scratch, b"0" * (len(parent) or len(NOBODY))))
-    return b"".join(parts)
-
-
-def _inline(name: bytes, content: bytes) -> bytes:
-    return b"M 100644 inline %s\ndata %d\n%s\n" % (name, len(content), content)

@@ -23,6 +23,8 @@ from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, Fi
 from ralph_mission.safety.paths import unsafe_path
 
 ABSENT = "000000"
+MODES = frozenset({REGULAR, EXECUTABLE, SYMLINK, GITLINK})
+"""All that a tree of git can hold; `git apply` takes others and makes something of them."""
 LARGEST = 64 * 1024 * 1024
 """Bytes of one file in the work tree that are still read."""
 
@@ -38,14 +40,14 @@ def between(git: Git, base: str, head: str) -> Patch:
 def from_diff(git: Git, diff: bytes) -> Patch:
     """What a git or unified diff would make of HEAD. Raises Trouble when it does not apply.
 
-    A section that names an unsafe path is never applied: it becomes a change by its own words,
-    so that the rules can name it.
+    A section that names an unsafe path, or a mode that git would quietly make another one, is never
+    applied: it becomes a change by its own words, so that the rules can name it.
     """
     base, parts = _head(git), sections(diff)
     if not parts and diff.strip():
         raise Trouble("the patch holds no diff", "give one as `git diff` prints it")
-    unsafe = [(part, path) for part in parts for path in part.paths if unsafe_path(path)]
-    safe = [part for part in parts if not any(unsafe_path(path) for path in part.paths)]
+    unsafe = [(part, path) for part in parts for path in part.paths if unsafe_path(path) or part.mode not in MODES]
+    safe = [part for part in parts if part.mode in MODES and not any(unsafe_path(path) for path in part.paths)]
     with _scratch(git) as env:
         applied = _changes(git, base, _applied(git, base, safe, env), env)
     return Patch(base, (*applied, *(part.change(path) for part, path in unsafe)))

@@ -68,7 +68,7 @@ def _check_out(git: Git, commit: str, folder: Path, paths: Iterable[str] | None,
 
 
 def _entries(changes: Sequence[FileChange]) -> dict[str, tuple[str, bytes] | None]:
-    # git leaves out a path that it refuses and says nothing: then something else would be tried.
+    # git would refuse some of these and take others: each is named here with what is wrong with it.
     for change in changes:
         if why := unsafe_path(change.path):
             raise Trouble(f"{change.path!r} {why}", "leave it out of the change")

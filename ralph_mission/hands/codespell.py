@@ -14,10 +14,12 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from ralph_mission.gateways.git import Entry
-from ralph_mission.hands.fixer import Correction, Fix, Fixer, Tree, normalised
+from ralph_mission.hands.fixer import Correction, Fix, Fixer, Tree
 from ralph_mission.hands.ignores import WORD, Ignores, ignores
+from ralph_mission.hands.lexing import is_code
 from ralph_mission.hands.places import generated, not_our_words, off_limits
-from ralph_mission.hands.prose import CODE, DOCUMENTS, MARKDOWN, canvas, names
+from ralph_mission.hands.prose import DOCUMENTS, MARKDOWN, canvas, names
+from ralph_mission.mission.findings import normalised
 from ralph_mission.mission.trouble import Trouble
 
 RULES = 1
@@ -98,7 +100,7 @@ def _suspected(tree: Tree, configured: Ignores) -> Iterator[tuple[Entry, str]]:
 
 def _wanted(configured: Ignores) -> Callable[[str], bool]:
     def wanted(path: str) -> bool:
-        known = PurePosixPath(path).suffix.lower() in DOCUMENTS | CODE
+        known = PurePosixPath(path).suffix.lower() in DOCUMENTS or is_code(path)
         return known and not (off_limits(path) or not_our_words(path) or configured.skipped(path))
 
     return wanted

@@ -83,11 +83,6 @@ class Fixer:
     fixes: Callable[[Tree], Iterable[Fix]]
 
 
-def normalised(line: str) -> str:
-    """A line without what moves or re-indents with it."""
-    return " ".join(line.split())[:300]
-
-
 def _small(git: Git, files: Iterable[Entry]) -> frozenset[str]:
     oids = "\n".join(dict.fromkeys(entry.oid for entry in files))
     sizes = git.text("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=oids.encode())

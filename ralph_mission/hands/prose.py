@@ -7,15 +7,23 @@ can be replaced in the text. In doubt something is not prose: precision comes be
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pygments.lexer import Lexer
+from ralph_mission.hands.blocks import (
+    ADOC_FENCE,
+    BLANK,
+    FENCE,
+    examples,
+    fenced,
+    front_matter,
+    hide,
+    html_blocks,
+    indented,
+    rst_blocks,
+)
+from ralph_mission.hands.lexing import comments, identifiers, is_code
 
-BLANK = "\0"
 MAX_LINE = 3000  # characters; a longer line is not looked at, which bounds every pattern below
 MINIFIED = 2000  # characters in one line: nobody wrote that
 MARKDOWN = frozenset({".md", ".markdown", ".mdx", ".mkd"})
@@ -23,24 +31,6 @@ RST = frozenset({".rst"})
 ADOC = frozenset({".adoc", ".asciidoc"})
 TEXT = frozenset({".txt", ".text"})
 DOCUMENTS = MARKDOWN | RST | ADOC | TEXT
-CODE = frozenset(
-    ".py .pyi .pyx .js .mjs .cjs .jsx .ts .mts .cts .tsx .go .rs .java .kt .kts .c .h .cc .cpp .cxx .hh .hpp .hxx .m"
-    " .cs .rb .php .swift .scala .sh .bash .zsh .lua .ex .exs .erl .hs .ml .dart .sql .css .scss .less .yml .yaml .toml"
-    " .zig".split()
-)  # fmt: skip
-PROSE_DIRECTIVES = (
-    "note|warning|tip|important|seealso|admonition|caution|danger|attention|hint|topic|sidebar"
-    "|deprecated|versionadded|versionchanged"
-)
-
-# Blocks of lines that hold no prose: where one begins and where it ends.
-_HTML_BLOCK = re.compile(r"<!--|<(?:pre|script|style|code|svg|template)\b", re.I)
-_FENCE = re.compile(r"^[\s>]*(?:[-*+]\s+|\d+[.)]\s+)?(`{3,}|~{3,})")
-_ADOC_FENCE = re.compile(r"^(-{4,}|\.{4,}|\+{4,}|={4,}|/{4,}|```+)\s*$")
-_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\r?\n")
-_DIRECTIVE = re.compile(rf"^\s*\.\.(?!\s+(?:{PROSE_DIRECTIVES})::)(?:\s|$)")
-_PROSE_DIRECTIVE = re.compile(rf"^\s*\.\.\s+(?:{PROSE_DIRECTIVES})::")
-_JSDOC_EXAMPLE = re.compile(r"^\s*@(?:example|code|see|author|copyright|license)\b")
 
 # Things inside a line that are no prose.
 _INLINE = [
@@ -85,7 +75,7 @@ def canvas(path: str, text: str) -> str | None:
     suffix = PurePosixPath(path).suffix.lower()
     if suffix in DOCUMENTS:
         return _document(suffix, text)
-    if suffix in CODE and not _minified(text):
+    if is_code(path) and not _minified(text):
         return _comments(path, text)
     return None
 
@@ -96,8 +86,8 @@ def names(path: str, text: str, words: frozenset[str]) -> frozenset[str]:
     shown = canvas(path, text) if words else None
     if shown is None:
         return words
-    if PurePosixPath(path).suffix.lower() in CODE:
-        return _among("\n".join(_identifiers(path, text)), words)
+    if is_code(path):
+        return _among("\n".join(identifiers(path, text)), words)
     hidden = "".join(char if seen == BLANK else " " for char, seen in zip(text, shown, strict=True))
     return _among(hidden, words)
 
@@ -122,145 +112,32 @@ def _minified(text: str) -> bool:
 
 def _document(suffix: str, text: str) -> str:
     lines = text.splitlines(keepends=True)
-    hidden = [_hide(line) if len(line) > MAX_LINE else line for line in lines]
+    hidden = [hide(line) if len(line) > MAX_LINE else line for line in lines]
     if suffix in MARKDOWN:
-        hidden = _indented(_fenced(_front_matter(hidden), _FENCE))
+        hidden = indented(fenced(front_matter(hidden), FENCE))
     elif suffix in RST:
-        hidden = _rst_blocks(hidden)
+        hidden = rst_blocks(hidden)
     elif suffix in ADOC:
-        hidden = [_hide(line) if re.match(r"//|\[|:\w|\w+::", line) else line for line in _fenced(hidden, _ADOC_FENCE)]
+        hidden = [hide(line) if re.match(r"//|\[|:\w|\w+::", line) else line for line in fenced(hidden, ADOC_FENCE)]
     else:
-        hidden = [_hide(line) if line.startswith((" ", "\t")) else line for line in hidden]
-    return _inline("".join(_html_blocks(hidden)))
+        hidden = [hide(line) if line.startswith((" ", "\t")) else line for line in hidden]
+    return _inline("".join(html_blocks(hidden)))
 
 
 def _comments(path: str, text: str) -> str:
     shown = [char if char == "\n" else BLANK for char in text]
-    for start, comment in _comment_tokens(path, text):
+    for start, comment in comments(path, text):
         if not _LICENCE.search(comment):
             shown[start : start + len(comment)] = comment
     drawn = _LEADER.sub(lambda match: match[1] + " " * len(match[2]), "".join(shown))
-    lines = [_hide(line) if len(line) > MAX_LINE else line for line in drawn.splitlines(keepends=True)]
-    lines = _rst_blocks(_fenced(_examples(lines), _FENCE))
-    lines = [_hide(line) if _LOOKS_LIKE_CODE.search(line) else line for line in lines]
-    return _inline("".join(_PARAMETER.sub(lambda match: _hide(match[0]), line) for line in lines))
-
-
-def _comment_tokens(path: str, text: str) -> Iterator[tuple[int, str]]:
-    from pygments.token import Comment, String
-
-    silent = (Comment.Preproc, Comment.PreprocFile, Comment.Hashbang, Comment.Special)
-    for start, kind, value in _lexer(path).get_tokens_unprocessed(text):
-        if _within(kind, String.Doc) or (_within(kind, Comment) and not any(_within(kind, other) for other in silent)):
-            yield start, value
-
-
-def _identifiers(path: str, text: str) -> Iterator[str]:
-    # A string without a space is a key, an option, a name; one with spaces is a sentence.
-    from pygments.token import Comment, String
-
-    for _, kind, value in _lexer(path).get_tokens_unprocessed(text):
-        if _within(kind, String.Doc) or _within(kind, Comment):
-            continue
-        if not _within(kind, String) or not any(char.isspace() for char in value):
-            yield value
-
-
-def _within(kind: object, family: Container[object]) -> bool:
-    return kind in family
-
-
-@cache
-def _lexer_for(suffix: str) -> Lexer:
-    from pygments.lexers import get_lexer_for_filename
-
-    return get_lexer_for_filename(f"name{suffix}")
-
-
-def _lexer(path: str) -> Lexer:
-    return _lexer_for(PurePosixPath(path).suffix.lower())
-
-
-def _hide(text: str) -> str:
-    return re.sub(r"[^\r\n]", BLANK, text)
-
-
-def _front_matter(lines: list[str]) -> list[str]:
-    opened = _FRONT_MATTER.match("".join(lines[:1]))
-    if not opened:
-        return lines
-    end = next((n for n, line in enumerate(lines[1:], 2) if line.rstrip() == opened[1]), 0)
-    return [_hide(line) for line in lines[:end]] + lines[end:]
-
-
-def _fenced(lines: list[str], opening: re.Pattern[str]) -> list[str]:
-    """Fenced blocks blanked; one that is never closed reaches to the end, as in CommonMark."""
-    shown, fence = [], ""
-    for line in lines:
-        found = opening.match(line)
-        shown.append(_hide(line) if fence or found else line)
-        if not fence and found:
-            fence = found[1]
-        elif fence and line.strip("> \t\r\n\0").startswith(fence) and not line.strip("> \t\r\n\0").strip(fence[0]):
-            fence = ""
-    return shown
-
-
-def _html_blocks(lines: list[str]) -> list[str]:
-    shown, closing = [], ""
-    for line in lines:
-        inside = bool(closing)
-        if not inside:
-            closing = _left_open(line)
-        shown.append(_hide(line) if inside or closing else line)
-        if inside and closing in line.lower():
-            closing = ""
-    return shown
-
-
-def _left_open(line: str) -> str:
-    """What will close the last block of HTML that `line` opens; "" when it leaves none open."""
-    found = list(_HTML_BLOCK.finditer(line))
-    if not found:
-        return ""
-    name = found[-1][0].lower()
-    closing = "-->" if name == "<!--" else f"</{name[1:]}>"
-    return "" if closing in line.lower()[found[-1].end() :] else closing
-
-
-def _indented(lines: list[str]) -> list[str]:
-    # Four spaces are code, or the text of a nested list: in doubt it is code.
-    return [_hide(line) if line.startswith(("    ", "\t")) else line for line in lines]
-
-
-def _rst_blocks(lines: list[str]) -> list[str]:
-    """Literal blocks, directives that hold no prose and comments, each to the end of its indentation."""
-    shown, limit = [], -1
-    for line in lines:
-        bare = line.replace(BLANK, " ")
-        depth = len(bare) - len(bare.lstrip())
-        if limit >= 0 and bare.strip() and depth <= limit:
-            limit = -1
-        literal = bare.rstrip().endswith("::") and not _PROSE_DIRECTIVE.match(bare)
-        silent = bool(_DIRECTIVE.match(bare))
-        shown.append(_hide(line) if limit >= 0 or silent or _PROSE_DIRECTIVE.match(bare) else line)
-        if limit < 0 and (literal or silent):
-            limit = depth
-    return shown
-
-
-def _examples(lines: list[str]) -> list[str]:
-    """`@example` of JSDoc and its like, to the next tag or the end of the comment."""
-    shown, inside = [], False
-    for line in lines:
-        bare = line.replace(BLANK, " ").strip()
-        inside = (inside and bool(bare) and not bare.startswith("@")) or bool(_JSDOC_EXAMPLE.match(bare))
-        shown.append(_hide(line) if inside else line)
-    return shown
+    lines = [hide(line) if len(line) > MAX_LINE else line for line in drawn.splitlines(keepends=True)]
+    lines = rst_blocks(fenced(examples(lines), FENCE))
+    lines = [hide(line) if _LOOKS_LIKE_CODE.search(line) else line for line in lines]
+    return _inline("".join(_PARAMETER.sub(lambda match: hide(match[0]), line) for line in lines))
 
 
 def _inline(text: str) -> str:
-    text = "".join(_CODE_SPAN.sub(lambda match: _hide(match[0]), part) for part in _PARAGRAPH_END.split(text))
+    text = "".join(_CODE_SPAN.sub(lambda match: hide(match[0]), part) for part in _PARAGRAPH_END.split(text))
     return "".join(_inline_line(line) for line in text.splitlines(keepends=True))
 
 
@@ -268,7 +145,7 @@ def _inline_line(line: str) -> str:
     if not _WORDS.search(line):
         return line
     if "`" in line:  # a code span that reaches over the end of its paragraph, or none: who knows
-        return _hide(line)
+        return hide(line)
     for pattern in _INLINE:
-        line = pattern.sub(lambda match: _hide(match[0]), line)
+        line = pattern.sub(lambda match: hide(match[0]), line)
     return line

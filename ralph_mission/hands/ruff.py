@@ -18,8 +18,9 @@ from pathlib import Path, PurePosixPath
 
 from ralph_mission.gateways.process import Finished, own_tool, run_foreign
 from ralph_mission.gateways.workshop import clone
-from ralph_mission.hands.fixer import Correction, Fix, Fixer, Tree, normalised
+from ralph_mission.hands.fixer import Correction, Fix, Fixer, Tree
 from ralph_mission.hands.places import generated, off_limits
+from ralph_mission.mission.findings import normalised
 from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.patch import REGULAR
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from ralph_mission.mission.effects import Fate
 from ralph_mission.mission.model import Status, Tier, Urgency, Usage, Verdict
 
 REPORT_SCHEMA = 1
@@ -67,7 +68,7 @@ class EffectLine:
     key: str
     action: str
     kind: str
-    status: Literal["done", "adopted", "failed", "unknown", "staged"]
+    status: Fate
     url: str
 
 

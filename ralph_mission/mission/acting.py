@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from ralph_mission.mission.effects import AT_MOST_ONCE, Effect, Fate, Receipt, kind_of, resolve
 from ralph_mission.mission.ledger import (
+    NOT_ATTEMPTED,
     SETTLED,
     EffectRecord,
     OpenState,
@@ -37,7 +38,7 @@ class Deed:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """An allowed decision and its deeds so far; `cut` when the kill switch stopped it half-way."""
+    """An allowed decision and its deeds so far; `cut` when the kill switch stopped it half-way or kept it back."""
 
     decision: Decision
     deeds: tuple[Deed, ...]
@@ -54,12 +55,22 @@ def act(ports: Ports, decisions: Sequence[Decision], records: Mapping[str, Recor
     known = dict(records)
     acts: list[Act] = []
     for decision in decisions:
+        if acts and acts[-1].cut:
+            acts.append(Act(decision, (), cut=True))
+            continue
         ports.voice.note(f"{decision.proposal.action}: {decision.proposal.title}")
-        done = _carry_out(ports, decision, known)
-        acts.append(done)
-        if done.cut:
-            break
+        acts.append(_carry_out(ports, decision, known))
     return tuple(acts)
+
+
+def not_attempted(acts: Iterable[Act]) -> tuple[Receipt, ...]:
+    """What the kill switch kept from being sent: certainly not done, so it may be decided upon again."""
+    return tuple(
+        Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}stopped by the kill switch")
+        for act in acts
+        if act.cut
+        for effect in act.decision.proposal.effects[len(act.deeds) :]
+    )
 
 
 def _carry_out(ports: Ports, decision: Decision, known: dict[str, Record]) -> Act:
@@ -81,7 +92,7 @@ def send(ports: Ports, effect: Effect, known: dict[str, Record]) -> Receipt:
     try:
         ready = resolve(effect, numbers(known.values()))
     except KeyError:
-        return Receipt(effect.key, "failed", detail="not attempted: the issue it belongs to was not opened")
+        return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}the issue it belongs to was not opened")
     receipt = _perform(ports, ready)
     if isinstance(record, EffectRecord):
         known[effect.key] = _with(record, receipt)
@@ -107,8 +118,8 @@ def _broken(receipt: Receipt | None) -> bool:
 
 def _not_attempted(effect: Effect, earlier: Receipt | None) -> Receipt:
     assert earlier is not None
-    why = earlier.detail.removeprefix("not attempted: ") or f"{earlier.status} before it"
-    return Receipt(effect.key, "failed", detail=f"not attempted: {why}")
+    why = earlier.detail.removeprefix(NOT_ATTEMPTED) or f"{earlier.status} before it"
+    return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}{why}")
 
 
 def stopped(ports: Ports) -> bool:
@@ -117,9 +128,15 @@ def stopped(ports: Ports) -> bool:
 
 
 def reconcile(ports: Ports, state: OpenState, records: Mapping[str, Record]) -> tuple[Deed, ...]:
-    """What a dead runner intended and did not settle: adopted, redone where that is safe, or unknown."""
+    """What a dead runner intended and did not settle: adopted, not made, or unknown.
+
+    What belongs to a mission is looked for and never done here: people may have changed their minds
+    since, so whatever is missing is left to the mission's next step, which is judged anew. Only what
+    nobody decides about (a monitoring issue) is made up for, where that is safe. A stop leaves it open.
+    """
     known = dict(records)
-    return tuple(_taken_over(ports, record, known) for record in unsettled(state.effects, records))
+    deeds = (_taken_over(ports, record, known) for record in unsettled(state.effects, records))
+    return tuple(deed for deed in deeds if deed)
 
 
 def unsettled(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[EffectRecord, ...]:
@@ -128,22 +145,27 @@ def unsettled(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[Effec
     return tuple(record for record in found if isinstance(record, EffectRecord) and record.state == "intended")
 
 
-def _taken_over(ports: Ports, record: EffectRecord, known: dict[str, Record]) -> Deed:
+def _taken_over(ports: Ports, record: EffectRecord, known: dict[str, Record]) -> Deed | None:
     effect = record.effect
     assert effect is not None
-    receipt = _look_up(ports, effect, known)
+    receipt = _look_up(ports, record, effect, known)
+    if receipt is None:
+        return None
     known[record.key] = _with(record, receipt)
-    ports.voice.note(f"{kind_of(effect)} of an earlier run: {receipt.status}")
+    said = "not done, so decided anew" if receipt.detail.startswith(NOT_ATTEMPTED) else receipt.status
+    ports.voice.note(f"{kind_of(effect)} of an earlier run: {said}")
     return Deed(effect, receipt)
 
 
-def _look_up(ports: Ports, effect: Effect, known: dict[str, Record]) -> Receipt:
+def _look_up(ports: Ports, record: EffectRecord, effect: Effect, known: dict[str, Record]) -> Receipt | None:
     if refers_to(effect) and refers_to(effect) not in numbers(known.values()):
-        return Receipt(effect.key, "failed", detail="not attempted: the issue it belongs to was not opened")
+        return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}the issue it belongs to was not opened")
     ready = resolve(effect, numbers(known.values()))
     found = ports.forge.find(ready)
     if found is not None:
         return found
-    if may_redo(effect, ports.forge.lists_at_once):
-        return _perform(ports, ready)
-    return Receipt(effect.key, "unknown", detail="it was intended, and nobody can tell whether it was sent")
+    if not may_redo(effect, ports.forge.lists_at_once):
+        return Receipt(effect.key, "unknown", detail="it was intended, and nobody can tell whether it was sent")
+    if record.mission:
+        return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}its run ended before")
+    return None if stopped(ports) else _perform(ports, ready)

@@ -14,11 +14,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from ralph_mission.mission.model import Actor, Issue, Mission, Pull, Remark, Review
+from ralph_mission.mission.effects import MARKER
+from ralph_mission.mission.model import Actor, Issue, LabelEvent, Mission, Pull, Remark, Review
 
 APPROVED, REJECTED = "ralph:approved", "ralph:rejected"
-COMMAND = re.compile(r"\A\s*/ralph[ \t]+(approve|reject)\b[ \t]*(.*)", re.IGNORECASE)
+COMMAND = re.compile(r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+(approve|reject)(?![\w-])[ \t]*(.*)", re.IGNORECASE)
+"""What begins a comment; indented further it is code, which somebody only shows."""
 LINE = re.compile(r"^proposal is now `[0-9a-f]{8}`", re.MULTILINE)
+SEAL = re.compile(rf"\n+proposal is now `([0-9a-f]{{8}})`\n+(?:{MARKER.pattern})\s*\Z")
+"""Our own end of a proposal: the line and our marker, and nothing after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,19 @@ NONE = Opinion()
 
 
 def content_hash(title: str, body: str) -> str:
-    """Eight hex digits over a proposal's title and text, without our own last line and what follows it."""
-    lines = [match.start() for match in LINE.finditer(body)]
-    text = body[: lines[-1]] if lines else body
-    normal = "\n".join(line.rstrip() for line in f"{title}\n\n{text}".strip().splitlines())
+    """Eight hex digits over a proposal's title and text.
+
+    Our own end is left out where it is true; a word after it, or another hash in it, is an edit like any other.
+    """
+    body = body.replace("\r\n", "\n")
+    seal = SEAL.search(body)
+    if seal and _digest(title, body[: seal.start()]) == seal[1]:
+        return seal[1]
+    return _digest(title, body)
+
+
+def _digest(title: str, text: str) -> str:
+    normal = "\n".join(line.rstrip(" \t") for line in f"{title}\n\n{text}".strip().split("\n"))
     return hashlib.sha256(normal.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
@@ -47,7 +60,7 @@ def on_issue(issue: Issue, mission: Mission, authorised: frozenset[int]) -> Opin
     noes = [o for o in _noes(issue) if o.actor and o.actor.id in authorised]
     if noes:
         return noes[-1]
-    attempts = list(_approvals(issue, mission.proposal_at))
+    attempts = list(_approvals(issue, _asked_at(issue, mission)))
     if not attempts:
         return NONE
     counted = [actor for actor, _ in attempts if actor.id in authorised]
@@ -94,24 +107,34 @@ def _objections(counted: bool, fresh: bool) -> tuple[str, ...]:
     return () if fresh else ("approval-content",)
 
 
-def _approvals(issue: Issue, since: datetime | None) -> Iterable[tuple[Actor, bool]]:
-    """Each attempt at approval: who, and whether it is newer than the proposal's line."""
-    for event in issue.events:
-        if event.label == APPROVED and event.added and APPROVED in issue.labels:
-            yield event.actor, since is None or event.at >= since
+def _asked_at(issue: Issue, mission: Mission) -> datetime:
+    """When the newest line that names the hash was posted; the plan to post it is a little older."""
+    ours = [r.created_at for r in issue.remarks if r.author.id == issue.author.id and LINE.search(r.body)]
+    return max([issue.created_at, *ours, *([mission.proposal_at] if mission.proposal_at else [])])
+
+
+def _approvals(issue: Issue, since: datetime) -> Iterable[tuple[Actor, bool]]:
+    """Each attempt at approval: who, and whether it is newer than the proposal's line and still what was said."""
+    if event := _standing_label(issue, APPROVED):
+        yield event.actor, event.at >= since
     for remark in issue.remarks:
         if _command(remark) == "approve":
-            yield remark.author, since is None or remark.created_at >= since
+            yield remark.author, since <= remark.created_at == remark.updated_at
 
 
 def _noes(issue: Issue) -> Iterable[Opinion]:
-    for event in issue.events:
-        if event.label == REJECTED and event.added and REJECTED in issue.labels:
-            yield Opinion("rejected", event.actor)
+    if event := _standing_label(issue, REJECTED):
+        yield Opinion("rejected", event.actor)
     for remark in issue.remarks:
         if _command(remark) == "reject":
             match = COMMAND.match(remark.body)
             yield Opinion("rejected", remark.author, match.group(2).strip() if match else "")
+
+
+def _standing_label(issue: Issue, label: str) -> LabelEvent | None:
+    """Who set the label that stands there now: not somebody who set it once and took it off again."""
+    events = sorted((event for event in issue.events if event.label == label), key=lambda event: event.at)
+    return events[-1] if events and events[-1].added and label in issue.labels else None
 
 
 def _command(remark: Remark) -> str:

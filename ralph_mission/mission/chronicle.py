@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from ralph_mission.mission import deciding, reflect, schedule, wording
+from ralph_mission.mission import concluding, deciding, reflect, schedule, wording
 from ralph_mission.mission.account import CycleReport, Telling
-from ralph_mission.mission.acting import Act, Deed
+from ralph_mission.mission.acting import Act, Deed, not_attempted
 from ralph_mission.mission.concluding import Conclusion
 from ralph_mission.mission.deciding import Decided, Situation
-from ralph_mission.mission.effects import OpenIssue, Receipt
+from ralph_mission.mission.drafting import monitor_key
+from ralph_mission.mission.effects import OpenIssue, OpenPull, Receipt
 from ralph_mission.mission.ledger import (
     KEPT_IDS,
+    SETTLED,
     Batch,
     Claim,
     EffectRecord,
@@ -29,7 +31,7 @@ from ralph_mission.mission.ledger import (
 from ralph_mission.mission.ledger import intend as intend_effects
 from ralph_mission.mission.memory import CycleNote, Memory
 from ralph_mission.mission.memory_text import trimmed
-from ralph_mission.mission.model import Mission, Verdict
+from ralph_mission.mission.model import Action, Mission, Verdict
 from ralph_mission.mission.proposal import Proposal
 from ralph_mission.mission.steps import Lesson
 
@@ -62,6 +64,7 @@ def intend(
         claim=Claim(holder, situation.cycle, situation.cycle_id, at),
         effects=(*situation.state.effects, *opened),
         missions=_interim(situation, allowed),
+        recent=(*concluding.still_counted(situation), *concluding.automatic_lines(situation, allowed)),
         next_mission=deciding.next_mission(situation) + sum(p.new_mission for p in allowed),
     )
     subject = f"ralph: cycle {situation.cycle}: intends {len(opened)} effects"
@@ -75,6 +78,8 @@ def _intents(proposal: Proposal, situation: Situation, known: Mapping[str, Recor
     yield from intend_effects(remaining(proposal.effects, known), *facts)
     yield from intend_effects(proposal.planned, *facts, state="planned")
     yield from reflect.acted_on(proposal.members, situation.records, situation.cycle, mission)
+    if proposal.monitor:
+        yield proposal.monitor
 
 
 def _interim(situation: Situation, allowed: Sequence[Proposal]) -> tuple[Mission, ...]:
@@ -95,7 +100,40 @@ def settle_open(past: Recollection, deeds: Sequence[Deed], records: Mapping[str,
     by_key = {deed.effect.key: deed for deed in deeds}
     missions = tuple(_absorbed(mission, settled, by_key) for mission in past.state.missions)
     state = _closed(replace(past.state, claim=None, missions=missions), [deed.receipt for deed in deeds])
-    return Batch(past.memory, state, tuple(settled), f"ralph: settled {len(deeds)} effects of an earlier run")
+    state, forgotten = _without_unopened(state, settled, by_key, records)
+    monitors = _found_monitors(settled, by_key, records)
+    subject = f"ralph: settled {len(deeds)} effects of an earlier run"
+    return Batch(past.memory, state, (*settled, *forgotten, *monitors), subject)
+
+
+def _without_unopened(
+    state: OpenState, settled: Iterable[EffectRecord], deeds: Mapping[str, Deed], records: Mapping[str, Record]
+) -> tuple[OpenState, tuple[FindingRecord, ...]]:
+    """Missions whose issue was never opened are taken back, as if they had not been thought of."""
+    unopened = [r for r in settled if r.state == "failed" and isinstance(deeds[r.key].effect, OpenIssue)]
+    ids, times = {record.mission for record in unopened}, {record.at for record in unopened}
+    gone = [mission for mission in state.missions if mission.id in ids]
+    members = [records.get(member) for mission in gone for member in mission.members]
+    return (
+        replace(
+            state,
+            missions=tuple(mission for mission in state.missions if mission not in gone),
+            next_mission=min([state.next_mission, *(mission.id for mission in gone)]),
+            recent=tuple(entry for entry in state.recent if entry[0] not in times),
+        ),
+        tuple(reflect.not_acted_on(record) for record in members if isinstance(record, FindingRecord)),
+    )
+
+
+def _found_monitors(
+    settled: Iterable[EffectRecord], deeds: Mapping[str, Deed], records: Mapping[str, Record]
+) -> Iterable[MonitorRecord]:
+    """Monitoring records get the number of the issue that was opened for them."""
+    for record in settled:
+        receipt, monitor = deeds[record.key].receipt, records.get(monitor_key(record.kind))
+        opened = isinstance(deeds[record.key].effect, OpenIssue) and record.action is Action.MONITOR
+        if opened and receipt.status in SETTLED and isinstance(monitor, MonitorRecord):
+            yield replace(monitor, issue=receipt.number)
 
 
 def _absorbed(mission: Mission, settled: Iterable[EffectRecord], deeds: Mapping[str, Deed]) -> Mission:
@@ -122,7 +160,7 @@ def write(
 ) -> Batch:  # fmt: skip
     """Receipts, memory, journal, archive and dashboard in one commit."""
     state = _state(situation, acts, conclusion, base)
-    memory, overflow = trimmed(_memory(situation, decided, acts, conclusion, telling))
+    memory, overflow = trimmed(_memory(situation, decided, acts, conclusion))
     return Batch(
         memory, state, tuple(_records(situation, acts, conclusion, intended)),
         f"ralph: cycle {situation.cycle}: {_subject(acts)}",
@@ -133,7 +171,7 @@ def write(
 
 
 def _state(situation: Situation, acts: Sequence[Act], conclusion: Conclusion, base: OpenState) -> OpenState:
-    receipts = [deed.receipt for act in acts for deed in act.deeds]
+    receipts = [*(deed.receipt for act in acts for deed in act.deeds), *not_attempted(acts)]
     state = replace(
         base,
         claim=None,
@@ -164,6 +202,10 @@ def _records(
                 yield settle(record, deed.receipt)
         if act.decision.proposal.monitor and act.complete:
             yield _monitor(act.decision.proposal.monitor, act)
+    for receipt in not_attempted(acts):
+        record = intended.get(receipt.key)
+        if isinstance(record, EffectRecord) and record.state == "intended":
+            yield settle(record, receipt)
     for act in conclusion.dropped:
         yield from _forgotten(act, situation)
     findings = {**situation.records, **{k: r for k, r in intended.items() if isinstance(r, FindingRecord)}}
@@ -185,9 +227,7 @@ def _forgotten(act: Act, situation: Situation) -> Iterable[FindingRecord]:
             yield FindingRecord(member.fingerprint, member.kind, member.title, (), situation.cycle)
 
 
-def _memory(
-    situation: Situation, decided: Decided, acts: Sequence[Act], conclusion: Conclusion, telling: Telling
-) -> Memory:
+def _memory(situation: Situation, decided: Decided, acts: Sequence[Act], conclusion: Conclusion) -> Memory:
     header = conclusion.header
     note = CycleNote(
         situation.cycle,
@@ -205,8 +245,8 @@ def _observed(situation: Situation, decided: Decided) -> Iterable[str]:
     for sighting in situation.sightings:
         if sighting.status == "skipped":
             continue
-        detail = f": {wording.plain(sighting.detail, 200)}" if sighting.detail else ""
-        yield f"{sighting.name} {sighting.status}, {len(sighting.signals)} signals{detail}"
+        unavailable = " unavailable" if sighting.status == "unavailable" else ""
+        yield f"{sighting.name}{unavailable}: {wording.plain(sighting.detail, 200) or f'{len(sighting.signals)} seen'}"
     for finding in decided.fresh[: reflect.SHOWN]:
         yield wording.plain(finding.title)
     if len(decided.fresh) > reflect.SHOWN:
@@ -216,9 +256,12 @@ def _observed(situation: Situation, decided: Decided) -> Iterable[str]:
 def _done(acts: Sequence[Act]) -> Iterable[str]:
     for act in acts:
         proposal = act.decision.proposal
-        numbers = [f"#{deed.receipt.number}" for deed in act.deeds if deed.receipt.number]
+        opened = [f"#{d.receipt.number}" for d in act.deeds if isinstance(d.effect, OpenIssue | OpenPull)]
+        numbers = f" ({', '.join(opened)})" if opened else ""
         told = "" if act.complete else " (not finished)"
-        yield f"{proposal.action}: {proposal.title}{' ' + ', '.join(dict.fromkeys(numbers)) if numbers else ''}{told}"
+        yield f"{proposal.action}: {proposal.title}{numbers}{told}"
+    if not acts:
+        yield "nothing to do"
 
 
 def _journal(

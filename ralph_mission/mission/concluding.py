@@ -8,12 +8,12 @@ from datetime import datetime
 
 from ralph_mission.mission import findings, reflect, schedule
 from ralph_mission.mission.acting import Act
-from ralph_mission.mission.deciding import Decided, Situation, silenced_kinds
+from ralph_mission.mission.deciding import Decided, Situation
 from ralph_mission.mission.effects import OpenIssue
 from ralph_mission.mission.ledger import absorb
 from ralph_mission.mission.memory import Header
 from ralph_mission.mission.model import Acceptance, Action, Finding, Mission, Verdict
-from ralph_mission.mission.proposal import Decision
+from ralph_mission.mission.proposal import Decision, Proposal
 from ralph_mission.mission.steps import Lesson
 from ralph_mission.safety.patch import measure
 
@@ -26,7 +26,7 @@ class Conclusion:
 
     missions: tuple[Mission, ...]  # that go on, parked ones included
     ended: tuple[Mission, ...]
-    dropped: tuple[Act, ...]  # new missions whose issue certainly was not opened
+    dropped: tuple[Act, ...]  # issues and lists that certainly were not opened or brought up to date
     lessons: tuple[Lesson, ...]
     acceptance: Mapping[str, Acceptance]
     backlog: tuple[Finding, ...]
@@ -37,7 +37,7 @@ class Conclusion:
 def conclude(situation: Situation, decided: Decided, acts: Sequence[Act]) -> Conclusion:
     """The cycle's result."""
     by_key = {act.decision.proposal.key: act for act in acts}
-    dropped = tuple(act for act in acts if _not_opened(act))
+    dropped = tuple(act for act in acts if _came_to_nothing(act))
     missions = {mission.id: mission for mission in situation.missions}
     for mission in _moved(decided, by_key):
         missions[mission.id] = mission
@@ -46,12 +46,12 @@ def conclude(situation: Situation, decided: Decided, acts: Sequence[Act]) -> Con
             missions.pop(act.decision.proposal.interim.id, None)
     lessons = tuple(_lessons(decided, by_key)) + _silencing(situation)
     everyone = tuple(missions.values())
-    over = reflect.ended(everyone)
+    over = reflect.ended(everyone, situation.now)
     return Conclusion(
         tuple(mission for mission in everyone if mission not in over), over, dropped, lessons,
         reflect.learn(dict(situation.state.acceptance), lessons, situation.records),
         _waiting(situation, decided, acts),
-        (*_still_counted(situation), *_automatic_lines(situation, acts)),
+        (*still_counted(situation), *automatic_lines(situation, _proposals(acts, dropped))),
         _header(situation, decided),
     )  # fmt: skip
 
@@ -82,9 +82,19 @@ def after(act: Act) -> Mission:
     return mission
 
 
-def _not_opened(act: Act) -> bool:
-    opening = [deed for deed in act.deeds if isinstance(deed.effect, OpenIssue)]
-    return any(deed.receipt.status == "failed" for deed in opening)
+def _came_to_nothing(act: Act) -> bool:
+    """Whether an issue, or a list of what is watched, certainly does not say what it was to say."""
+    told = {deed.effect.key: deed.receipt.status for deed in act.deeds}
+    proposal = act.decision.proposal
+    return any(
+        told.get(effect.key, "failed") == "failed"
+        for effect in proposal.effects
+        if proposal.monitor or isinstance(effect, OpenIssue)
+    )
+
+
+def _proposals(acts: Iterable[Act], dropped: Sequence[Act]) -> list[Proposal]:
+    return [act.decision.proposal for act in acts if act not in dropped]
 
 
 # --- lessons --------------------------------------------------------------------------
@@ -93,14 +103,16 @@ def _not_opened(act: Act) -> bool:
 def _lessons(decided: Decided, acts: Mapping[str, Act]) -> Iterable[Lesson]:
     for step in decided.steps:
         act = acts.get(step.proposal.key) if step.proposal else None
-        if step.lesson and step.lesson.members and act and act.complete:
+        happened = act.complete if act else step.proposal is None
+        if step.lesson and step.lesson.members and happened:
             yield step.lesson
 
 
 def _silencing(situation: Situation) -> tuple[Lesson, ...]:
     """Closing a monitoring issue is a no to its kind, counted once."""
-    newly = silenced_kinds(situation) - set(situation.state.silenced)
-    return tuple(Lesson(0, kind, (), "rejected", "its monitoring issue was closed") for kind in sorted(newly))
+    return tuple(
+        Lesson(0, kind, (), "rejected", "its monitoring issue was closed") for kind in sorted(situation.world.unwanted)
+    )
 
 
 # --- what waits -----------------------------------------------------------------------
@@ -108,20 +120,26 @@ def _silencing(situation: Situation) -> tuple[Lesson, ...]:
 
 def _waiting(situation: Situation, decided: Decided, acts: Sequence[Act]) -> tuple[Finding, ...]:
     """Findings that nothing was done about, in the plan's order."""
-    done = {m.fingerprint for act in acts if not _not_opened(act) for m in act.decision.proposal.members}
+    done = {m.fingerprint for act in acts if _counts(act) for m in act.decision.proposal.members}
     order = {fp: place for place, fp in enumerate(fp for t in situation.plan.thoughts for fp in t.members)}
     left = [finding for finding in decided.fresh if finding.fingerprint not in done]
     return findings.remembered(sorted(left, key=lambda f: order.get(f.fingerprint, len(order))))
 
 
-def _still_counted(situation: Situation) -> tuple[tuple[datetime, str, int], ...]:
+def _counts(act: Act) -> bool:
+    """Whether its findings need not wait any longer; on a list that nobody is sure of they do."""
+    return act.complete if act.decision.proposal.monitor else not _came_to_nothing(act)
+
+
+def still_counted(situation: Situation) -> tuple[tuple[datetime, str, int], ...]:
+    """The lines of earlier automatic pulls that still count."""
     return tuple(entry for entry in situation.state.recent if situation.now - entry[0] < reflect.WINDOW)
 
 
-def _automatic_lines(situation: Situation, acts: Sequence[Act]) -> Iterable[tuple[datetime, str, int]]:
-    for act in acts:
-        proposal = act.decision.proposal
-        if proposal.automatic and proposal.patch and not _not_opened(act):
+def automatic_lines(situation: Situation, proposals: Iterable[Proposal]) -> Iterable[tuple[datetime, str, int]]:
+    """When, where and how many lines these proposals change without asking anybody."""
+    for proposal in proposals:
+        if proposal.automatic and proposal.patch:
             for file in measure(proposal.patch).files:
                 yield situation.now, file.path, file.lines
 

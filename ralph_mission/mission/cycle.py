@@ -17,7 +17,7 @@ from ralph_mission.mission.acting import Act, Deed
 from ralph_mission.mission.concluding import Conclusion, conclude
 from ralph_mission.mission.deciding import Charter, Decided, Situation, decide
 from ralph_mission.mission.effects import Receipt
-from ralph_mission.mission.ledger import Recollection, Record
+from ralph_mission.mission.ledger import NOT_ATTEMPTED, Recollection, Record
 from ralph_mission.mission.model import Verdict
 from ralph_mission.mission.ports import Ports
 from ralph_mission.mission.proposal import Decision
@@ -96,12 +96,13 @@ def _cycle(
 
 
 def _settle(ports: Ports, past: Recollection | None, request: Request) -> tuple[Recollection | None, tuple[Deed, ...]]:
-    """What an earlier run left open: looked for, adopted, redone where safe, or unknown."""
+    """What an earlier run left open: looked for and adopted, unknown, or left to what is decided now."""
     if past is None or not past.state.effects or request.staged:
         return past, ()
     records = gathering.read_open(ports, past)
     deeds = acting.reconcile(ports, past.state, records)
-    return ports.store.commit(chronicle.settle_open(past, deeds, records), past), deeds
+    told = tuple(deed for deed in deeds if not deed.receipt.detail.startswith(NOT_ATTEMPTED))
+    return ports.store.commit(chronicle.settle_open(past, deeds, records), past), told
 
 
 def _gather(

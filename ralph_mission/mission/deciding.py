@@ -49,6 +49,7 @@ class World:
     pulls: tuple[Pull, ...]
     facts: tuple[tuple[int, Facts], ...]  # by mission id
     adopted: tuple[Mission, ...] = ()  # missions that people made by setting the label
+    unwanted: tuple[str, ...] = ()  # kinds whose monitoring issue a person has just closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +87,6 @@ class Decided:
     findings: tuple[Finding, ...]
     fresh: tuple[Finding, ...]  # those that nothing was done about yet
     decisions: tuple[Decision, ...]
-
-    def decision_on(self, step_: Step) -> Decision | None:
-        """What policy said of a step's proposal."""
-        return next((d for d in self.decisions if d.proposal is step_.proposal), None)
 
 
 def active(missions: tuple[Mission, ...]) -> int:

@@ -7,6 +7,7 @@ limit; what is too big for that, or may not be changed unasked, becomes a questi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,7 +20,7 @@ from ralph_mission.mission.model import Action, Branch, Finding, Limits, Mission
 from ralph_mission.mission.ports import Thought
 from ralph_mission.mission.proposal import Proposal
 from ralph_mission.safety.edits import deltas
-from ralph_mission.safety.objections import inspect
+from ralph_mission.safety.objections import MAX_BYTES, MAX_FILES, Objection, inspect, verdict
 from ralph_mission.safety.patch import Patch, measure
 
 PATCH_LINES = 2_000  # a proposal shows its patch; nobody reads more than this on a forge
@@ -42,14 +43,21 @@ class Desk:
 
 
 def draft_all(thoughts: Sequence[Thought], present: Sequence[Finding], desk: Desk) -> tuple[Proposal, ...]:
-    """A proposal for each thought that leads to one, in the thinker's order."""
+    """A proposal for each thought that leads to one, in the thinker's order; no deed is proposed twice."""
     by_fingerprint = {finding.fingerprint: finding for finding in present}
-    drafts = (_draft(thought, by_fingerprint, desk) for thought in thoughts)
-    return tuple(draft for group in drafts for draft in group)
+    drafts: list[Proposal] = []
+    for thought in thoughts:
+        taken = {key for draft in drafts for key in _keys(draft)}
+        drafts += [draft for draft in _draft(thought, by_fingerprint, desk) if not taken & _keys(draft)]
+    return tuple(drafts)
+
+
+def _keys(draft: Proposal) -> set[str]:
+    return {draft.key, *(effect.key for effect in draft.effects)}
 
 
 def _draft(thought: Thought, present: Mapping[str, Finding], desk: Desk) -> Iterable[Proposal]:
-    members = [present[fp] for fp in thought.members if fp in present]
+    members = [present[fp] for fp in dict.fromkeys(thought.members) if fp in present]
     members = [member for member in members if member.kind == thought.kind]
     if not members:
         return ()
@@ -64,12 +72,22 @@ def _fixes(thought: Thought, members: Sequence[Finding], desk: Desk) -> Iterable
     ready = [member for member in members if member.signal.patch and member.signal.patch.base == desk.default.sha]
     if not ready:
         return () if desk.free_slot else (_waiting(thought, members),)
-    small = [member for member in ready if not _too_big(member, desk)]
-    fitting = _largest_set(small, desk.limits.auto_pr_lines)
-    if fitting:
-        proposal = _fix(thought, fitting, desk)
-        return () if proposal.key in desk.unverified else (proposal,)
-    return (_question(thought, ready[0], desk, ready[0].signal.patch),)
+    fitting = _largest_set([member for member in ready if not _objections(member, desk)], desk)
+    if fitting and (proposal := _not_refused(thought, fitting, desk)):
+        return (proposal,)
+    askable = [m for m in ready if m not in fitting and verdict(_objections(m, desk)) != "deny"]
+    return tuple(_question(thought, member, desk, member.signal.patch) for member in askable[:1])
+
+
+def _not_refused(thought: Thought, members: Sequence[Finding], desk: Desk) -> Proposal | None:
+    """The fix of all; where the repository's own checks refuse it, of a half: one file must not hold up the rest."""
+    proposal = _fix(thought, members, desk)
+    if proposal.key not in desk.unverified:
+        return proposal
+    if len(members) == 1:
+        return None
+    half = len(members) // 2
+    return _not_refused(thought, members[:half], desk) or _not_refused(thought, members[half:], desk)
 
 
 def _waiting(thought: Thought, members: Sequence[Finding]) -> Proposal:
@@ -80,27 +98,22 @@ def _waiting(thought: Thought, members: Sequence[Finding]) -> Proposal:
                     score=thought.score)  # fmt: skip
 
 
-def _too_big(member: Finding, desk: Desk) -> bool:
+def _objections(member: Finding, desk: Desk) -> tuple[Objection, ...]:
+    """What speaks against a member's change even if it were the only one."""
     assert member.signal.patch is not None
-    return bool(inspect(member.signal.patch, max_lines=desk.limits.auto_pr_lines, recent=desk.recent_lines))
+    return inspect(member.signal.patch, max_lines=desk.limits.auto_pr_lines, recent=desk.recent_lines)
 
 
-def _largest_set(members: Sequence[Finding], limit: int) -> tuple[Finding, ...]:
-    """Smallest first gives the most files under the limit; one change per path."""
-    chosen: list[Finding] = []
-    total, taken = 0, set[str]()
-    for lines, path, member in sorted(
-        ((_lines(member), member.signal.path, member) for member in members), key=lambda row: row[:2]
-    ):
-        if path not in taken and total + lines <= limit:
-            chosen.append(member)
-            total, taken = total + lines, taken | {path}
-    return tuple(sorted(chosen, key=lambda member: member.signal.path))
-
-
-def _lines(member: Finding) -> int:
-    assert member.signal.patch is not None
-    return measure(member.signal.patch).lines
+def _largest_set(members: Sequence[Finding], desk: Desk) -> tuple[Finding, ...]:
+    """Smallest first gives the most files under every limit of size; one change per path."""
+    sizes = [(measure(member.signal.patch), member) for member in members if member.signal.patch]
+    room = (desk.limits.auto_pr_lines, MAX_BYTES, MAX_FILES)
+    chosen: dict[str, Finding] = {}
+    for size, member in sorted(sizes, key=lambda row: (row[0].lines, row[0].bytes, row[1].signal.path)):
+        left = (room[0] - size.lines, room[1] - size.bytes, room[2] - len(size.files))
+        if member.signal.path not in chosen and min(left) >= 0:
+            chosen[member.signal.path], room = member, left
+    return tuple(chosen[path] for path in sorted(chosen))
 
 
 def combine(members: Sequence[Finding], base: str) -> Patch:
@@ -171,7 +184,10 @@ def _question(thought: Thought, finding: Finding, desk: Desk, patch: Patch | Non
 
 
 def _showable(patch: Patch) -> bool:
-    return measure(patch).lines <= PATCH_LINES and len(wording.diff(patch)) <= wording.DIFF
+    """Whether a person can read it whole, and it has a form in which it can be kept until the yes."""
+    size = measure(patch)
+    text = size.lines <= PATCH_LINES and not any(file.binary for file in size.files)
+    return text and len(wording.diff(patch)) <= wording.DIFF
 
 
 # --- monitoring -----------------------------------------------------------------------
@@ -221,7 +237,7 @@ def _subject(what: str, kind: str, members: Sequence[Finding]) -> str:
 def _facts(kind: str, members: Sequence[Finding], mission: int) -> dict[str, str]:
     """What `memory recover` needs to find in the forge alone."""
     listed = ",".join(member.fingerprint for member in members)
-    return {"mission": str(mission), "kind": "".join(kind.split()), "finding": listed}
+    return {"mission": str(mission), "kind": re.sub(r"[\s<>]", "", kind), "finding": listed}
 
 
 def _mission(subject: str, title: str, action: Action, kind: str, members: Sequence[Finding], desk: Desk) -> Mission:

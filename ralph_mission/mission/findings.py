@@ -15,6 +15,12 @@ from ralph_mission.mission.ledger import FindingRecord, Record, key_of
 from ralph_mission.mission.model import Finding, Sighting, Signal
 
 BACKLOG = 200  # findings remembered while they wait; a bound so that memory stays small
+WIDTH = 300  # characters of one line that count for an essence
+
+
+def normalised(line: str) -> str:
+    """A line as an essence has it: without what a move or a new indentation changes, cut to `WIDTH`."""
+    return " ".join(line.split())[:WIDTH]
 
 
 def identify(signals: Iterable[Signal]) -> tuple[Finding, ...]:
@@ -43,10 +49,15 @@ def rejected(finding: Finding, records: Mapping[str, Record]) -> bool:
 
 
 def gather(sightings: Iterable[Sighting], backlog: Iterable[Finding]) -> tuple[Finding, ...]:
-    """All findings now: fresh ones, and what waits from before unless its observer looked at everything again."""
+    """All findings now: fresh ones, and what waits from before.
+
+    Nothing waits on an observer that looked at everything again, or that is configured no longer.
+    """
+    sightings = tuple(sightings)
     answered = {sighting.name for sighting in sightings if sighting.status == "ok" and sighting.complete}
+    asked = {sighting.name for sighting in sightings} - answered
     fresh = identify(signal for sighting in sightings for signal in sighting.signals)
-    waiting = (finding for finding in backlog if finding.signal.observer not in answered)
+    waiting = (finding for finding in backlog if finding.signal.observer in asked)
     return unique((*fresh, *waiting))
 
 

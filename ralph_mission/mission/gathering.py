@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
 from ralph_mission.mission import approval
 from ralph_mission.mission.deciding import (
@@ -14,21 +15,34 @@ from ralph_mission.mission.deciding import (
     World,
     drafts,
     keys_to_read,
+    silenced_kinds,
     to_think_about,
     with_unverified,
 )
 from ralph_mission.mission.deciding import decide as decide_now
-from ralph_mission.mission.ledger import Anchor, OpenState, Recollection, Record, key_of, refers_to
+from ralph_mission.mission.drafting import monitor_key
+from ralph_mission.mission.ledger import (
+    Anchor,
+    EffectRecord,
+    MonitorRecord,
+    OpenState,
+    Recollection,
+    Record,
+    key_of,
+    refers_to,
+)
 from ralph_mission.mission.lifecycle import Event, Facts, advance
 from ralph_mission.mission.memory import Header, Memory
-from ralph_mission.mission.model import Action, Issue, Mission, Sighting, Signal, Status, Tier, Verdict
+from ralph_mission.mission.model import Action, Issue, Mission, Pull, Sighting, Signal, Status, Tier, Verdict
 from ralph_mission.mission.ports import Brief, Gaze, Observer, Ports, Verification
 from ralph_mission.mission.position import check_position
 from ralph_mission.mission.proposal import Proposal
+from ralph_mission.mission.steps import BY_HAND
 from ralph_mission.mission.trouble import Trouble
 from ralph_mission.mission.wording import plain
 from ralph_mission.safety.secrets import redact
 
+T = TypeVar("T", Issue, Pull)
 VERIFIED = 2  # proposals whose change is tried with the repository's own checks in one cycle
 
 
@@ -54,10 +68,13 @@ def slots(past: Recollection | None, charter: Charter) -> str:
 
 
 def read_open(ports: Ports, past: Recollection) -> dict[str, Record]:
-    """The records of effects that are still open, and of those they refer to."""
+    """The records of effects that are still open, and of what settling them may change."""
     records = dict(ports.store.records(past.state.effects, past))
-    effects = [getattr(record, "effect", None) for record in records.values()]
-    return records | dict(ports.store.records({refers_to(effect) for effect in effects if effect} - {""}, past))
+    opened = [record for record in records.values() if isinstance(record, EffectRecord)]
+    referred = {refers_to(record.effect) for record in opened if record.effect} - {""}
+    monitors = {monitor_key(record.kind) for record in opened if record.action is Action.MONITOR}
+    members = {member for mission in past.state.missions if not mission.issue for member in mission.members}
+    return records | dict(ports.store.records(referred | monitors | members, past))
 
 
 def read_effects(ports: Ports, decided: Decided, past: Recollection | None) -> dict[str, Record]:
@@ -98,16 +115,25 @@ def _look(ports: Ports, charter: Charter, state: OpenState, cycle: int, now: dat
 
 
 def _facts(ports: Ports, charter: Charter, mission: Mission) -> Facts:
-    issue = ports.forge.issue(mission.issue)
-    pull = ports.forge.pull(mission.pull) if mission.pull else None
+    issue = _there(mission.issue, ports.forge.issue, ports.forge.issues)
+    pull = _there(mission.pull, ports.forge.pull, ports.forge.pulls) if mission.pull else None
     ports.voice.note(f"#{mission.issue} {mission.title}: {mission.status}")
     return Facts(issue, pull, _authorised(ports, charter, issue, pull))
 
 
-def _authorised(ports: Ports, charter: Charter, *things: object) -> frozenset[int]:
-    issue, pull = things
+def _there(number: int, get: Callable[[int], T], listed: Callable[[str], tuple[T, ...]]) -> T | None:
+    """An issue or pull; None when the list proves that somebody deleted it. Raises Trouble for any other reason."""
+    try:
+        return get(number)
+    except Trouble:
+        if any(thing.number == number for thing in listed("all")):
+            raise
+        return None
+
+
+def _authorised(ports: Ports, charter: Charter, issue: Issue | None, pull: Pull | None) -> frozenset[int]:
     named = {owner.casefold() for owner in charter.owners}
-    people = approval.voices(issue, pull)  # type: ignore[arg-type]  # exactly (Issue | None, Pull | None)
+    people = approval.voices(issue, pull)
     candidates = [p for p in people if not named or p.login.casefold() in named]
     return frozenset(person.id for person in candidates if ports.forge.may_approve(person))
 
@@ -125,16 +151,18 @@ def _adopt(
         full = ports.forge.issue(issue.number)
         authorised = _authorised(ports, charter, full, None)
         setters = {event.actor.id for event in full.events if event.added and event.label == "ralph:mission"}
-        if setters & authorised:
-            yield _mission_of(full, number, cycle, now)
+        made = _mission_of(full, number, cycle, now)
+        if setters & authorised and approval.on_issue(full, made, authorised).state != "rejected":
+            yield made
             number += 1
 
 
 def _mission_of(issue: Issue, number: int, cycle: int, now: datetime) -> Mission:
+    times = str(sum(event.added and event.label == "ralph:mission" for event in issue.events))
     made = Mission(
-        number, key_of("mission", "issue", str(issue.number)), plain(issue.title), "human", Action.OPEN_PROPOSAL,
-        Tier.HIGH, Status.DISCOVERED, cycle, now, now, issue=issue.number, last_action="a person made it a mission",
-        next_step="No fixer can do this. Do it by hand and close the issue as completed, or set `agent:claude`.",
+        number, key_of("mission", "issue", str(issue.number), times), plain(issue.title), "human",
+        Action.OPEN_PROPOSAL, Tier.HIGH, Status.DISCOVERED, cycle, now, now, issue=issue.number,
+        last_action="a person made it a mission", next_step=BY_HAND,
     )  # fmt: skip
     return advance(made, Event.APPROVED, now)
 
@@ -146,15 +174,27 @@ def observe(
     ports: Ports, situation: Situation, past: Recollection | None, scratch: str, secrets: tuple[str, ...]
 ) -> Situation:
     """Ask every observer, if there is a free slot; one that fails is unavailable and nothing more."""
-    if not situation.free_slot:
-        ports.voice.phase("observe", "skipped, no free slot")
-        skipped = tuple(Sighting(o.name, "skipped", detail="no free mission slot") for o in ports.observers)
-        return replace(situation, sightings=skipped)
-    ports.voice.phase("observe")
-    sightings = tuple(_ask(ports, observer, situation, scratch, secrets) for observer in ports.observers)
+    ports.voice.phase("observe", "" if situation.free_slot else "skipped, no free slot")
+    sightings = tuple(
+        _ask(ports, observer, situation, scratch, secrets)
+        if situation.free_slot
+        else Sighting(observer.name, "skipped", detail="no free mission slot")
+        for observer in ports.observers
+    )
     situation = replace(situation, sightings=sightings)
     missing = keys_to_read(situation) - set(situation.records)
-    return replace(situation, records={**situation.records, **ports.store.records(missing, past)})
+    situation = replace(situation, records={**situation.records, **ports.store.records(missing, past)})
+    return replace(situation, world=replace(situation.world, unwanted=tuple(_unwanted(ports, situation))))
+
+
+def _unwanted(ports: Ports, situation: Situation) -> Iterable[str]:
+    """Finding kinds whose monitoring issue was closed since the last cycle by a person whose verdict counts."""
+    newly = silenced_kinds(situation) - set(situation.state.silenced)
+    for record in situation.records.values():
+        if isinstance(record, MonitorRecord) and record.kind in newly:
+            issue = _there(record.issue, ports.forge.issue, ports.forge.issues)
+            if issue and issue.closed_by and issue.closed_by.id in _authorised(ports, situation.charter, issue, None):
+                yield record.kind
 
 
 def _ask(ports: Ports, observer: Observer, situation: Situation, scratch: str, secrets: tuple[str, ...]) -> Sighting:

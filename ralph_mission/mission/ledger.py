@@ -26,6 +26,7 @@ from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.model import Acceptance, Action, Finding, Mission
 
 SETTLED = ("done", "adopted")
+NOT_ATTEMPTED = "not attempted: "  # begins the detail of a failure that says nothing about the effect itself
 KEPT_IDS = 50  # cycle ids remembered, so that the same cycle asked for twice does nothing
 
 
@@ -169,7 +170,7 @@ def is_settled(record: Record | None) -> bool:
 
 
 def may_redo(effect: Effect, list_is_complete: bool) -> bool:
-    """Whether an effect that was intended and is not listed may be sent.
+    """Whether an effect that was intended and is not listed was certainly not done, so that it may be sent.
 
     Class K: yes. Class M: only where a list shows everything at once, so that "not listed" is proof.
     """
@@ -205,7 +206,7 @@ def absorb(mission: Mission, effect: Effect, receipt: Receipt) -> Mission:
 
 
 def _failed(mission: Mission, receipt: Receipt) -> Mission:
-    if receipt.status != "failed":
+    if receipt.status != "failed" or receipt.detail.startswith(NOT_ATTEMPTED):
         return mission
     same = mission.failure == receipt.detail
     return replace(mission, failure=receipt.detail, failures=mission.failures + 1 if same else 1)

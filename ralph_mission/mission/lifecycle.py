@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from ralph_mission.mission import approval
 from ralph_mission.mission.approval import NONE, Opinion
-from ralph_mission.mission.model import Issue, Mission, Pull, Status
+from ralph_mission.mission.model import Actor, Issue, Mission, Pull, Status
 
 S = Status
 STUCK_CYCLES = 3  # "3 cycles without progress or 3 equal failures"
@@ -38,6 +38,7 @@ class Event(StrEnum):
     REFUSED = "refused"  # a person said no
     STUCK = "stuck"
     UNANSWERED = "unanswered"
+    GONE = "gone"  # somebody deleted the issue: nobody's verdict, but nothing is left to work on
     REVIVED = "revived"
 
 
@@ -60,6 +61,8 @@ TRANSITIONS: dict[tuple[Status, Event], Status] = {
     (S.PARKED, Event.REFUSED): S.REJECTED,
     (S.PARKED, Event.MERGED): S.COMPLETED,
     (S.PARKED, Event.DONE): S.COMPLETED,
+    (S.PARKED, Event.GONE): S.REJECTED,
+    **{(status, Event.GONE): S.REJECTED for status in _ACTIVE},
     **{(status, Event.REFUSED): S.REJECTED for status in _ACTIVE},
     **{(status, Event.MERGED): S.COMPLETED for status in _ACTIVE},
     **{(status, Event.DONE): S.COMPLETED for status in _ACTIVE},
@@ -71,7 +74,7 @@ TRANSITIONS: dict[tuple[Status, Event], Status] = {
 class Facts:
     """What the forge says of one mission now, and which ids may decide."""
 
-    issue: Issue | None
+    issue: Issue | None  # None: it was deleted
     pull: Pull | None
     authorised: frozenset[int]
 
@@ -120,14 +123,24 @@ def read(mission: Mission, facts: Facts, now: datetime) -> Reading:
 def _read_end(mission: Mission, facts: Facts, now: datetime) -> Reading:
     issue, pull = facts.issue, facts.pull
     if pull and pull.state == "merged":
-        return Reading(Event.MERGED, Opinion("approved", pull.merged_by), pull.merged_sha)
-    said = approval.on_issue(issue, mission, facts.authorised) if issue else NONE
+        return Reading(Event.MERGED, Opinion("approved", _who_merged(mission, facts, pull)), pull.merged_sha)
+    if issue is None:
+        return Reading(Event.GONE, words="its issue was deleted")
+    said = approval.on_issue(issue, mission, facts.authorised)
     if said.state == "rejected":
         return Reading(Event.REFUSED, said, said.words)
-    for thing in (pull, issue):
-        if thing and thing.state == "closed":
-            return _closed(mission, facts, thing)
-    return QUIET
+    closed: list[Issue | Pull] = [thing for thing in (pull, issue) if thing and thing.state == "closed"]
+    # Of two, one may have been closed by us, because of the other.
+    closed.sort(key=lambda thing: thing.closed_by is None or thing.closed_by.id not in facts.authorised)
+    return _closed(mission, facts, closed[0]) if closed else QUIET
+
+
+def _who_merged(mission: Mission, facts: Facts, pull: Pull) -> Actor | None:
+    """A person; behind a merge of ours, of which an interrupted run did not tell, stands whoever approved it."""
+    if pull.merged_by is None or not pull.merged_by.is_bot:
+        return pull.merged_by
+    opinion = approval.on_pull(pull, mission, facts.authorised)
+    return opinion.actor if opinion.state == "approved" else pull.merged_by
 
 
 def _closed(mission: Mission, facts: Facts, thing: Issue | Pull) -> Reading:
@@ -154,10 +167,10 @@ def _read_pull(mission: Mission, facts: Facts, now: datetime) -> Reading:
         return Reading(Event.PULL_OPENED)
     opinion = approval.on_pull(pull, mission, facts.authorised)
     if pull.head_sha != mission.head_sha:
-        words = "someone else pushed to our branch"
+        words = "someone else pushed to our branch" if pull.head_sha else "our branch was deleted"
         return Reading(Event.STUCK, Opinion("refused", opinion.actor, rules=("foreign-commit",)), words)
     if opinion.state == "approved":
-        return Reading(Event.MERGEABLE, opinion)
+        return QUIET if mission.failures >= STUCK_CYCLES else Reading(Event.MERGEABLE, opinion)
     if opinion.state == "changes":
         return Reading(Event.CHANGES_REQUESTED, opinion, opinion.words)
     return Reading(None, opinion) if opinion.rules else QUIET

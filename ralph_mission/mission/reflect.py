@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from ralph_mission.mission.kinds import lookup
 from ralph_mission.mission.ledger import FindingRecord, Record
@@ -13,6 +13,7 @@ from ralph_mission.mission.model import Acceptance, Finding, Mission, Status
 from ralph_mission.mission.steps import Lesson
 
 WINDOW = timedelta(days=7)  # automatic lines on one file count together for a week
+PARKED_FOR = timedelta(days=90)  # after that nobody is expected to bring a mission back
 SHOWN = 8  # findings named in one entry of the observations log
 
 
@@ -64,6 +65,11 @@ def _acted_on(finding: Finding, before: Record | None, cycle: int, mission: int)
     return FindingRecord(finding.fingerprint, finding.kind, finding.title, (occurrence,), cycle, mission)
 
 
+def not_acted_on(record: FindingRecord) -> FindingRecord:
+    """The finding record once it turned out that nothing was done about the newest instance."""
+    return replace(record, occurrences=record.occurrences[:-1])
+
+
 def measured(acceptance: Mapping[str, Acceptance]) -> tuple[str, ...]:
     """The lines under `### Measured by Ralph`: each number can be counted again from the journal."""
     return tuple(
@@ -100,6 +106,11 @@ def _completed(mission: Mission, cycle: int) -> CompletedNote:
     return CompletedNote(date, mission.title, cycles, mission.outcome, mission.learning)
 
 
-def ended(missions: Iterable[Mission]) -> tuple[Mission, ...]:
+def ended(missions: Iterable[Mission], now: datetime) -> tuple[Mission, ...]:
     """Missions that leave the state: what they taught stays in the ledger and the memory file."""
-    return tuple(m for m in missions if m.status in (Status.COMPLETED, Status.REJECTED))
+    return tuple(mission for mission in missions if _ended(mission, now))
+
+
+def _ended(mission: Mission, now: datetime) -> bool:
+    forgotten = mission.status is Status.PARKED and now - mission.changed_at >= PARKED_FOR
+    return forgotten or mission.status in (Status.COMPLETED, Status.REJECTED)

@@ -246,7 +246,7 @@ def _rows() -> Iterable[Rule]:
     yield Rule("dispatch-day", hold, _dispatch_day, "tomorrow")
     yield Rule("quiet-hours", hold, _quiet_hours, "the end of the quiet hours")
     yield Rule("known-finding", deny, _known_finding, "a new occurrence")
-    yield Rule("rejected-before", deny, _rejected_before, "a person who takes the no back")
+    yield Rule("rejected-before", deny, _rejected_before, "an issue of your own about it")
     yield Rule("branch-name", deny, _branch_name, "a valid branch name below ralph/")
     yield Rule("default-branch", deny, _default_branch, "nothing: it moves through merges only")
     yield Rule("closing-keyword", deny, _closing_keyword, "a text without closing keywords")

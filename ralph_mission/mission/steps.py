@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ralph_mission.mission import wording
-from ralph_mission.mission.approval import content_hash
+from ralph_mission.mission.approval import NONE, content_hash, on_issue
 from ralph_mission.mission.effects import (
     CloseIssue,
     ClosePull,
@@ -25,6 +25,11 @@ from ralph_mission.mission.ledger import EffectRecord, Record, key_of
 from ralph_mission.mission.lifecycle import Event, Facts, Reading, advance
 from ralph_mission.mission.model import Action, Mission, Status
 from ralph_mission.mission.proposal import Proposal
+
+TICK = timedelta(milliseconds=1)
+
+
+BY_HAND = "No fixer can do this: do it by hand, then close the issue as completed."
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ def step(mission: Mission, facts: Facts, reading: Reading, around: Circumstances
     if _edited(mission, facts):
         return (*refused, _ask_again(mission, facts, around))
     if mission.status is Status.EXECUTING and mission.pending:
-        return (_resume(mission, around),)
+        return (_resume(mission, facts, around),)
     return refused or (Step(_waited(mission)),)
 
 
@@ -84,18 +89,24 @@ def _merge(mission: Mission, facts: Facts, reading: Reading, around: Circumstanc
     who = wording.person(reading.opinion.actor)
     merge = MergePull(key_of(mission.key, "merge_pull", mission.head_sha), facts.pull.number, mission.head_sha,
                       around.merge_method, f"{mission.title}\n\nApproved by {who}.\n")  # fmt: skip
-    line = f"approved by {who} at `{mission.head_sha[:8]}` and merged"
-    after = _told(advance(mission, Event.MERGED, around.now), around, line, "Nothing. It is done.")
-    after = _finished(after, around, "merged", f"{who} accepted it")
+    after = _accepted(mission, around, who)
     effects = (merge, _story(after), *_close_issue(mission, facts, "completed"))
     return _proposed(Action.FINISH, mission, after, effects, who, _lesson(mission, "accepted"))
 
 
+def _accepted(mission: Mission, around: Circumstances, who: str) -> Mission:
+    line = f"approved by {who} at `{mission.head_sha[:8]}` and merged"
+    after = _told(advance(mission, Event.MERGED, around.now), around, line, "Nothing is left to do.")
+    return _finished(after, around, "merged", f"{who} accepted it")
+
+
 def _merged(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
     who = wording.person(reading.opinion.actor)
-    after = advance(mission, Event.MERGED, around.now)
-    after = _told(after, around, f"merged by {who}", "Nothing. It is done.")
-    after = _finished(after, around, "merged", f"{who} merged it")
+    if facts.pull and facts.pull.merged_by and facts.pull.merged_by.is_bot:
+        after = _accepted(mission, around, who)  # by us, in a run that ended before it could tell
+    else:
+        after = _told(advance(mission, Event.MERGED, around.now), around, f"merged by {who}", "Nothing is left to do.")
+        after = _finished(after, around, "merged", f"{who} merged it")
     effects = (_story(after), *_close_issue(mission, facts, "completed"))
     return _proposed(Action.FINISH, mission, after, effects, who, _lesson(mission, "accepted"))
 
@@ -106,16 +117,26 @@ def _refused_for_good(mission: Mission, facts: Facts, reading: Reading, around: 
     after = advance(mission, Event.REFUSED, around.now)
     after = _told(after, around, f"{who} said no{f': {reason}' if reason else ''}", "Nothing. It will not come back.")
     after = _finished(after, around, "rejected", f"{who} said no" + (f": {reason}" if reason else ""))
-    pull = facts.pull
-    close = (ClosePull(key_of(mission.key, "close_pull"), pull.number),) if pull and pull.state == "open" else ()
     label = Label(key_of(mission.key, "label", "rejected"), mission.issue, add=("ralph:rejected",))
-    effects = (*close, _story(after), label, *_close_issue(mission, facts, "not_planned"))
+    effects = (*_close_pull(mission, facts), _story(after), label, *_close_issue(mission, facts, "not_planned"))
     return _proposed(Action.FINISH, mission, after, effects, who, _lesson(mission, "rejected", reason))
+
+
+def _gone(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
+    """Nobody said no, so nothing is learned; what is left of it is cleared away."""
+    after = _told(advance(mission, Event.GONE, around.now), around, reading.words, "Nothing.")
+    after = _finished(after, around, "rejected", reading.words)
+    return _proposed(Action.FINISH, mission, after, _close_pull(mission, facts), "", None)
+
+
+def _close_pull(mission: Mission, facts: Facts) -> tuple[ClosePull, ...]:
+    pull = facts.pull
+    return (ClosePull(key_of(mission.key, "close_pull"), pull.number),) if pull and pull.state == "open" else ()
 
 
 def _done(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
     who = wording.person(reading.opinion.actor)
-    after = _told(advance(mission, Event.DONE, around.now), around, f"done by {who}", "Nothing. It is done.")
+    after = _told(advance(mission, Event.DONE, around.now), around, f"done by {who}", "Nothing is left to do.")
     after = _finished(after, around, "done by a person", f"{who} did it")
     return _proposed(Action.FINISH, mission, after, (_story(after),), who, _lesson(mission, "accepted"))
 
@@ -124,16 +145,27 @@ def _approved(mission: Mission, facts: Facts, reading: Reading, around: Circumst
     who = wording.person(reading.opinion.actor)
     planned = advance(mission, Event.APPROVED, around.now)
     if not mission.pending:
-        next_step = "No fixer can do this. Do it by hand and close the issue as completed, or set `agent:claude`."
-        after = _told(planned, around, f"approved by {who}", next_step)
+        after = _told(planned, around, f"approved by {who}", BY_HAND)
         return _proposed(Action.ANSWER, mission, after, (_story(after),), who, _lesson(mission, "accepted"))
     executing = advance(planned, Event.STARTED, around.now)
     executing = _told(executing, around, f"approved by {who}; the branch is pushed for review", "Review the pull.")
     return _carried_out(mission, executing, around, who, _lesson(mission, "accepted"))
 
 
-def _resume(mission: Mission, around: Circumstances) -> Step:
-    return _carried_out(mission, mission, around, "", None)
+def _resume(mission: Mission, facts: Facts, around: Circumstances) -> Step:
+    """What did not get through, sent now; where a person was asked, only while the yes still stands."""
+    if not mission.proposal_hash:
+        return _carried_out(mission, mission, around, "", None)
+    who = _said_yes(mission, facts)
+    if not who:
+        return Step(_waited(mission))
+    return _carried_out(mission, mission, around, who, _lesson(mission, "accepted"))
+
+
+def _said_yes(mission: Mission, facts: Facts) -> str:
+    """Whose yes to a proposal stands now, "" when there is none."""
+    said = on_issue(facts.issue, mission, facts.authorised) if facts.issue and mission.proposal_hash else NONE
+    return wording.person(said.actor) if said.state == "approved" else ""
 
 
 def _carried_out(mission: Mission, executing: Mission, around: Circumstances, who: str, lesson: Lesson | None) -> Step:
@@ -186,7 +218,7 @@ def _revived(mission: Mission, facts: Facts, reading: Reading, around: Circumsta
     assert reading.event is not None
     after = replace(advance(mission, reading.event, around.now), outcome="", failures=0, waiting_since=around.now)
     if after.status is Status.IN_REVIEW and facts.pull:
-        after = replace(after, head_sha=mission.head_sha or facts.pull.head_sha)
+        after = replace(after, head_sha=facts.pull.head_sha)  # a person looked at it; it is merged only as approved
     after = _told(after, around, "brought back by a person", "Waiting for a person's answer.")
     label = Label(key_of(mission.key, "label", f"revived {len(mission.story)}"), mission.issue,
                   remove=("ralph:parked", "ralph:escalated"))  # fmt: skip
@@ -198,7 +230,8 @@ def _pull_opened(mission: Mission, facts: Facts, reading: Reading, around: Circu
         return _revived(mission, facts, reading, around)
     assert facts.pull is not None
     opened = advance(mission, Event.PULL_OPENED, around.now)
-    return Step(replace(opened, pull=facts.pull.number, pending=(), waiting_since=around.now))
+    opened = replace(opened, pull=facts.pull.number, pending=(), waiting_since=around.now)
+    return Step(opened, lesson=_lesson(mission, "accepted") if _said_yes(mission, facts) else None)
 
 
 _BY_EVENT: dict[Event, Callable[[Mission, Facts, Reading, Circumstances], Step]] = {
@@ -210,6 +243,7 @@ _BY_EVENT: dict[Event, Callable[[Mission, Facts, Reading, Circumstances], Step]]
     Event.CHANGES_REQUESTED: _changes_requested,
     Event.STUCK: _stuck,
     Event.UNANSWERED: _parked,
+    Event.GONE: _gone,
     Event.REVIVED: _revived,
     Event.PULL_OPENED: _pull_opened,
 }
@@ -240,7 +274,8 @@ def _ask_again(mission: Mission, facts: Facts, around: Circumstances) -> Step:
     assert facts.issue is not None
     digest = content_hash(facts.issue.title, facts.issue.body)
     key = key_of(mission.key, "comment", digest)
-    after = replace(mission, proposal_hash=digest, proposal_at=around.now, pending=(), waiting_since=around.now)
+    asked = max(around.now, facts.issue.updated_at + TICK)  # whatever our clock says, an earlier yes is no answer
+    after = replace(mission, proposal_hash=digest, proposal_at=asked, pending=(), waiting_since=around.now)
     comment = Comment(key, mission.issue, wording.ask_again(digest, key))
     return _proposed(Action.ANSWER, mission, after, (comment,), "", None)
 
@@ -267,12 +302,12 @@ def _finished(mission: Mission, around: Circumstances, outcome: str, learning: s
 
 
 def _story(after: Mission) -> Comment | EditComment:
-    """Our one standing remark: made once, then edited."""
+    """Our one standing remark: made once, then edited. Another text is another deed, whatever was said before."""
     standing = key_of(after.key, "comment", "standing")
+    body = wording.story(after, standing)
     if not after.comment:
-        return Comment(standing, after.issue, wording.story(after, standing))
-    key = key_of(after.key, "edit_comment", str(len(after.story)))
-    return EditComment(key, after.issue, after.comment, wording.story(after, standing))
+        return Comment(standing, after.issue, body)
+    return EditComment(key_of(after.key, "edit_comment", body), after.issue, after.comment, body)
 
 
 def _close_issue(mission: Mission, facts: Facts, reason: str) -> tuple[CloseIssue, ...]:

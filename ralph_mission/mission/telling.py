@@ -25,7 +25,7 @@ from ralph_mission.mission.effects import kind_of
 from ralph_mission.mission.findings import known
 from ralph_mission.mission.kinds import KINDS
 from ralph_mission.mission.ledger import OpenState, Recollection
-from ralph_mission.mission.model import Action, Mission, Status, Urgency, Usage, Verdict
+from ralph_mission.mission.model import Action, Finding, Mission, Sighting, Status, Urgency, Usage, Verdict
 from ralph_mission.mission.proposal import Decision
 from ralph_mission.mission.rules import LIFTED_BY
 
@@ -61,8 +61,6 @@ def tell(
     trigger: Trigger, staged: bool, finished: datetime, how: How,
 ) -> tuple[CycleReport, Telling]:  # fmt: skip
     """The account of a cycle that ran."""
-    everyone = (*conclusion.missions, *conclusion.ended)
-    scores = {member: thought.score for thought in situation.plan.thoughts for member in thought.members}
     report = CycleReport(
         schema_version=REPORT_SCHEMA,
         cycle=situation.cycle,
@@ -72,21 +70,9 @@ def tell(
         staged=staged,
         started_at=situation.now,
         finished_at=finished,
-        observers=tuple(
-            ObserverLine(s.name, s.status, len(s.signals), round(s.seconds, 3), s.detail) for s in situation.sightings
-        ),
-        findings=tuple(
-            FindingLine(
-                f.fingerprint,
-                f.signal.occurrence,
-                f.kind,
-                f.title,
-                scores.get(f.fingerprint, 0.0),
-                known(f, situation.records),
-            )
-            for f in decided.findings
-        ),
-        missions=_missions(everyone),
+        observers=_observers(situation.sightings),
+        findings=_findings(situation, decided.findings),
+        missions=_missions((*conclusion.missions, *conclusion.ended)),
         decisions=tuple(_decision(decision) for decision in decided.decisions),
         effects=(*_settled(settled), *_effects(acts)),
         urgency=conclusion.header.urgency,
@@ -94,6 +80,21 @@ def tell(
         usage=situation.plan.usage,
     )
     return report, _telling(situation, decided, acts, conclusion, how)
+
+
+def _observers(sightings: Iterable[Sighting]) -> tuple[ObserverLine, ...]:
+    return tuple(ObserverLine(s.name, s.status, len(s.signals), round(s.seconds, 3), s.detail) for s in sightings)
+
+
+def _findings(situation: Situation, findings: Iterable[Finding]) -> tuple[FindingLine, ...]:
+    scores = {member: thought.score for thought in situation.plan.thoughts for member in thought.members}
+    return tuple(
+        FindingLine(
+            f.fingerprint, f.signal.occurrence, f.kind, f.title, scores.get(f.fingerprint, 0.0),
+            known(f, situation.records),
+        )
+        for f in findings
+    )  # fmt: skip
 
 
 def _missions(missions: Iterable[Mission]) -> tuple[MissionLine, ...]:

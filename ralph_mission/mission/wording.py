@@ -8,7 +8,6 @@ how to say no, in this order and briefly.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Sequence
 
 from ralph_mission.mission.approval import content_hash
@@ -16,7 +15,8 @@ from ralph_mission.mission.effects import Ref, marker
 from ralph_mission.mission.kinds import counted, lookup
 from ralph_mission.mission.model import Actor, Finding, Mission
 from ralph_mission.safety.patch import FileChange, Patch
-from ralph_mission.safety.text import inline, quote, sanitise
+from ralph_mission.safety.secrets import redact
+from ralph_mission.safety.text import fenced, inline, quote, said, sanitise
 
 TITLE = 120  # characters; what a phone shows of a title in two lines
 SHOWN = 40  # lines of evidence in a body
@@ -30,13 +30,13 @@ HOW_TO_SAY_NO = (
 
 def plain(text: str, limit: int = TITLE) -> str:
     """One line of plain text for a title or a commit message; nothing in it pings, closes or commands."""
-    line = " ".join(sanitise(text, "commit").split())
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+    line = " ".join(sanitise(redact(text), "commit").split())
+    return " ".join(sanitise(line, "commit", limit=limit).split())  # a cut can lay open what the rest had hidden
 
 
 def person(actor: Actor | None) -> str:
     """A person's name, without a ping."""
-    return inline(actor.login, 60).strip("`") if actor else "someone"
+    return (plain(actor.login, 60) if actor else "") or "someone"
 
 
 # --- fixes ----------------------------------------------------------------------------
@@ -56,7 +56,7 @@ def fix_issue(kind: str, members: Sequence[Finding], why: str, key: str, facts: 
     return "\n\n".join(
         [
             f"**{counted(number, kind)}** in {_files(len(members))}, with a ready correction.",
-            f"**Why this one, why now:** {why}.",
+            f"**Why this one, why now:** {said(redact(why))}.",
             _evidence(members),
             "**What happens next:** a pull with exactly this change waits for review. Approved, it is merged at "
             "the commit that was reviewed; with changes requested, a person is asked; closed, it stays closed.",
@@ -70,7 +70,7 @@ def fix_pull(kind: str, members: Sequence[Finding], why: str, issue: Ref, key: s
     """The pull's text: the same evidence, shorter."""
     return "\n\n".join(
         [
-            f"Part of {issue.token}. **Why:** {why}.",
+            f"Part of {issue.token}. **Why:** {said(redact(why))}.",
             _evidence(members),
             "Made by a deterministic fixer; nothing else is touched. Approve to have it merged at this commit.",
             HOW_TO_SAY_NO,
@@ -90,22 +90,22 @@ def commit_message(title: str, members: Sequence[Finding]) -> str:
 
 def proposal_title(finding: Finding) -> str:
     """The finding's own title, made harmless."""
-    return plain(finding.title)
+    return plain(finding.title) or f"A {lookup(finding.kind).noun} without a title"
 
 
 def proposal_body(finding: Finding, why: str, patch: Patch | None) -> str:
     """The text of a proposal, down to (not including) the line that names its hash."""
     row = lookup(finding.kind)
-    parts = [
-        f"**{row.noun.capitalize()}**, found by the `{finding.signal.observer}` observer. It needs a person's yes."
-    ]
-    parts += [f"**Why this one, why now:** {why}."]
+    by = inline(finding.signal.observer, 60)
+    parts = [f"**{row.noun.capitalize()}**, found by the {by} observer. It needs a person's yes."]
+    parts += [f"**Why this one, why now:** {said(redact(why))}."]
     if finding.signal.path:
         parts += [f"**Where:** {_place(finding)}"]
     if finding.signal.detail:
-        parts += ["**Evidence** (quoted as found, not an instruction):", quote(finding.signal.detail, 2_000)]
+        parts += ["**Evidence** (quoted as found, not an instruction):", quote(redact(finding.signal.detail), 2_000)]
     if patch:
-        parts += ["**The change that a yes would push to a branch for review:**", _fenced(diff(patch), "diff")]
+        change = fenced(redact(diff(patch)), DIFF, "diff")
+        parts += ["**The change that a yes would push to a branch for review:**", change]
     parts += ["**To say yes:** label it `ralph:approved` or comment `/ralph approve`.", HOW_TO_SAY_NO]
     return "\n\n".join(parts)
 
@@ -145,9 +145,9 @@ def monitor_line(finding: Finding) -> str:
     """One line of a monitoring issue."""
     signal = finding.signal
     where = f" {_place(finding)}" if signal.path and signal.path not in signal.title else ""
-    who = f", by {inline(signal.author, 40)}" if signal.author else ""
+    who = f", by {inline(redact(signal.author), 40)}" if signal.author else ""
     age = f", {signal.age_days:.0f} days old" if signal.age_days >= 1 else ""
-    return f"- {inline(signal.title, 160)}{where}{who}{age}"
+    return f"- {inline(redact(signal.title), 160)}{where}{who}{age}"
 
 
 def monitor_body(kind: str, lines: Sequence[str], total: int, details: Sequence[Finding], key: str) -> str:
@@ -159,7 +159,7 @@ def monitor_body(kind: str, lines: Sequence[str], total: int, details: Sequence[
         "\n".join([*shown, *more]),
     ]
     if len(details) == 1 and details[0].signal.detail:
-        parts.append(quote(details[0].signal.detail, 2_000))
+        parts.append(quote(redact(details[0].signal.detail), 2_000))
     parts += [f"**To stop it:** close this issue; {lookup(kind).plural} are then no longer listed.",
               marker(key, kind=kind)]  # fmt: skip
     return "\n\n".join(parts)
@@ -171,15 +171,15 @@ def monitor_body(kind: str, lines: Sequence[str], total: int, details: Sequence[
 def story(mission: Mission, key: str, extra: str = "") -> str:
     """The one standing remark on a mission's issue, edited as the mission goes on."""
     lines = [f"**{mission.status.replace('_', ' ').capitalize()}.** {mission.next_step}".rstrip(), ""]
-    lines += [f"- {line}" for line in mission.story]
+    lines += [f"- {said(redact(line))}" for line in mission.story[-SHOWN:]]
     return "\n".join([*lines, *(["", extra] if extra else []), "", marker(key)])
 
 
 def escalation(owners: Sequence[str], words: str, reviewer: str) -> str:
     """Who must act now, and why; quotes the reviewer."""
     whom = ", ".join(f"@{owner}" for owner in owners) or "A maintainer"
-    said = f"\n\n{reviewer} wrote:\n\n{quote(words, 1_500)}" if words and reviewer else ""
-    return f"{whom}: this needs a person.{said}"
+    quoted = f"\n\nIn the words of {said(reviewer, 80)}:\n\n{quote(redact(words), 1_500)}" if words and reviewer else ""
+    return f"{whom}: this needs a person.{quoted}"
 
 
 # --- pieces ---------------------------------------------------------------------------
@@ -192,25 +192,20 @@ def diff(patch: Patch) -> str:
 
 def _file_diff(change: FileChange) -> str:
     old, new = ((side or b"").decode(errors="replace").splitlines(keepends=True) for side in (change.old, change.new))
-    lines = list(difflib.unified_diff(old, new, f"a/{change.path}", f"b/{change.path}", n=2))
+    path = " ".join(change.path.splitlines())
+    lines = list(difflib.unified_diff(old, new, f"a/{path}", f"b/{path}", n=2))
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def _fenced(text: str, language: str) -> str:
-    """A code block whose fence is longer than any run of backticks within."""
-    ticks = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
-    return f"{ticks}{language}\n{text.rstrip()}\n{ticks}"
-
-
 def _evidence(members: Sequence[Finding]) -> str:
-    lines = [f"- {inline(m.signal.path, 160)}: {_short(m)}" for m in members[:SHOWN]]
+    lines = [f"- {inline(redact(m.signal.path), 160)}: {_short(m)}" for m in members[:SHOWN]]
     more = [f"- … and {_files(len(members) - SHOWN)} more"] if len(members) > SHOWN else []
     return "\n".join([*lines, *more])
 
 
 def _short(finding: Finding) -> str:
     lines = [line for line in finding.signal.detail.splitlines() if line.strip()]
-    shown = "; ".join(inline(line.strip(), 100) for line in lines[:5])
+    shown = "; ".join(inline(redact(line.strip()), 100) for line in lines[:5])
     return f"{shown}; …" if len(lines) > 5 else shown
 
 
@@ -221,12 +216,14 @@ def _first_line(detail: str) -> str:
 
 def _place(finding: Finding) -> str:
     signal = finding.signal
-    return inline(f"{signal.path}:{signal.line}" if signal.line else signal.path, 200)
+    path = redact(signal.path)
+    return inline(f"{path}:{signal.line}" if signal.line else path, 200)
 
 
 def _size(finding: Finding) -> int:
     """How many things one finding stands for: a fixer's signal says so in its facts."""
-    return int(dict(finding.signal.facts).get("count", 1))
+    count = dict(finding.signal.facts).get("count", 1)
+    return count if isinstance(count, int) else 1
 
 
 def _files(number: int) -> str:

@@ -164,20 +164,11 @@ def _signal(seen: Seen, origin: Origin | None, now: datetime) -> Signal:
 
 
 def _count(hits: Sequence[Hit], written: Mapping[Place, Origin], now: datetime, head: str = "") -> Signal:
+    """All markers of one kind as one signal; those that are new at `head`, or all that are there."""
     kind, files = hits[0].kind, Counter(hit.path for hit in hits)
-    looked_at = [hit for hit in hits if (hit.path, hit.line) in written]
-    oldest = min(looked_at, key=lambda hit: written[hit.path, hit.line].at, default=None)
-    origin = written[oldest.path, oldest.line] if oldest else None
-    new = "new " if head else ""
-    ranking = sorted(files.items(), key=lambda item: (-item[1], item[0]))[:TOP]
-    top = "\n".join(f"- {one_line(path)}: {number}" for path, number in ranking)
-    age = _age(origin, now)
-    told = (
-        f"\nOldest of the {len(looked_at)} whose history was looked at (in the files with most of them): "
-        f"{one_line(oldest.path)}:{oldest.line}, by {one_line(origin.author)}, {age:.0f} days ago."
-        if oldest and origin
-        else ""
-    )
+    dated = [(written[hit.path, hit.line], hit) for hit in hits if (hit.path, hit.line) in written]
+    origin, oldest = min(dated, key=lambda pair: pair[0].at, default=(None, None))
+    age, new = _age(origin, now), "new " if head else ""
     return Signal(
         observer=NAME,
         kind=kind,
@@ -186,10 +177,24 @@ def _count(hits: Sequence[Hit], written: Mapping[Place, Origin], now: datetime, 
         occurrence=head[:12],
         confidence=0.9,
         effort=4.0,
-        detail=block(f"Most are in:\n{top}{told}"),
+        detail=block(f"Most are in:\n{_ranking(files)}{_oldest(oldest, origin, age, len(dated))}"),
         author=one_line(origin.author) if origin else "",
         age_days=age,
         facts=(("count", len(hits)), ("files", len(files)), ("oldest_days", round(age, 1))),
+    )
+
+
+def _ranking(files: Counter[str]) -> str:
+    most = sorted(files.items(), key=lambda item: (-item[1], item[0]))[:TOP]
+    return "\n".join(f"- {one_line(path)}: {number}" for path, number in most)
+
+
+def _oldest(hit: Hit | None, origin: Origin | None, age: float, dated: int) -> str:
+    if hit is None or origin is None:
+        return ""
+    return (
+        f"\nOldest of the {dated} whose history was looked at (in the files with most of them): "
+        f"{one_line(hit.path)}:{hit.line}, by {one_line(origin.author)}, {age:.0f} days ago."
     )
 
 

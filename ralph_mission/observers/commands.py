@@ -19,11 +19,12 @@ from pydantic import ConfigDict, Field, StringConstraints
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.process import Finished, run_foreign
 from ralph_mission.gateways.workshop import clone
+from ralph_mission.mission.findings import normalised
 from ralph_mission.mission.model import Severity, Sighting, Signal
 from ralph_mission.mission.ports import Gaze, Observer
 from ralph_mission.mission.trouble import Trouble
 from ralph_mission.observers import cache, items, lines, sarif
-from ralph_mission.observers.essence import normalised, split, surroundings
+from ralph_mission.observers.essence import split, surroundings
 from ralph_mission.observers.excludes import excluder
 from ralph_mission.observers.result import Garbled, Result
 from ralph_mission.observers.settings import PathPattern, Section, Slug

@@ -7,12 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-WIDTH = 300  # characters of one line that count
-
-
-def normalised(line: str) -> str:
-    """A line with its white space collapsed and cut to `WIDTH`."""
-    return " ".join(line.split())[:WIDTH]
+from ralph_mission.mission.findings import normalised
 
 
 def surroundings(lines: Sequence[str], number: int) -> tuple[str, str, str]:

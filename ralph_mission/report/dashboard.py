@@ -18,6 +18,7 @@ SLOTS = 3  # seed 003: at most three active missions
 GANTT = ("```mermaid", "gantt", "  dateFormat YYYY-MM-DDTHH:mm", "  axisFormat %d %b")
 ASKING = {
     Status.DISCOVERED: "approve or reject the proposal",
+    Status.PLANNED: "carry it out, or decide otherwise",
     Status.IN_REVIEW: "review the change",
     Status.ESCALATED: "it is stuck: look and decide",
 }
@@ -62,7 +63,9 @@ def _waiting(state: OpenState) -> list[str]:
 
 
 def _waits(mission: Mission) -> bool:
-    return mission.status in ASKING and (mission.status is not Status.DISCOVERED or bool(mission.proposal_hash))
+    if mission.status is Status.DISCOVERED:
+        return bool(mission.proposal_hash)
+    return mission.status in ASKING and bool(mission.issue or mission.pull)
 
 
 def _done(completed: Sequence[CompletedNote]) -> list[str]:

@@ -44,17 +44,17 @@ def indented(lines: Iterable[str]) -> list[str]:
 
 
 def told(lines: Iterable[str]) -> list[str]:
-    """Each line below its heading, in two rows if it needs them."""
-    return ["\n".join(_two_rows(safe(line))) for line in lines]
+    """Each line below its heading, in three rows if it needs them."""
+    return ["\n".join(_few_rows(safe(line))) for line in lines]
 
 
-def _two_rows(text: str) -> list[str]:
+def _few_rows(text: str) -> list[str]:
     return textwrap.wrap(
         text,
         WIDTH,
         initial_indent="  ",
         subsequent_indent="    ",
-        max_lines=2,
+        max_lines=3,
         placeholder=" …",
         break_on_hyphens=False,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -40,20 +40,24 @@ def facts(recalled: Recollection | None, limits: Limits, now: datetime, waiting:
     }
 
 
-def lines(known: dict[str, Any]) -> list[str]:
-    """`facts` for people."""
+def lines(known: dict[str, Any], typed: Callable[[str], str] = str) -> list[str]:
+    """`facts` for people; `typed` writes out the commands in a text."""
     if not known["started"]:
-        return ["ralph has not run here yet", "try: ralph cycle --staged"]
+        return [
+            "ralph has not run here yet",
+            typed("to see what it would do: ralph cycle --staged"),
+            typed("to start: ralph cycle"),
+        ]
     slots, spend = known["slots"], known["spend"]
     wakes = counted(spend["dispatches_today"], "wake")
     return [
         f"cycle {known['cycle']}, {slots['used']} of {slots['total']} missions active"
-        + (", PAUSED (ralph resume)" if known["paused"] else ""),
-        *capped(list(_missions(known)), 14, "ralph status --json"),
-        *capped(_waiting(known), 8, "ralph status --json"),
+        + (typed(", PAUSED (ralph resume)") if known["paused"] else ""),
+        *capped(list(_missions(known)), 14, typed("ralph status --json")),
+        *capped(_waiting(known, typed), 8, typed("ralph status --json")),
         f"backlog: {counted(known['backlog'], 'finding')} waiting for a free slot",
         f"spent today: ${spend['usd_today']:.2f} of ${spend['limit_usd']:.2f}, {wakes} sent",
-        _wake(known),
+        typed(_wake(known)),
     ]
 
 
@@ -64,10 +68,11 @@ def _missions(known: dict[str, Any]) -> Iterator[str]:
             yield f"     {safe(mission['next_step'])}"
 
 
-def _waiting(known: dict[str, Any]) -> list[str]:
+def _waiting(known: dict[str, Any], typed: Callable[[str], str]) -> list[str]:
     asks = [f"  {safe(line)}" for line in known["waiting"]]
     doubts = [
-        f"  unknown whether it was sent: ralph journal resolve {key} --sent|--not-sent" for key in known["unknown"]
+        typed(f"  unknown whether it was sent: ralph journal resolve {key} --sent|--not-sent")
+        for key in known["unknown"]
     ]
     return ["waiting for you", *asks, *doubts] if asks or doubts else []
 

@@ -26,22 +26,33 @@ SHOWN = {"open_issue": "opened issue", "open_pull": "opened pull request", "merg
 """Effects that people notice; a branch or a label belongs to one of these."""
 
 
+Rewrite = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Standpoint:
+    """Where the person stands, which decides how things have to be written for her."""
+
+    typed: Rewrite = str  # a text with the commands in it as they have to be typed
+    place: Rewrite = str  # the place of an issue or pull as it can be opened
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and its lines; `room` is the most rows the lines may take."""
+    """A heading and its lines; `room` is the most rows the lines may take, `where` tells the others."""
 
     heading: str
     lines: tuple[str, ...]
     room: int
-    where: str = "ralph status"
+    where: str
 
 
-def summary(report: CycleReport, telling: Telling, heading: Callable[[str], str] = str) -> str:
+def summary(report: CycleReport, telling: Telling, heading: Rewrite = str, at: Standpoint = Standpoint()) -> str:
     """The text; `heading` may add colour to headings."""
     parts = [heading(shorten(_first(report)))]
-    for section in _sections(report, telling):
+    for section in _sections(report, telling, at):
         if section.lines:
-            parts += [heading(section.heading), *capped(section.lines, section.room, section.where)]
+            parts += [heading(section.heading), *capped(section.lines, section.room, at.typed(section.where))]
     return "\n".join([*parts, _next(report)])
 
 
@@ -51,35 +62,39 @@ def _first(report: CycleReport) -> str:
     return f"cycle {report.cycle}: {SAYINGS[report.outcome]}{staged}, {took}"
 
 
-def _sections(report: CycleReport, telling: Telling) -> Sequence[Section]:
+def _sections(report: CycleReport, telling: Telling, at: Standpoint) -> Sequence[Section]:
     # Rooms and headings add up to 38 rows; the first and the last line make 40.
+    whole = "ralph cycle --staged --json" if report.staged else f"ralph journal show {report.cycle_id}"
     return (
-        Section("seen", tuple(_seen(report)), 4, "ralph cycle --json"),
-        Section("would be done" if report.staged else "done", tuple(_deeds(report)), 6, "ralph journal"),
-        Section("why", tuple(told(telling.why)), 5, "ralph cycle --json"),
-        Section("held back", tuple(told(telling.held or _verdicts(report))), 5, "ralph cycle --json"),
-        Section("waiting for you", tuple(f"  {safe(line)}" for line in telling.waiting), 7),
-        Section("note", tuple(told(telling.remarks)), 4),
+        Section("seen", tuple(_seen(report)), 4, whole),
+        Section("would be done" if report.staged else "done", tuple(_deeds(report, at)), 6, whole),
+        Section("why", tuple(told(telling.why)), 5, whole),
+        Section("held back", tuple(told(telling.held or _verdicts(report))), 6, whole),
+        Section("waiting for you", tuple(f"  {safe(line)}" for line in telling.waiting), 7, "ralph status --json"),
+        Section("note", tuple(f"  {at.typed(safe(line))}" for line in telling.remarks), 4, whole),
     )
 
 
 def _seen(report: CycleReport) -> list[str]:
     if not report.observers:
         return []
+    if all(line.status == "skipped" for line in report.observers):
+        return indented([f"nothing was looked at: {report.observers[0].detail}"])
     new = sum(not finding.known for finding in report.findings)
-    lines = [f"{counted(len(report.findings), 'finding')}, {new} new, by {counted(len(report.observers), 'observer')}"]
+    fresh = f", {new} of them not dealt with before" if new else ", nothing new" if report.findings else ""
+    lines = [f"{counted(len(report.findings), 'finding')} by {counted(len(report.observers), 'observer')}{fresh}"]
     lines += [f"{line.name}: {line.status}, {line.detail or 'no reason given'}"
               for line in report.observers if line.status == "unavailable"]  # fmt: skip
     return indented(lines)
 
 
-def _deeds(report: CycleReport) -> list[str]:
+def _deeds(report: CycleReport, at: Standpoint) -> list[str]:
     lines = []
     for effect in report.effects:
         doubtful = effect.status in ("failed", "unknown")
         if effect.kind in SHOWN or doubtful:
             said = f"{SHOWN.get(effect.kind, effect.kind)}{f' ({effect.status})' if doubtful else ''}"
-            lines.append(f"{said} {effect.url or effect.key}")
+            lines.append(f"{said} {at.place(effect.url) or effect.key}")
     return indented(lines)
 
 

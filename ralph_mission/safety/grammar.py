@@ -65,6 +65,10 @@ EXPRESSION = re.compile(r"\$\{\{")
 COMMENT = re.compile(r"<!-->|<!--->|<!--.*?(?:--!?>|\Z)", re.DOTALL)
 OWN_MARKER = re.compile(r"<!-- ralph:v1 key=[0-9a-f]{8,64}(?: [a-z]+=[^\s>]{1,80}){0,8} -->\s*\Z")
 """Our marker is the one comment that may stand in a text, and only as its end."""
+SIGNATURE = re.compile(r"ralph:v(?=\d)", ANY_CASE)
+"""What begins our marker's content."""
+SEAL = re.compile(r"^(?=[^\S\n]*proposal is now `)", ANY_CASE | LINES)
+"""The line that an approval must be newer than."""
 DEFINITION = re.compile(
     r"^ {0,3}\[(?P<label>(?!\^)[^\]\n]+)\]:[ \t]*\n?[ \t]*(?:<[^>\n]*>|[^\s<]\S*)"
     r"(?:[ \t]*\n?[ \t]+(?:\"[^\"]{0,2000}\"|'[^']{0,2000}'|\([^)]{0,2000}\)))?[ \t]*(?:\n|\Z)",

@@ -34,31 +34,34 @@ NAMES = tuple(
     """
     action.yml action.yaml codeowners ralph.yml ralph.yaml ralph-log.md prd.json prompt.md .last-branch
     .gitattributes .gitmodules .gitignore .gitconfig .mailmap .env .env.* .envrc *.env .pre-commit-config*
-    .pre-commit-hooks* lefthook* .lefthook* .huskyrc* .lintstagedrc* lint-staged.config.* .mcp.json mcp.json
-    agents*.md claude*.md gemini*.md copilot-instructions* .cursorrules .windsurfrules .clinerules .goosehints
-    .aider* .roomodes skill.md conftest.py sitecustomize.py usercustomize.py *.pth setup.py setup.cfg tox.ini
-    noxfile.py fabfile.py pytest.ini makefile makefile.* gnumakefile *.mk justfile .justfile taskfile.y*ml rakefile
-    gruntfile.* gulpfile.* jakefile* dockerfile* *.dockerfile containerfile* docker-compose* compose.y*ml
-    .dockerignore vagrantfile procfile cmakelists.txt *.cmake meson.build meson_options.txt build.bazel workspace
+    .pre-commit-hooks* lefthook* .lefthook* *simple-git-hooks.* .huskyrc* .lintstagedrc* lint-staged.config.*
+    .mcp.json mcp.json agents*.md claude*.md gemini*.md copilot-instructions* .cursorrules .windsurfrules
+    .clinerules .goosehints .aider* .roomodes skill.md conftest.py sitecustomize.py usercustomize.py *.pth setup.py
+    setup.cfg tox.ini noxfile.py fabfile.py pytest.ini makefile makefile.* gnumakefile *.mk justfile .justfile
+    taskfile.y*ml rakefile gruntfile.* gulpfile.* jakefile* dockerfile* *.dockerfile containerfile* docker-compose*
+    compose.y*ml configure configure.ac configure.in sconstruct sconscript wscript .dockerignore tiltfile
+    skaffold.y*ml vagrantfile procfile cmakelists.txt *.cmake meson.build meson_options.txt build.bazel workspace
     workspace.* module.bazel* *.bzl .bazelrc build.rs build.zig* *.gradle *.gradle.kts gradle.properties gradlew*
-    gradle-wrapper.* pom.xml mvnw* package.json package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml
-    pnpm-workspace.yaml bun.lock* bunfig.toml deno.json* deno.lock .npmrc .yarnrc* .pnpmfile.* .nvmrc .node-version
-    .tool-versions mise.toml .mise.toml pyproject.toml poetry.lock poetry.toml uv.lock uv.toml pdm.lock pipfile*
-    pylock*.toml .python-version pip.conf *requirements*.txt *requirements*.in *requirements*.lock constraints*.txt
-    environment.y*ml conda-lock* .condarc cargo.toml cargo.lock rust-toolchain* clippy.toml .clippy.toml go.mod
-    go.sum go.work* gemfile* *.gemspec composer.json composer.lock mix.exs mix.lock rebar.* package.swift
+    gradle-wrapper.* pom.xml mvnw* package.json package-lock.json npm-shrinkwrap.json pnpm-lock.yaml
+    pnpm-workspace.yaml bun.lock* bunfig.toml deno.json* .npmrc .yarnrc* .pnpmfile.* .nvmrc .node-version
+    .tool-versions mise.toml .mise.toml pyproject.toml poetry.toml uv.toml pipfile* pylock*.toml pixi.toml
+    hatch.toml hatch_build.py manifest.in *.lock *.lockb .python-version pip.conf *requirements*.txt
+    *requirements*.in constraints*.txt environment.y*ml conda-lock* .condarc cargo.toml rust-toolchain* clippy.toml
+    .clippy.toml go.mod go.sum go.work* gemfile* *.gemspec composer.json mix.exs rebar.* package.swift
     package.resolved podfile* cartfile* pubspec.* *.csproj *.fsproj *.vbproj *.sln packages.lock.json
     packages.config nuget.config directory.*.props directory.*.targets global.json *.cabal cabal.project*
-    stack.yaml* project.clj deps.edn build.sbt flake.nix flake.lock *.nix *.opam dune-project chart.yaml chart.lock
-    *.tf *.tfvars .terraform.lock.hcl vcpkg*.json conanfile.* manifest.toml project.toml shard.yml shard.lock
-    renovate.json* .renovaterc* .dependabot* .releaserc* release-please-config.json .gitlab-ci* .travis.yml
-    appveyor.yml .appveyor.yml azure-pipelines* bitbucket-pipelines.yml jenkinsfile* .drone.yml .woodpecker*
-    cloudbuild.y*ml buildspec.y*ml codemagic.yaml .cirrus.* wercker.yml netlify.toml vercel.json fly.toml
-    render.yaml railway.* codecov.y*ml .codecov.y*ml .coveragerc sonar-project.properties .snyk .gitleaks*
-    *.config.js *.config.cjs *.config.mjs *.config.ts *.config.mts .babelrc* .eslintrc* .eslintignore .prettierrc*
-    .mocharc* .swcrc tsconfig*.json jsconfig*.json biome.json* mypy.ini .mypy.ini pyrightconfig.json ruff.toml
-    .ruff.toml .flake8 .pylintrc .bandit .golangci* .rubocop* phpstan.neon* phpunit.xml* .importlinter license
-    license.* licence licence.* copying copying.*
+    stack.yaml* project.clj deps.edn build.sbt flake.nix *.nix *.opam dune-project chart.yaml *.tf *.tfvars
+    .terraform.lock.hcl vcpkg*.json conanfile.* manifest.toml project.toml shard.yml lerna.json nx.json turbo.json
+    rush.json dependabot.y*ml owners maintainers .readthedocs.y*ml renovate.json* .renovaterc* .dependabot*
+    .releaserc* release-please-config.json .gitlab-ci* .travis.yml appveyor.yml .appveyor.yml azure-pipelines*
+    bitbucket-pipelines.yml jenkinsfile* .drone.yml .woodpecker* cloudbuild.y*ml buildspec.y*ml codemagic.yaml
+    .cirrus.* wercker.yml netlify.toml vercel.json fly.toml render.yaml railway.* codecov.y*ml .codecov.y*ml
+    .coveragerc sonar-project.properties .snyk .gitleaks* *.config.js *.config.cjs *.config.mjs *.config.ts
+    *.config.mts *.config.json .commitlintrc* .babelrc* .eslintrc* .eslintignore .prettierrc* .mocharc* wdio.conf.*
+    cypress.json webpack.mix.* .swcrc karma.conf.* tslint*.json tsconfig*.json jsconfig*.json biome.json*
+    mkdocs.y*ml mypy.ini .mypy.ini pyrightconfig.json ruff.toml .ruff.toml .flake8 .pylintrc pylintrc .bandit
+    .golangci* .rubocop* phpstan.neon* phpunit.xml* .importlinter license license.* licence licence.* copying
+    copying.*
     """.split()
 )
 """File names, as globs, that decide what is run, installed, checked, ignored or told to an agent.
@@ -91,7 +94,7 @@ def protected_path(path: str, extra: Sequence[str] = ()) -> str:
     for folder in (*folders, name):
         if folder in FOLDERS:
             return f"{folder}/ configures what is run or trusted"
-    if _names().fullmatch(name):
+    if _names().fullmatch(name) or (folders[-1:] == ["requirements"] and name.endswith((".txt", ".in"))):
         return f"{name} decides what is run, installed, checked or told to an agent"
     return "is protected by configuration" if extra and _spec(tuple(extra)).match_file(path.casefold()) else ""
 

@@ -33,10 +33,12 @@ __all__ = [
     "closing_keywords",
     "commands",
     "cut",
+    "fenced",
     "hidden",
     "inline",
     "mentions",
     "quote",
+    "said",
     "sanitise",
     "workflow_commands",
 ]
@@ -47,7 +49,7 @@ LIMITS = {
 """Characters per sink. GitHub takes 65,536 in a body, 1 MiB in a step summary; a network cuts its posts again."""
 MARKDOWN = frozenset({"issue", "pr", "summary"})
 """Sinks where code spans are code. Titles go through `commit`: they have no mark-up."""
-FORGE = MARKDOWN | {"commit"}
+FORGE = MARKDOWN | {"commit", "words"}
 """Sinks where a text can close issues and notify people."""
 HOSTS = frozenset({"github.com", "www.github.com", "docs.github.com"})
 """Hosts that links may lead to unless the caller names its own."""
@@ -106,11 +108,22 @@ def inline(text: str, limit: int = 200) -> str:
     return f"{ticks}{pad}{line}{pad}{ticks}"
 
 
+def said(text: str, limit: int = 1_000) -> str:
+    """One line of untrusted words to stand within a markdown text: what would be code elsewhere may be none there."""
+    line = " ".join(sanitise(text, "words", limit=LIMITS["log"]).split())
+    return " ".join(sanitise(line, "words", limit=limit).split())
+
+
 def quote(text: str, limit: int = 4_000) -> str:
     """Untrusted text as a code block that it cannot leave. Ends without a newline."""
-    body = sanitise(text.strip("\r\n"), "quotation", limit=limit)
+    return fenced(text.strip("\r\n"), limit)
+
+
+def fenced(text: str, limit: int, language: str = "text") -> str:
+    """As `quote`, line ends kept, highlighted as `language`."""
+    body = sanitise(text, "quotation", limit=limit).rstrip("\n")
     fence = "`" * max(3, _longest_run(body) + 1)
-    return f"{fence}text\n{body}\n{fence}"
+    return f"{fence}{language}\n{body}\n{fence}"
 
 
 # --- the steps ------------------------------------------------------------------------
@@ -181,6 +194,16 @@ def _commands(text: str, _: Context) -> str:
     return grammar.BORS.sub(lambda match: f"{match['lead']},", text)
 
 
+def _ours(text: str, _: Context) -> str:
+    """Only we sign and seal: what is quoted, code too, must not look as if we had."""
+    return grammar.SEAL.sub("[quoted] ", grammar.SIGNATURE.sub("ralph: v", text))
+
+
+def _ticks(text: str, _: Context) -> str:
+    """A fence is longer than every run within, so a hostile run must not make the text three times as long."""
+    return re.sub("`{12,}", "`" * 10 + "…", text)
+
+
 def _workflow(text: str, context: Context) -> str:
     def answer(match: re.Match[str]) -> str:
         return " [" if match.group() == "[" else f"{match['lead']}: :"
@@ -193,7 +216,7 @@ def _expressions(text: str, context: Context) -> str:
 
 
 def _tags(text: str, context: Context) -> str:
-    pattern = grammar.TAG if context.sink == "summary" else grammar.LIVE_TAG
+    pattern = grammar.TAG if context.sink in ("summary", "words") else grammar.LIVE_TAG
     return replace(pattern, lambda _: "&lt;", text, context.everywhere)
 
 
@@ -239,14 +262,16 @@ def _longest_run(text: str) -> int:
 
 
 _SEEN: tuple[Step, ...] = (_controls, _invisible, _entities)
-_FORGE: tuple[Step, ...] = (_mentions, _closing, _skip_marks, _trailers, _commands, _workflow, _expressions)
+_SHOWN: tuple[Step, ...] = (_controls, _invisible, _ticks, _ours)
+_FORGE: tuple[Step, ...] = (_ours, _mentions, _closing, _skip_marks, _trailers, _commands, _workflow, _expressions)
 STEPS: dict[str, tuple[Step, ...]] = {
     "issue": (*_SEEN, _comments, _definitions, _tags, _links, *_FORGE),
     "pr": (*_SEEN, _comments, _definitions, _tags, _links, *_FORGE),
     "summary": (*_SEEN, _comments, _definitions, _tags, _links, *_FORGE),
     "commit": (*_SEEN, _comments, _links, *_FORGE),
+    "words": (*_SEEN, _comments, _tags, _links, *_FORGE),
     "post": (*_SEEN, _comments, _links, _mentions, _skip_marks, _commands, _workflow, _expressions),
     "log": (_controls, _invisible, _workflow, _expressions),
-    "quotation": (_controls, _invisible, _workflow, _expressions, _bots, _commands, _trailers, _skip_marks),
+    "quotation": (*_SHOWN, _workflow, _expressions, _bots, _commands, _trailers, _skip_marks),
     "prompt": (*_SEEN, _comments, _definitions),
 }

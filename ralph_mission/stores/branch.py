@@ -200,7 +200,7 @@ class BranchStore:
 
     def move(self, head: str, files: Mapping[str, bytes | None], message: str, memory: Memory) -> str:
         """Commit `files` on `head` and move the branch from it; "" when it was elsewhere by then."""
-        before = self.anchorage.read()
+        before = self._caught_up(head)
         new = self.git.commit_files(head, files, _skipping_ci(message), self._clock.now())
         mark = before or Mark(memory.header.lineage, memory.header.serial - 1, head)
         self.anchorage.write(replace(mark, pending=new))
@@ -217,6 +217,14 @@ class BranchStore:
             self.anchorage.write(Mark(memory.header.lineage, memory.header.serial, new))
         self._paused = (new, memory.header.paused)
         return new
+
+    def _caught_up(self, head: str) -> Mark | None:
+        """What is remembered, with a commit that a crash kept from being remembered as done."""
+        mark = self.anchorage.read()
+        if mark is None or not head or not mark.pending or not self.branch.contains(mark.pending, head):
+            return mark
+        header = self.read(mark.pending)[0].header
+        return Mark(header.lineage, header.serial, mark.pending)
 
     def _restore(self, before: Mark | None) -> None:
         if before is None:

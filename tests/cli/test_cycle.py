@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -89,7 +94,8 @@ def test_a_paused_repository_does_nothing_until_it_is_resumed(repo: Path) -> Non
 def test_status_before_the_first_cycle_says_how_to_start(repo: Path) -> None:
     told = cli_here("status", repo=repo)
     assert told.code == 0
-    assert "ralph cycle --staged" in told.out
+    assert f"ralph cycle --repo {repo} --staged" in told.out
+    assert f"to start: ralph cycle --repo {repo}\n" in told.out
 
 
 def test_status_after_a_cycle_shows_what_is_open(repo: Path) -> None:
@@ -118,6 +124,29 @@ def test_the_journal_lists_what_was_done(repo: Path) -> None:
     assert all(effect["key"] in listed for effect in report["effects"])
 
 
+def test_the_journal_shows_one_cycle_with_the_rules_that_held(repo: Path) -> None:
+    report = cli_here("cycle", "--json", "--now", NOW, repo=repo).json
+    told = cli_here("journal", "show", report["cycle_id"], repo=repo)
+    assert told.code == 0
+    assert "allow  open-fix  spelling" in told.out
+    assert cli_here("journal", "show", report["cycle_id"], "--json", repo=repo).json == report
+    assert cli_here("journal", "show", "nope", repo=repo).code == 2
+
+
+def test_what_was_opened_can_be_opened_from_where_one_stands(repo: Path, tmp_path: Path) -> None:
+    told = cli("cycle", "--now", NOW, "--repo", "sample", cwd=tmp_path)
+    place = next(line.split()[-1] for line in told.out.splitlines() if "opened issue" in line)
+    assert place.startswith("sample/") and (tmp_path / place).is_file()
+
+
+@pytest.mark.parametrize(("value", "coloured"), [("", True), ("1", False)])
+def test_no_color_is_obeyed_on_a_terminal(repo: Path, value: str, coloured: bool) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "ralph_mission", "doctor", "--repo", str(repo)]
+    subprocess.run(command, env=os.environ | {"NO_COLOR": value}, stdout=theirs, check=False)
+    assert (b"\x1b[" in os.read(ours, 65536)) is coloured
+
+
 def test_settling_an_effect_that_does_not_exist_is_an_error(repo: Path) -> None:
     cli_here("cycle", "--now", NOW, repo=repo)
     told = cli_here("journal", "resolve", "0" * 16, "--sent", "--json", repo=repo)
@@ -129,6 +158,30 @@ def test_a_cycle_replays_to_the_same_decisions(repo: Path) -> None:
     report = cli_here("cycle", "--json", "--now", NOW, repo=repo).json
     told = cli_here("replay", report["cycle_id"], "--json", repo=repo)
     assert (told.code, told.json["same"]) == (0, True)
+
+
+def test_memory_never_goes_onto_a_branch_of_peoples_commits(repo: Path) -> None:
+    git(repo, "switch", "--quiet", "--create", "work")
+    (repo / "ralph.yml").write_text("memory: {branch: main}\n")
+    before = refs(repo)
+    for command in (["cycle", "--force"], ["memory", "recover"]):
+        told = cli_here(*command, repo=repo)
+        assert (told.code, told.out) == (2, "")
+        assert "the branch main shares its history with your commits" in told.err
+    assert refs(repo) == before
+
+
+def test_a_git_that_is_too_old_is_refused_before_anything(repo: Path, tmp_path: Path) -> None:
+    old = tmp_path / "bin" / "git"
+    old.parent.mkdir()
+    old.write_text(
+        f'#!/bin/sh\ncase "$*" in *version) echo git version 2.37.9;; *) exec {shutil.which("git")} "$@";; esac\n'
+    )
+    old.chmod(0o755)
+    before = refs(repo)
+    told = cli("cycle", repo=repo, env={"PATH": f"{old.parent}:{os.environ['PATH']}"})
+    assert (told.code, told.err) == (1, "error: git version 2.37.9 is too old. install git 2.38 or newer\n")
+    assert refs(repo) == before and not (repo / ".ralph").exists()
 
 
 def test_warnings_of_the_settings_are_told(repo: Path) -> None:

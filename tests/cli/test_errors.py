@@ -149,3 +149,17 @@ def test_a_terminal_without_the_letters_is_no_reason_to_fail(tmp_path: Path) -> 
 def test_what_is_wrong_cannot_paint_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     guarded(raising(Trouble("no \x1b[2J\x1b]8;;x\x07", "mend it")), [])
     assert "\x1b" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_streams_that_are_closed_are_no_mistake_of_ours(tmp_path: Path, closed: str) -> None:
+    repo = make_repo(tmp_path / "repo")
+    command = f"{sys.executable} -m ralph_mission cycle --repo {repo} {closed}"
+    assert subprocess.run(["sh", "-c", command], check=False, capture_output=True).returncode == 0
+    assert list(repo.glob(".ralph/*crash*")) == []
+
+
+def test_what_to_do_next_can_be_typed_from_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    error = Trouble("memory is gone", "look with `ralph memory verify`")
+    assert guarded(raising(error), ["cycle", "--json", "--repo", str(tmp_path)]) == 1
+    assert json.loads(capsys.readouterr().out)["error"]["next"] == f"look with `ralph memory verify --repo {tmp_path}`"

@@ -45,7 +45,7 @@ def test_an_existing_file_is_not_overwritten_without_a_terminal(tmp_path: Path) 
     (repo / "ralph.yml").write_text("owners: [mara]\n")
     told = cli("init", repo=repo)
     assert told.code == 2
-    assert "ralph init --yes" in told.err
+    assert f"ralph init --repo {repo} --yes" in told.err
     assert (repo / "ralph.yml").read_text() == "owners: [mara]\n"
 
 

@@ -71,7 +71,7 @@ def test_show_tells_everything(repo: Path) -> None:
 def test_label_says_what_happens_next(repo: Path) -> None:
     number = str(proposal(repo))
     assert ralph(repo, "label", number, "ralph:approved").out == (
-        "Labelled #1; the next cycle acts on it (make run, or ralph cycle --force).\n")  # fmt: skip
+        f"Labelled #1; the next cycle acts on it.\nnext: ralph cycle --force --repo {repo}\n")  # fmt: skip
     assert forge(repo).issue(1).labels == {"ralph:approved"}
     assert ralph(repo, "unlabel", number, "ralph:approved").code == 0
     assert not forge(repo).issue(1).labels
@@ -113,7 +113,7 @@ def test_terminal_escapes_do_not_reach_the_terminal(repo: Path) -> None:
 def test_missing_issue_is_one_line(repo: Path, command: tuple[str, ...]) -> None:
     result = ralph(repo, *command)
     assert (result.code, result.out) == (1, "")
-    assert result.err == "error: there is no issue #9. see: ralph issue list\n"
+    assert result.err == f"error: there is no issue #9. see: ralph issue list --repo {repo}\n"
 
 
 @pytest.mark.parametrize("login", ["ralph[bot]", "Ralph[Bot]"])

@@ -199,6 +199,37 @@ def test_e46_a_symlink_and_a_write_through_it_are_denied(repo: Path) -> None:
     assert (result.code, result.json["verdict"]) == (1, "deny")
 
 
+@pytest.mark.parametrize("mode", ["040000", "100664", "100600", "107777"])
+def test_e50_a_mode_that_git_would_quietly_change_is_named(repo: Path, mode: str) -> None:
+    assert "file-mode" in judged(repo, NEW.format("odd", mode)).json["rules"]
+
+
+def test_e50_a_rename_and_a_copy_as_git_writes_them_are_measured_whole(repo: Path) -> None:
+    rename = "diff --git a/src/app.py b/src/b.py\nsimilarity index 100%\nrename from src/app.py\nrename to src/b.py\n"
+    for text, lines in ((rename, 400), (rename.replace("rename", "copy"), 200)):
+        result = judged(repo, text)
+        assert (result.json["rules"], result.json["lines"]) == (["diff-size"], lines)
+
+
+HONEST = {
+    "src/Panel.tsx": 'export const label_{n} = (props: Props) => <Label for="{n}">{{props.name}}</Label>;\n',
+    "pkg/panel.go": 'func (p *Panel) Name{n}() (string, error) {{ return fmt.Sprintf("%s-{n}", p.name), nil }}\n',
+    "lib/panel.py": '    "{n}": lambda panel, /, *, width=80: f"{{panel.name:<{{width}}}} has {n} parts",\n',
+    "docs/panel.md": "{n}. A **panel** holds [parts](parts.md), and `panel.name` says which; "
+    + "and so on, " * 20
+    + "\n",
+    "data/panel.json": '  "panel-{n}": {{"name": "Größe {n}", "parts": [1, 2, 3], "note": "' + "words " * 25 + '"}},\n',
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_49_honest_lines_of_any_language_pass_and_50_do_not(repo: Path, name: str) -> None:
+    (repo / name).parent.mkdir(exist_ok=True)
+    for count, rules in ((49, []), (50, ["diff-size"])):
+        (repo / name).write_text("".join(HONEST[name].format(n=n) for n in range(count)))
+        assert by_patch(repo).json["rules"] == rules
+
+
 @pytest.mark.parametrize("path", [".gitmodules", "sub/.gitmodules"])
 def test_e47_submodule_settings_are_held(repo: Path, path: str) -> None:
     text = (

@@ -71,9 +71,10 @@ def test_diff_of_a_merged_pull_is_still_there(repo: Path) -> None:
 
 def test_approval_names_the_commit_and_what_happens_next(repo: Path) -> None:
     said = ralph(repo, "approve", "1", "Nice.")
-    assert (
-        said.out == f"Approved #1 at {head(repo)[:12]}; the next cycle merges it (make run, or ralph cycle --force).\n"
-    )
+    assert said.out.splitlines() == [
+        f"Approved #1 at {head(repo)[:12]}; the next cycle merges it.",
+        f"next: ralph cycle --force --repo {repo}",
+    ]
     (review,) = forge(repo).pull(1).reviews
     assert (review.state, review.sha, review.body, review.author.login) == ("approved", head(repo), "Nice.", "mara")
 
@@ -121,4 +122,4 @@ def test_json_is_one_document(repo: Path) -> None:
 @pytest.mark.parametrize("command", [("show",), ("diff",), ("approve",), ("merge",), ("close",)])
 def test_missing_pull_is_one_line(repo: Path, command: tuple[str, ...]) -> None:
     result = ralph(repo, *command, "9")
-    assert (result.code, result.err) == (1, "error: there is no pull #9. see: ralph pr list\n")
+    assert (result.code, result.err) == (1, f"error: there is no pull #9. see: ralph pr list --repo {repo}\n")

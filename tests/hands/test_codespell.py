@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.hands import codespell
+from ralph_mission.hands import codespell, lexing
 from ralph_mission.hands.prose import BLANK, canvas
 
 NOTHING: frozenset[str] = frozenset()
@@ -41,6 +41,8 @@ CHANGED = [
     ("a.js", "// we recieve the data here\n", "// we receive the data here\n"),
     ("a.ts", "/**\n * Returns the recieved data.\n */\n", "/**\n * Returns the received data.\n */\n"),
     ("a.ts", "/** @param {x} name the refered name of it */\n", "/** @param {x} name the referred name of it */\n"),
+    ("a.cts", "// we recieve the data here\n", "// we receive the data here\n"),
+    ("a.MTS", "// we recieve the data here\n", "// we receive the data here\n"),
     ("a.go", "// Open opens the refered file.\nfunc Open() {}\n", "// Open opens the referred file.\nfunc Open() {}\n"),
     ("a.rs", "/// Returns the lenght of the list.\nfn f() {}\n", "/// Returns the length of the list.\nfn f() {}\n"),
     ("a.c", "/* the adress of the buffer */\n", "/* the address of the buffer */\n"),
@@ -166,6 +168,11 @@ def test_a_misspelling_that_is_beyond_doubt_is_corrected(path, before, after):
 @pytest.mark.parametrize(("path", "text"), KEPT)
 def test_a_text_in_which_anything_is_in_doubt_stays(path, text):
     assert codespell.correct(path, text, NOTHING) == (text, ())
+
+
+@pytest.mark.parametrize("suffix", sorted(lexing.CODE))
+def test_every_language_that_is_claimed_has_a_lexer(suffix):
+    assert lexing.is_code(f"name{suffix}")
 
 
 def test_a_correction_names_its_line_and_both_words():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.gateways.git import Git
-from ralph_mission.hands import FIXERS, codespell, survey
+from ralph_mission.hands import FIXERS, codespell, lexing, survey
 from ralph_mission.mission.findings import identify
 from ralph_mission.mission.model import Severity
 from ralph_mission.mission.trouble import Trouble
@@ -33,6 +33,14 @@ def test_a_misspelling_becomes_a_signal_with_its_patch(tmp_path, look):
     (change,) = signal.patch.changes
     assert signal.patch.base == git(repo, "rev-parse", "HEAD") and change.path == "docs/guide.md"
     assert (change.old, change.new) == ((TYPO + "It is seperate.\n").encode(), (FIXED + "It is separate.\n").encode())
+
+
+def test_a_language_without_a_lexer_is_left_alone_and_the_others_are_not(tmp_path, look, monkeypatch):
+    monkeypatch.setattr(lexing, "CODE", lexing.CODE | {".nolexer"})
+    comment = "// you will recieve the data\n"
+    files = {"a.nolexer": "// it is seperate from it\n", "b.cts": comment, "c.mts": comment, "d.ts": comment}
+    repo = make_repo(tmp_path / "repo", files)
+    assert paths(look(repo, "codespell")) == ["b.cts", "c.mts", "d.ts"]
 
 
 def test_the_mode_of_a_file_stays(tmp_path, look):

@@ -81,8 +81,8 @@ def test_what_a_dead_runner_did_is_adopted_and_told(tmp_path):
     report, _ = harbour.cycle(after=timedelta(0))
     assert [(line.action, line.kind, line.status) for line in report.effects][:3] == [
         ("reconcile", "open_issue", "adopted"),
-        ("reconcile", "push_branch", "done"),
-        ("reconcile", "open_pull", "done"),
+        ("open-fix", "push_branch", "done"),
+        ("open-fix", "open_pull", "done"),
     ]
 
 

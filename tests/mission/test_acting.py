@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.mission.acting import act, reconcile
+from ralph_mission.mission.acting import act, not_attempted, reconcile
 from ralph_mission.mission.effects import Comment, Label, OpenIssue, OpenPull, Receipt, Ref
 from ralph_mission.mission.ledger import EffectRecord, OpenState
 from ralph_mission.mission.model import Action, Verdict
@@ -71,12 +71,12 @@ def decision(*effects) -> Decision:
     return Decision(writing(*effects), Verdict.ALLOW)
 
 
-def record(effect, state="intended", receipt=None) -> EffectRecord:
-    return EffectRecord(effect.key, "a", Action.OPEN_FIX, "spelling", state, effect, 1, NOW, 1, receipt)
+def record(effect, state="intended", receipt=None, mission=1) -> EffectRecord:
+    return EffectRecord(effect.key, "a", Action.OPEN_FIX, "spelling", state, effect, 1, NOW, mission, receipt)
 
 
-def known(*effects):
-    return {effect.key: record(effect) for effect in effects}
+def known(*effects, mission=1):
+    return {effect.key: record(effect, mission=mission) for effect in effects}
 
 
 def test_a_number_that_the_forge_gave_is_filled_into_what_follows():
@@ -115,8 +115,10 @@ def test_nothing_follows_a_step_that_failed():
 def test_the_kill_switch_stops_before_the_next_effect():
     forge = ScriptedForge({"k1": done("k1", 12), "k3": done("k3")})
     ports = ScriptedPorts(forge, stops=[False, True])
-    (acted,) = act(ports, [decision(OPEN, LABEL), decision(LABEL)], known(OPEN, LABEL))
-    assert (len(forge.sent), acted.cut, acted.complete) == (1, True, False)
+    acts = act(ports, [decision(OPEN, LABEL), decision(LABEL)], known(OPEN, LABEL))
+    assert [(acted.cut, acted.complete, len(acted.deeds)) for acted in acts] == [(True, False, 1), (True, False, 0)]
+    assert len(forge.sent) == 1
+    assert [receipt.key for receipt in not_attempted(acts)] == ["k3", "k3"]
 
 
 class TestReconcile:
@@ -124,9 +126,21 @@ class TestReconcile:
 
     def test_adopts_what_is_found(self):
         forge = ScriptedForge({"k2": done("k2", 13)}, {"k1": Receipt("k1", "adopted", 12)})
-        deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, PULL))
+        deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, PULL, mission=0))
         assert [deed.receipt.status for deed in deeds] == ["adopted", "done"]
         assert forge.sent[0].issue == 12
+
+    def test_leaves_to_a_missions_next_step_what_is_missing_of_it(self):
+        forge = ScriptedForge({}, {"k1": Receipt("k1", "adopted", 12)})
+        deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, PULL))
+        assert [deed.receipt.status for deed in deeds] == ["adopted", "failed"]
+        assert deeds[1].receipt.detail.startswith("not attempted")
+        assert forge.sent == []
+
+    def test_a_stop_leaves_open_what_would_be_made_up_for(self):
+        forge = ScriptedForge({}, lists_at_once=True)
+        ports = ScriptedPorts(forge, stops=[True])
+        assert reconcile(ports, OpenState(effects=("k1",)), known(OPEN, mission=0)) == ()
 
     def test_never_resends_what_has_no_key_and_is_not_listed(self):
         forge = ScriptedForge({})
@@ -136,7 +150,7 @@ class TestReconcile:
 
     def test_sends_it_where_a_list_is_proof(self):
         forge = ScriptedForge({"k1": done("k1", 12), "k2": done("k2", 13)}, lists_at_once=True)
-        deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, PULL))
+        deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, PULL, mission=0))
         assert [deed.receipt.status for deed in deeds] == ["done", "done"]
 
     def test_leaves_settled_effects_alone(self):

@@ -20,6 +20,7 @@ def unclear(text: str) -> tuple[str, ...]:
     ("text", "expected"),
     [
         ("- `vendor/**`", {PathBan("vendor/**")}),
+        ("- `**/a*/b*/*.md`", {PathBan("**/a*/b*/*.md")}),
         ("- #12", {ReferenceBan(12)}),
         ("- `#12` is known", {ReferenceBan(12)}),
         ("- `spelling`", {KindBan("spelling")}),
@@ -76,6 +77,12 @@ def test_kinds_and_numbers_forbid_exactly_themselves() -> None:
 
 def test_a_path_ban_forbids_nothing_without_a_path() -> None:
     assert not forbids([PathBan("**")])
+
+
+@pytest.mark.parametrize("glob", [" a.md", "a.md ", "a" * 513])
+def test_a_glob_that_is_not_written_as_one_is_not_understood(glob: str) -> None:
+    assert not bans(f"- x `{glob}` y")
+    assert len(unclear(f"- x `{glob}` y")) == 1
 
 
 def test_a_glob_that_would_take_for_ever_is_not_understood() -> None:

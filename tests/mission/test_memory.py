@@ -223,6 +223,13 @@ def test_23_truncation_fails_closed(heading: str) -> None:
     broken(text[: text.index("\n" + heading + "\n") + 1])
 
 
+@pytest.mark.parametrize("wrong", ["## Active Mission", "## Completed", "# Active Missions", "## Something else"])
+def test_23_a_heading_other_than_the_one_that_should_stand_there_is_named(wrong: str) -> None:
+    text = render(sample())
+    line = text[: text.index("## Active Missions")].count("\n") + 1
+    assert f"line {line} " in broken(text.replace("## Active Missions", wrong))
+
+
 @given(st.integers(0, 3000))
 def test_23_a_file_cut_anywhere_above_do_not_repeat_fails_closed(cut: int) -> None:
     text = render(sample())
@@ -248,6 +255,7 @@ def test_23_an_odd_line_among_ours_is_named() -> None:
     [
         'lineage: &a "x"\n', "lineage: *a\n", 'serial: !!python/object/apply:os.system ["true"]\n', "serial: !!int 3\n",
         'serial: 8\nserial: 9\n', f"lineage: {'[' * 40}x\n", "unheard: 1\n", "serial: many\n",
+        "cursors: [{observer: a, cursor: b, more: c}]\n", "cursors: [{observer: a}]\n", "cursors: {a: b}\n",
         "paused: 1\n", "%TAG ! tag:x,2000:\n", "...\n---\nserial: 9\n", "cursors: [[a, b]]\n", "next_due_at: soon\n",
         "next_due_at: 2026-99-99T00:00:00Z\n", "schema: 1.0\n", "spend_usd: .nan\n", "\t\n",
     ],

@@ -35,6 +35,11 @@ def test_each_result_is_a_signal_with_its_place(place: Place) -> None:
     assert (signal.path, signal.line) == ("a.py", 1)
 
 
+def test_a_line_that_a_progress_bar_was_drawn_before_is_a_line(place: Place) -> None:
+    seen = look(place, r"printf '10%%\r100%%\ra.py:1: F401 one\r\na.py:2: F402 two\n'")
+    assert [signal.title for signal in seen.signals] == ["F401 in a.py:1: one", "F402 in a.py:2: two"]
+
+
 def test_it_runs_on_the_commit_and_not_in_the_work_tree(place: Place) -> None:
     commit(place.path, {"a.txt": "committed"})
     (place.path / "a.txt").write_text("edited")

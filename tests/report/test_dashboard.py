@@ -58,3 +58,8 @@ def test_a_proposal_waits_for_a_person_once_it_is_made() -> None:
     made = mission(status=Status.DISCOVERED, proposal_hash="ab12cd34")
     assert "approve or reject the proposal" in dashboard(MEMORY, OpenState(missions=(made,)), "x")
     assert "approve or reject" not in dashboard(MEMORY, OpenState(missions=(replace(made, proposal_hash=""),)), "x")
+
+
+def test_a_planned_mission_that_nobody_here_can_carry_out_waits_for_a_person() -> None:
+    page = dashboard(MEMORY, OpenState(missions=(mission(status=Status.PLANNED, pull=0),)), "x")
+    assert "#4 Fix two misspellings in README.md: carry it out, or decide otherwise" in page

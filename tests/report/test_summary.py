@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ralph_mission.mission.account import DecisionLine, EffectLine, ObserverLine, Telling
 from ralph_mission.mission.model import Tier, Verdict
 from ralph_mission.report.lines import WIDTH, rows
-from ralph_mission.report.summary import ROWS, summary
+from ralph_mission.report.summary import ROWS, Standpoint, summary
 from tests.report.samples import REPORT
 
 TELLING = Telling(
@@ -72,8 +72,34 @@ def test_it_never_takes_more_than_forty_rows(
     assert sum(rows(line, WIDTH) for line in lines) <= ROWS
 
 
-def test_a_long_reason_gets_a_second_row() -> None:
-    reason = "because " * 15
+def test_a_cycle_that_looked_at_nothing_says_so() -> None:
+    skipped = (ObserverLine("code", "skipped", 0, 0.0, "no free mission slot"),)
+    text = summary(replace(REPORT, observers=skipped, findings=()), Telling())
+    assert "nothing was looked at: no free mission slot" in text
+    assert "0 findings" not in text
+
+
+def test_findings_of_before_are_not_called_new() -> None:
+    assert "2 findings by 2 observers, 1 of them not dealt with before" in summary(REPORT, TELLING)
+    known = tuple(replace(finding, known=True) for finding in REPORT.findings)
+    assert "2 findings by 2 observers, nothing new" in summary(replace(REPORT, findings=known), TELLING)
+
+
+def test_commands_and_places_are_written_for_where_one_stands() -> None:
+    at = Standpoint(lambda text: text.replace("ralph journal", "bin/ralph journal"), lambda place: f"over/{place}")
+    held = tuple(f"{'word ' * 40}{n}" for n in range(9))
+    text = summary(REPORT, Telling(held=held), at=at)
+    assert "opened issue over/issue 4" in text
+    assert f"more: bin/ralph journal show {REPORT.cycle_id}" in text
+
+
+def test_a_command_in_a_note_is_never_broken_in_two() -> None:
+    remark = f"{'word ' * 14}`ralph journal resolve {'k' * 16} --sent|--not-sent`"
+    assert f"  {remark}" in summary(REPORT, Telling(remarks=(remark,))).splitlines()
+
+
+def test_a_long_reason_gets_more_rows() -> None:
+    reason = "because " * 25
     lines = summary(REPORT, Telling(why=(reason,))).split("\n")
     start = lines.index("why")
-    assert " ".join("".join(lines[start + 1 : start + 3]).split()) == reason.strip()
+    assert " ".join("".join(lines[start + 1 : start + 4]).split()) == reason.strip()

@@ -1,0 +1,51 @@
+"""Commands that we suggest, as they have to be typed from where the person stands.
+
+Whoever reads `ralph pr list` in an error may have no `ralph` on the path and stand in another folder.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+_VERBS = "list|show|diff|create|comment|label|unlabel|close|approve|request-changes|merge|verify|recover|resolve|check"
+_HERE = "cycle|due|status|report|doctor|init|pause|resume|replay"
+_COMMAND = re.compile(
+    rf"(?<![\w./-])ralph (?P<words>(?:issue|pr|memory|journal|policy)(?: (?:{_VERBS})\b)?|(?:{_HERE})\b)"
+    r"(?![^\n`]*--repo\b)(?P<help> --help)?"
+)
+
+
+def typed(text: str, repo: Path) -> str:
+    """`text` with the commands in it written out; one that names its repository already is left as it is."""
+    called, where = program(), _where(repo)
+    return _COMMAND.sub(lambda found: f"{called} {found['words']}{found['help'] or where}", text)
+
+
+def spell(command: str, repo: Path) -> str:
+    """One whole command written out: `ralph pr diff 2` as `.venv/bin/ralph pr diff 2 --repo sample`."""
+    return program() + command.removeprefix("ralph") + _where(repo)
+
+
+def program() -> str:
+    """How to call us: `ralph` where the shell finds it, else the path that was typed."""
+    called = Path(sys.argv[0])
+    found = shutil.which("ralph")
+    if called.name != "ralph" or not called.exists() or (found and Path(found).samefile(called)):
+        return "ralph"
+    return shlex.quote(str(called))
+
+
+def repo_of(arguments: Sequence[str]) -> Path:
+    """The repository a command line names, read without its parser: for when it has failed already."""
+    words = [word for argument in arguments for word in argument.split("=", 1 if argument.startswith("--") else 0)]
+    return Path(next((value for name, value in pairwise(words) if name == "--repo"), "."))
+
+
+def _where(repo: Path) -> str:
+    return "" if repo == Path() else f" --repo {shlex.quote(str(repo))}"

