@@ -27,5 +27,8 @@ def at_repository(command: Function) -> Function:
 
 
 def print_json(value: object) -> None:
-    """The one JSON document of a command, on standard output."""
-    click.echo(json.dumps(value, indent=2))
+    """The one JSON document of a command, on standard output.
+
+    A runner that shows the output takes `##[` anywhere in a line for a command to itself.
+    """
+    click.echo(json.dumps(value, indent=2).replace("##[", "##\\u005b"))

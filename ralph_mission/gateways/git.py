@@ -222,7 +222,10 @@ def _discover(directory: Path) -> Git:
         done = _rev_parse(directory, extra)
     if done.returncode != 0:
         raise _not_a_repository(directory, done.stderr)
-    git_dir, common, bare, top = [*done.stdout.decode("utf-8", "surrogateescape").split("\n"), ""][:4]
+    answers = done.stdout.decode("utf-8", "surrogateescape").split("\n")[:-1]
+    if len(answers) > 4 - (answers[2:3] == ["true"]):
+        raise Trouble("the path of the repository holds a line break", "move it to a folder without one", usage=True)
+    git_dir, common, bare, top = (*answers, "")[:4]
     where = directory / common if not os.path.isabs(common) else Path(common)
     work_tree = Path(top) if bare == "false" and top else None
     return Git(Path(git_dir), where.resolve(), work_tree, extra)

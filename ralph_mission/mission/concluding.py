@@ -158,7 +158,7 @@ def _header(situation: Situation, decided: Decided) -> Header:
         last_cycle_at=situation.now,
         drift_seconds=schedule.drift(before.next_due_at, situation.now),
         today=today,
-        spend_usd=round((before.spend_usd if same_day else 0.0) + situation.plan.usage.cost_usd, 6),
+        spend_usd=round((before.spend_usd if same_day else 0.0) + max(0.0, situation.plan.usage.cost_usd), 6),
         dispatches=before.dispatches if same_day else 0,
         high_cause=cause,
         high_streak=streak,

@@ -8,6 +8,7 @@ its intent stands on the memory branch, and memory only ever moves forward from 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -42,7 +43,7 @@ def run_cycle(ports: Ports, charter: Charter, request: Request, secrets: tuple[s
     Raises Trouble, before any effect, when memory or the forge cannot be trusted or reached.
     """
     started = ports.clock.now()
-    with ports.store.exclusive() as ours:
+    with nullcontext(True) if request.staged else ports.store.exclusive() as ours:
         past = ports.store.recall() if ours else None
         reason = _reason_to_leave(ports, past, request, ours, started)
         if reason is None:
@@ -57,7 +58,8 @@ def _reason_to_leave(
     ports: Ports, past: Recollection | None, request: Request, ours: bool, now: datetime
 ) -> Outcome | None:
     """Why this cycle does not start."""
-    if not ours or (past and past.state.claim and not ports.store.proven_dead(past.state.claim.holder)):
+    claim = past.state.claim if past and not request.staged else None  # a staged cycle is in nobody's way
+    if not ours or (claim and not ports.store.proven_dead(claim.holder)):
         return "lost"
     if ports.switch() or (past and past.memory.header.paused):
         return "paused"
@@ -112,7 +114,7 @@ def _gather(
     with ports.scratch() as scratch:
         situation = gathering.situate(ports, charter, past, request.cycle_id, started)
         situation = gathering.observe(ports, situation, past, scratch, secrets)
-        situation = gathering.think(ports, situation)
+        situation = gathering.think(ports, situation, secrets)
         return gathering.verify(ports, situation, scratch, secrets)
 
 

@@ -17,6 +17,7 @@ from ralph_mission.mission.ledger import MonitorRecord, OpenState, Record
 from ralph_mission.mission.lifecycle import Facts, read
 from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.model import Branch, Finding, Issue, Limits, Mission, Pull, Sighting
+from ralph_mission.mission.overlap import others, untouched
 from ralph_mission.mission.policy import judge_all
 from ralph_mission.mission.ports import Plan
 from ralph_mission.mission.proposal import Bench, Decision, Proposal, Spent
@@ -126,7 +127,8 @@ def drafts(situation: Situation) -> tuple[Proposal, ...]:
         situation.charter.limits, situation.free_slot, situation.records, recent_lines(situation),
         frozenset(key for key, base in situation.state.unverified if base == verified),
     )  # fmt: skip
-    return draft_all(situation.plan.thoughts, to_think_about(situation), desk)
+    pulls = others(situation.world.pulls, situation.world.bot, situation.now)
+    return draft_all(situation.plan.thoughts, untouched(to_think_about(situation), pulls), desk)
 
 
 def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = False) -> Decided:
@@ -156,8 +158,8 @@ def bench(situation: Situation, secrets: tuple[str, ...], paused: bool) -> Bench
     bans, _ = do_not_repeat.understand(situation.memory.do_not_repeat, frozenset(KINDS))
     spent = Spent(
         active=active(situation.missions),
-        usd_cycle=situation.plan.usage.cost_usd,
-        usd_day=(header.spend_usd if today else 0.0) + situation.plan.usage.cost_usd,
+        usd_cycle=max(0.0, situation.plan.usage.cost_usd),
+        usd_day=(header.spend_usd if today else 0.0) + max(0.0, situation.plan.usage.cost_usd),
         dispatches_day=header.dispatches if today else 0,
     )
     return Bench(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
+from math import isfinite
 from typing import TypeVar
 
 from ralph_mission.mission import approval
@@ -34,13 +35,14 @@ from ralph_mission.mission.ledger import (
 from ralph_mission.mission.lifecycle import Event, Facts, advance
 from ralph_mission.mission.memory import Header, Memory
 from ralph_mission.mission.model import Action, Issue, Mission, Pull, Sighting, Signal, Status, Tier, Verdict
-from ralph_mission.mission.ports import Brief, Gaze, Observer, Ports, Verification
+from ralph_mission.mission.ports import Brief, Gaze, Observer, Plan, Ports, Verification
 from ralph_mission.mission.position import check_position
 from ralph_mission.mission.proposal import Proposal
 from ralph_mission.mission.steps import BY_HAND
 from ralph_mission.mission.trouble import Trouble
 from ralph_mission.mission.wording import plain
-from ralph_mission.safety.secrets import redact
+from ralph_mission.safety import text
+from ralph_mission.safety.secrets import find_secrets, redact
 
 T = TypeVar("T", Issue, Pull)
 VERIFIED = 2  # proposals whose change is tried with the repository's own checks in one cycle
@@ -209,36 +211,55 @@ def _ask(ports: Ports, observer: Observer, situation: Situation, scratch: str, s
         said = error.what if isinstance(error, Trouble) else f"failed unexpectedly ({type(error).__name__})"
         sighting = Sighting(observer.name, "unavailable", detail=said[:200])
     seconds = (ports.clock.now() - before).total_seconds()
+    sighting = replace(sighting, detail=redact(sighting.detail, secrets))
     ports.voice.note(f"{observer.name}: {sighting.detail or f'{len(sighting.signals)} signals'}")
-    signals = tuple(_without_secrets(signal, secrets) for signal in sighting.signals)
-    return replace(sighting, signals=signals, seconds=seconds, detail=redact(sighting.detail, secrets))
+    nameable = (signal for signal in sighting.signals if not find_secrets(signal.path, secrets))
+    signals = tuple(_without_secrets(signal, secrets) for signal in nameable)
+    return replace(sighting, signals=signals, seconds=seconds)
 
 
 def _without_secrets(signal: Signal, secrets: tuple[str, ...]) -> Signal:
     """Neither memory nor a report may carry a secret that stood in an observed text."""
-    return replace(signal, title=redact(signal.title, secrets), detail=redact(signal.detail, secrets))
+    return replace(
+        signal,
+        title=redact(signal.title, secrets),
+        detail=redact(signal.detail, secrets),
+        author=redact(signal.author, secrets),
+        essence=tuple(redact(part, secrets) for part in signal.essence),
+        facts=tuple(
+            (name, redact(value, secrets) if isinstance(value, str) else value) for name, value in signal.facts
+        ),
+    )
 
 
 # --- think ----------------------------------------------------------------------------
 
 
-def think(ports: Ports, situation: Situation) -> Situation:
-    """Have the findings ranked that nothing was done about yet."""
+def think(ports: Ports, situation: Situation, secrets: tuple[str, ...]) -> Situation:
+    """Have the findings ranked that nothing was done about yet. A thinker's words are as untrusted as any."""
     thinkable = to_think_about(situation)
-    ports.voice.phase("think", f"{len(thinkable)} findings that nothing was done about")
+    ports.voice.phase("think", f"{len(thinkable)} new or waiting")
     brief = Brief(thinkable, situation.missions, dict(situation.state.acceptance), situation.charter.limits,
                   situation.memory, situation.now)  # fmt: skip
-    plan = ports.thinker.think(brief)
+    plan = _harmless(ports.thinker.think(brief), secrets)
     if plan.thoughts:
         ports.voice.note(f"first: {plan.thoughts[0].why}")
     return replace(situation, plan=plan)
+
+
+def _harmless(plan: Plan, secrets: tuple[str, ...]) -> Plan:
+    thoughts = (replace(t, why=text.said(redact(t.why, secrets))) for t in plan.thoughts if isfinite(t.score))
+    return replace(plan, thoughts=tuple(thoughts), remark=text.said(redact(plan.remark, secrets)))
 
 
 def verify(ports: Ports, situation: Situation, scratch: str, secrets: tuple[str, ...]) -> Situation:
     """Try the changes that would be allowed; one that the repository's own checks refuse is not proposed."""
     tried = 0
     while (candidate := _to_verify(situation, secrets)) is not None:
-        outcome = _try(ports, candidate, scratch) if tried < VERIFIED else Verification(False, "not tried this cycle")
+        if tried == VERIFIED:
+            situation = _put_off(situation, candidate.kind)
+            continue
+        outcome = _try(ports, candidate, scratch)
         if outcome.ok:
             break
         tried += 1
@@ -246,6 +267,12 @@ def verify(ports: Ports, situation: Situation, scratch: str, secrets: tuple[str,
         ports.voice.note(f"not proposed: {said}")
         situation = replace(with_unverified(situation, candidate.key), refused=(*situation.refused, said))
     return situation
+
+
+def _put_off(situation: Situation, kind: str) -> Situation:
+    """The situation without thoughts about a kind: they are not tried in this cycle, and so not proposed."""
+    thoughts = tuple(thought for thought in situation.plan.thoughts if thought.kind != kind)
+    return replace(situation, plan=replace(situation.plan, thoughts=thoughts))
 
 
 def _try(ports: Ports, candidate: Proposal, scratch: str) -> Verification:

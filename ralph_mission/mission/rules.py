@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 
 from ralph_mission.mission import findings
 from ralph_mission.mission.do_not_repeat import forbids
 from ralph_mission.mission.effects import MARKER, OpenPull, PushBranch
 from ralph_mission.mission.kinds import lookup
-from ralph_mission.mission.model import Action, Finding, Issue, Pull, Tier, Verdict
+from ralph_mission.mission.model import Action, Issue, Tier, Verdict
+from ralph_mission.mission.overlap import others, touches
 from ralph_mission.mission.proposal import Bench, Proposal
 from ralph_mission.safety import objections, paths, secrets, text
-from ralph_mission.safety.edits import edits
-
-RECENTLY = timedelta(days=14)  # a pull merged within it still covers what it touched
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,29 +144,10 @@ def _is_new(proposal: Proposal) -> bool:
 def _human_duplicate(proposal: Proposal, bench: Bench) -> bool:
     if not proposal.new_mission:
         return False
-    pulls = [p for p in bench.pulls if p.author.id != bench.bot and (p.state == "open" or _recent(p, bench))]
+    pulls = others(bench.pulls, bench.bot, bench.now)
     issues = [i for i in bench.issues if i.author.id != bench.bot and i.state == "open"]
-    covered = any(_touches(pull, member) for pull in pulls for member in proposal.members)
+    covered = any(touches(pull, member) for pull in pulls for member in proposal.members)
     return covered or any(_tells_of(issue, proposal) for issue in issues)
-
-
-def _recent(pull: Pull, bench: Bench) -> bool:
-    return pull.state == "merged" and bench.now - pull.updated_at < RECENTLY
-
-
-def _touches(pull: Pull, member: Finding) -> bool:
-    signal = member.signal
-    lines = [*_changed_lines(member), *([signal.line] if signal.line else [])]
-    return any(
-        touch.path == signal.path and any(touch.first <= line <= touch.last for line in lines) for touch in pull.touches
-    )
-
-
-def _changed_lines(member: Finding) -> Iterator[int]:
-    """1-based lines of the old file that the member's own patch changes."""
-    for change in member.signal.patch.changes if member.signal.patch else ():
-        for edit in edits(change.old or b"", change.new or b""):
-            yield from range(edit.start + 1, edit.start + 1 + max(edit.delete, 1))
 
 
 def _tells_of(issue: Issue, proposal: Proposal) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, TypeVar
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.model import Severity, Sighting, Signal
@@ -34,7 +34,21 @@ FIRST_LOOK = timedelta(hours=6)  # seed 003: `git log --since="6 hours ago"`
 URGENT = ("FIXME", "HACK", "XXX", "BUG")
 DEFAULTS = {"todo": "TODO|FIXME|HACK", "ts-ignore": "@ts-ignore", "any": r": any\b"}
 
-Pattern = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00\n]+$")]
+
+def _regular_expression(pattern: str) -> str:
+    # Git reads POSIX extended expressions; what Python cannot read either is a slip worth saying at once.
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error.msg}") from None
+    return pattern
+
+
+Pattern = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00\n]+$"),
+    AfterValidator(_regular_expression),
+]
 T = TypeVar("T")
 
 
@@ -78,7 +92,7 @@ class Code:
         commits = history(self.git, *((f"{before}..{head}",) if before else (f"--since={since.isoformat()}", head)))
         look = self._news(before, head, commits, gaze.now) if before else self._first(head, gaze.now)
         authors = counted(len({commit.origin.author for commit in commits}), "author")
-        detail = f"{counted(len(commits), 'commit')} by {authors} since {before[:12] or f'{since:%Y-%m-%d %H:%M}'}"
+        detail = f"{counted(len(commits), 'commit')} by {authors} since {before[:12] or f'{since:%Y-%m-%d %H:%M} UTC'}"
         return Sighting(self.name, "ok", look[0], detail=f"{detail}; {look[1]}", cursor=head, complete=not before)
 
     def _first(self, head: str, now: datetime) -> tuple[tuple[Signal, ...], str]:

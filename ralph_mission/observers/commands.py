@@ -157,6 +157,8 @@ class Command:
         place = f"{result.path}:{result.line}" if result.line else result.path
         around = surroundings(text, result.line)
         thing = around if any(around) else (result.path,)  # about a file as a whole, or about none
+        if result.identity:
+            thing = (normalised(result.identity),)
         line = f"\n{text[result.line - 1].strip()}" if any(around) else ""
         label = " ".join(filter(None, (result.code, f"in {place}" if place else "")))
         return Signal(

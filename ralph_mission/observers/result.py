@@ -18,7 +18,8 @@ class Garbled(Exception):
 class Result:
     """`path` is relative to the repository, "" when outside or unknown; `line` 1-based or 0.
 
-    `level` is error, warning, note or "" when the tool does not say.
+    `level` is error, warning, note or "" when the tool does not say. `identity` is what the tool itself
+    knows the thing by wherever it moves (a fingerprint, the text it saw); "" when it does not say.
     """
 
     path: str = ""
@@ -26,6 +27,7 @@ class Result:
     code: str = ""
     message: str = ""
     level: str = ""
+    identity: str = ""
 
 
 def inside(path: str, root: Path) -> str:

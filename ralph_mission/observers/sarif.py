@@ -39,7 +39,17 @@ def _run(run: Mapping[str, Any], root: Path) -> Iterator[Result]:
             rule = _rule(result, rules)
             path, line = _place(result, run, root)
             identity = result.get("ruleId") or result.get("rule", {}).get("id") or rule.get("id", "")
-            yield Result(path, line, str(identity), _message(result, rule), _level(result, rule))
+            yield Result(path, line, str(identity), _message(result, rule), _level(result, rule), _identity(result))
+
+
+def _identity(result: Mapping[str, Any]) -> str:
+    """The tool's own fingerprints (§3.27.17), else the text it saw (§3.30.13): both outlast a stale line number."""
+    prints = result.get("fingerprints") or result.get("partialFingerprints") or {}
+    if prints:
+        return " ".join(f"{name}={prints[name]}" for name in sorted(prints))
+    locations: list[dict[str, Any]] = result.get("locations") or [{}]
+    region = locations[0].get("physicalLocation", {}).get("region", {})
+    return str(region.get("snippet", {}).get("text", ""))
 
 
 def _failed(run: Mapping[str, Any]) -> bool:

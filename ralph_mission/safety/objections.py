@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ralph_mission.safety.hidden import CONTROL, SURROGATE, invisible
-from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Measure, Patch, measure, touched
+from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Measure, Patch, is_binary, measure, touched
 from ralph_mission.safety.paths import protected_path, unsafe_path
 from ralph_mission.safety.secrets import find_secrets
 from ralph_mission.safety.weakening import weakens
@@ -109,7 +109,7 @@ def _mode(change: FileChange) -> Iterator[Objection]:
 def _content(change: FileChange, secrets: Sequence[str]) -> Iterator[Objection]:
     for kind in _leaks(change, secrets):
         yield Objection("secret", change.path, f"adds what looks like a secret ({kind})")
-    if new := _unseen(change.new) - _unseen(change.old):
+    if not is_binary(change.new) and (new := _unseen(change.new) - _unseen(change.old)):
         yield Objection("scope", change.path, f"adds text that no reader sees ({', '.join(sorted(new)[:5])})")
     for why in weakens(change):
         yield Objection("kind-tier", change.path, f"{why}, which a person should judge")

@@ -111,4 +111,6 @@ class Branch:
 
 
 def _checked_out(name: str, place: str) -> Trouble:
-    return Trouble(f"the branch {name} is checked out in {place}", f"leave it there with: git -C {place} switch -")
+    return Trouble(
+        f"the branch {name} is checked out in {place}", f"check out another branch there: git -C {place} switch BRANCH"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -15,7 +16,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: str = Field("rules", pattern="^rules$", description="Who ranks findings; `rules` needs no model.")
+    kind: Literal["rules"] = Field("rules", description="Who ranks findings; `rules` needs no model.")
     weights: dict[str, float] = Field(
         default_factory=dict, description="Multiplies the impact of a finding kind: {spelling: 0.5, bug: 2}."
     )

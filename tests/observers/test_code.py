@@ -202,8 +202,13 @@ def test_a_detached_head_is_no_obstacle(place: Place) -> None:
 
 def test_a_pattern_git_cannot_read_names_the_marker(place: Place) -> None:
     with pytest.raises(Trouble, match="marker odd: ") as trouble:
-        look(place, markers={"odd": "("})
+        look(place, markers={"odd": "a{1,99999}"})
     assert "observers.code.markers.odd" in trouble.value.next_step
+
+
+def test_a_pattern_that_is_no_regular_expression_is_refused_before_anything_runs() -> None:
+    with pytest.raises(ValueError, match="not a regular expression"):
+        code.Settings.model_validate({"markers": {"odd": "("}})
 
 
 def test_a_pattern_that_takes_too_long_is_ended(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

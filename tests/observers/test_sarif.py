@@ -133,3 +133,18 @@ def test_a_tool_that_says_it_failed_did_not_find_nothing() -> None:
     run = {"tool": {"driver": {}}, "invocations": [{"executionSuccessful": False}]}
     with pytest.raises(Garbled, match="failed"):
         sarif.read(json.dumps({"version": "2.1.0", "runs": [run]}).encode(), ROOT)
+
+
+def test_a_tools_own_fingerprint_outlasts_a_stale_line_number() -> None:
+    result = at("a.py") | {"partialFingerprints": {"primaryLocationLineHash": "39fa2ee980eb94b0:1"}}
+    assert read(result)[0].identity == "primaryLocationLineHash=39fa2ee980eb94b0:1"
+
+
+def test_without_a_fingerprint_the_text_the_tool_saw_is_the_identity() -> None:
+    result = at("a.py")
+    result["locations"][0]["physicalLocation"]["region"]["snippet"] = {"text": "x = eval(y)"}
+    assert read(result)[0].identity == "x = eval(y)"
+
+
+def test_with_neither_the_observer_looks_at_the_file() -> None:
+    assert read(at("a.py"))[0].identity == ""
