@@ -101,6 +101,12 @@ def voices(issue: Issue | None, pull: Pull | None) -> frozenset[Actor]:
     return frozenset(person for person in people if person is not None and not person.is_bot)
 
 
+def standing_label(issue: Issue, label: str) -> LabelEvent | None:
+    """Who set the label that stands there now: not somebody who set it once and took it off again."""
+    events = sorted((event for event in issue.events if event.label == label), key=lambda event: event.at)
+    return events[-1] if events and events[-1].added and label in issue.labels else None
+
+
 def _objections(counted: bool, fresh: bool) -> tuple[str, ...]:
     if not counted:
         return ("approval-author",)
@@ -115,7 +121,7 @@ def _asked_at(issue: Issue, mission: Mission) -> datetime:
 
 def _approvals(issue: Issue, since: datetime) -> Iterable[tuple[Actor, bool]]:
     """Each attempt at approval: who, and whether it is newer than the proposal's line and still what was said."""
-    if event := _standing_label(issue, APPROVED):
+    if event := standing_label(issue, APPROVED):
         yield event.actor, event.at >= since
     for remark in issue.remarks:
         if _command(remark) == "approve":
@@ -123,18 +129,12 @@ def _approvals(issue: Issue, since: datetime) -> Iterable[tuple[Actor, bool]]:
 
 
 def _noes(issue: Issue) -> Iterable[Opinion]:
-    if event := _standing_label(issue, REJECTED):
+    if event := standing_label(issue, REJECTED):
         yield Opinion("rejected", event.actor)
     for remark in issue.remarks:
         if _command(remark) == "reject":
             match = COMMAND.match(remark.body)
             yield Opinion("rejected", remark.author, match.group(2).strip() if match else "")
-
-
-def _standing_label(issue: Issue, label: str) -> LabelEvent | None:
-    """Who set the label that stands there now: not somebody who set it once and took it off again."""
-    events = sorted((event for event in issue.events if event.label == label), key=lambda event: event.at)
-    return events[-1] if events and events[-1].added and label in issue.labels else None
 
 
 def _command(remark: Remark) -> str:

@@ -151,7 +151,8 @@ def _header(situation: Situation, decided: Decided) -> Header:
     before = situation.memory.header
     today = situation.now.date().isoformat()
     same_day = before.today == today
-    urgency, cause, streak = schedule.assess(decided.fresh, _cut(decided.decisions), before)
+    waited = {finding.fingerprint for finding in situation.state.backlog}
+    urgency, cause, streak = schedule.assess(decided.fresh, _cut(decided.decisions), before, waited)
     header = replace(
         before,
         cycle=situation.cycle,

@@ -17,7 +17,7 @@ from ralph_mission.mission.ledger import MonitorRecord, OpenState, Record
 from ralph_mission.mission.lifecycle import Facts, read
 from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.model import Branch, Finding, Issue, Limits, Mission, Pull, Sighting
-from ralph_mission.mission.overlap import others, untouched
+from ralph_mission.mission.overlap import others
 from ralph_mission.mission.policy import judge_all
 from ralph_mission.mission.ports import Plan
 from ralph_mission.mission.proposal import Bench, Decision, Proposal, Spent
@@ -126,9 +126,9 @@ def drafts(situation: Situation) -> tuple[Proposal, ...]:
         situation.world.default, situation.cycle, situation.now, next_mission(situation),
         situation.charter.limits, situation.free_slot, situation.records, recent_lines(situation),
         frozenset(key for key, base in situation.state.unverified if base == verified),
+        others(situation.world.pulls, situation.world.bot),
     )  # fmt: skip
-    pulls = others(situation.world.pulls, situation.world.bot, situation.now)
-    return draft_all(situation.plan.thoughts, untouched(to_think_about(situation), pulls), desk)
+    return draft_all(situation.plan.thoughts, to_think_about(situation), desk)
 
 
 def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = False) -> Decided:

@@ -16,7 +16,8 @@ from ralph_mission.mission import findings, wording
 from ralph_mission.mission.effects import EditComment, Effect, OpenIssue, OpenPull, PushBranch, Ref
 from ralph_mission.mission.kinds import Route, lookup
 from ralph_mission.mission.ledger import MonitorRecord, Record, key_of
-from ralph_mission.mission.model import Action, Branch, Finding, Limits, Mission, Status
+from ralph_mission.mission.model import Action, Branch, Finding, Limits, Mission, Pull, Status
+from ralph_mission.mission.overlap import untouched
 from ralph_mission.mission.ports import Thought
 from ralph_mission.mission.proposal import Proposal
 from ralph_mission.safety.edits import deltas
@@ -40,6 +41,7 @@ class Desk:
     records: Mapping[str, Record]
     recent_lines: Mapping[str, int]
     unverified: frozenset[str] = frozenset()  # action keys whose verification failed on this commit
+    pulls: tuple[Pull, ...] = ()  # open ones of other people
 
 
 def draft_all(thoughts: Sequence[Thought], present: Sequence[Finding], desk: Desk) -> tuple[Proposal, ...]:
@@ -62,7 +64,7 @@ def _draft(thought: Thought, present: Mapping[str, Finding], desk: Desk) -> Iter
     if not members:
         return ()
     draw = {Route.FIX: _fixes, Route.MONITOR: _monitoring, Route.PROPOSE: _questions}
-    return draw[lookup(thought.kind).route](thought, members, desk)
+    return draw[lookup(thought.kind).route](thought, untouched(members, desk.pulls), desk)
 
 
 # --- fixes ----------------------------------------------------------------------------

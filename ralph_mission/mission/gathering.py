@@ -144,19 +144,24 @@ def _adopt(
     ports: Ports, charter: Charter, state: OpenState, issues: Iterable[Issue], cycle: int, now: datetime, first: int
 ) -> Iterable[Mission]:
     """Missions that an authorised person made by labelling an issue; anyone else's label is ignored."""
-    bot = ports.forge.identity().id
     ours = {mission.issue for mission in state.missions}
     number = first
     for issue in issues:
-        if "ralph:mission" not in issue.labels or issue.number in ours or issue.author.id == bot:
+        if "ralph:mission" not in issue.labels or issue.number in ours:
             continue
         full = ports.forge.issue(issue.number)
         authorised = _authorised(ports, charter, full, None)
-        setters = {event.actor.id for event in full.events if event.added and event.label == "ralph:mission"}
         made = _mission_of(full, number, cycle, now)
-        if setters & authorised and approval.on_issue(full, made, authorised).state != "rejected":
+        if _wished(full, authorised) and approval.on_issue(full, made, authorised).state != "rejected":
             yield made
             number += 1
+
+
+def _wished(issue: Issue, authorised: frozenset[int]) -> bool:
+    """Whether an authorised person set the label that stands there, and not before it was parked and forgotten."""
+    wish = approval.standing_label(issue, "ralph:mission")
+    parked = approval.standing_label(issue, "ralph:parked")
+    return wish is not None and wish.actor.id in authorised and (parked is None or wish.at > parked.at)
 
 
 def _mission_of(issue: Issue, number: int, cycle: int, now: datetime) -> Mission:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Sequence
 
 from ralph_mission.mission.model import Finding, Pull
 from ralph_mission.safety.edits import edits
 
-RECENTLY = timedelta(days=14)  # a pull merged within it still covers what it touched
 
-
-def others(pulls: Iterable[Pull], bot: int, now: datetime) -> tuple[Pull, ...]:
-    """Pulls of anybody but us that are open or were merged recently."""
-    return tuple(pull for pull in pulls if pull.author.id != bot and (pull.state == "open" or _recent(pull, now)))
+def others(pulls: Iterable[Pull], bot: int) -> tuple[Pull, ...]:
+    """Open pulls of anybody but us."""
+    return tuple(pull for pull in pulls if pull.author.id != bot and pull.state == "open")
 
 
 def touches(pull: Pull, finding: Finding) -> bool:
@@ -25,19 +22,12 @@ def touches(pull: Pull, finding: Finding) -> bool:
     )
 
 
-def untouched(findings: Iterable[Finding], pulls: Iterable[Pull]) -> tuple[Finding, ...]:
-    """The findings without those that a pull touches, so that one of them does not hold up the rest of its kind.
+def untouched(members: Sequence[Finding], pulls: Sequence[Pull]) -> Sequence[Finding]:
+    """What one proposal is about, without the members that a pull touches: they must not hold up the others.
 
-    A kind that is touched everywhere stays as it is: whoever judges it says why it waits.
+    Where every member is touched they all stay: whoever judges them says why they wait.
     """
-    findings, pulls = tuple(findings), tuple(pulls)
-    free = [finding for finding in findings if not any(touches(pull, finding) for pull in pulls)]
-    kinds = {finding.kind for finding in free}
-    return tuple(finding for finding in findings if finding in free or finding.kind not in kinds)
-
-
-def _recent(pull: Pull, now: datetime) -> bool:
-    return pull.state == "merged" and now - pull.updated_at < RECENTLY
+    return [member for member in members if not any(touches(pull, member) for pull in pulls)] or members
 
 
 def _changed_lines(finding: Finding) -> Iterator[int]:

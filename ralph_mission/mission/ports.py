@@ -100,7 +100,7 @@ class Forge(Protocol):
         ...
 
     def pulls(self, state: str = "open") -> tuple[Pull, ...]:
-        """Pulls, oldest number first, with `touches` filled. `state`: open | closed | all."""
+        """Pulls, oldest number first, the open ones with `touches` filled. `state`: open | closed | all."""
         ...
 
     def pull(self, number: int) -> Pull:

@@ -144,7 +144,7 @@ def _is_new(proposal: Proposal) -> bool:
 def _human_duplicate(proposal: Proposal, bench: Bench) -> bool:
     if not proposal.new_mission:
         return False
-    pulls = others(bench.pulls, bench.bot, bench.now)
+    pulls = others(bench.pulls, bench.bot)
     issues = [i for i in bench.issues if i.author.id != bench.bot and i.state == "open"]
     covered = any(touches(pull, member) for pull in pulls for member in proposal.members)
     return covered or any(_tells_of(issue, proposal) for issue in issues)

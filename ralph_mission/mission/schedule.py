@@ -6,7 +6,7 @@ vulnerability 15 min. The same finding keeps urgency high for at most four cycle
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -39,10 +39,16 @@ def drift(next_due_at: datetime | None, started: datetime) -> int:
     return max(0, int((started - next_due_at).total_seconds())) if next_due_at else 0
 
 
-def assess(fresh: Sequence[Finding], waiting: bool, header: Header) -> tuple[Urgency, str, int]:
-    """Urgency, the fingerprint that causes it when high, and for how many cycles it has."""
+def assess(
+    fresh: Sequence[Finding], waiting: bool, header: Header, before: Collection[str] = ()
+) -> tuple[Urgency, str, int]:
+    """Urgency, the fingerprint that causes it when high, and for how many cycles it has.
+
+    `before` are the fingerprints that waited already: one that did not is a cause of its own, whatever came first.
+    """
     causes = sorted(f.fingerprint for f in fresh if f.signal.severity is Severity.HIGH)
-    cause = header.high_cause if header.high_cause in causes else next(iter(causes), "")
+    ranked = sorted(causes, key=lambda cause: (cause in before, cause != header.high_cause))
+    cause = next(iter(ranked), "")
     streak = (header.high_streak if cause == header.high_cause else 0) + 1
     if cause and streak <= HIGH_STREAK:
         return Urgency.HIGH, cause, streak

@@ -90,8 +90,10 @@ def sanitise(text: str, sink: str, *, hosts: frozenset[str] = HOSTS, limit: int 
 
 
 def _is_live(text: str, context: Context) -> bool:
-    markdown = not context.everywhere
-    return context.sink in FORGE and bool(closing_keywords(text, markdown) or mentions(text, markdown))
+    # Words are put within a markdown text, so they are read in both ways.
+    readings = (True, False) if context.sink == "words" else (not context.everywhere,)
+    live = (closing_keywords(text, markdown) or mentions(text, markdown) for markdown in readings)
+    return context.sink in FORGE and any(live)
 
 
 def cut(text: str, limit: int) -> str:

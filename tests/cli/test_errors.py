@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shlex
 import signal
 import stat
 import subprocess
@@ -154,7 +155,7 @@ def test_what_is_wrong_cannot_paint_the_terminal(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
 def test_streams_that_are_closed_are_no_mistake_of_ours(tmp_path: Path, closed: str) -> None:
     repo = make_repo(tmp_path / "repo")
-    command = f"{sys.executable} -m ralph_mission cycle --repo {repo} {closed}"
+    command = f"{shlex.join([sys.executable, '-m', 'ralph_mission', 'cycle', '--repo', str(repo)])} {closed}"
     assert subprocess.run(["sh", "-c", command], check=False, capture_output=True).returncode == 0
     assert list(repo.glob(".ralph/*crash*")) == []
 

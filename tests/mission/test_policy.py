@@ -19,7 +19,6 @@ from ralph_mission.mission.rules import RULES
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Patch
 from tests.mission.build import (
     BASE,
-    DAY,
     MARA,
     NOW,
     ask,
@@ -145,9 +144,10 @@ def test_a_pull_of_someone_else_on_other_lines_is_no_duplicate():
     assert judge(fix(), bench(pulls=(elsewhere,))).verdict is Verdict.ALLOW
 
 
-def test_a_recently_merged_pull_of_someone_else_still_covers_its_lines():
-    merged = pull(author=MARA, state="merged", touches=(Touch("docs/guide.md", 1, 2),), updated_at=NOW - DAY)
-    assert judge(fix(), bench(pulls=(merged,))).rules == ("human-duplicate",)
+@pytest.mark.parametrize("state", ["merged", "closed"])
+def test_a_pull_of_someone_else_that_ended_covers_nothing(state):
+    ended = pull(author=MARA, state=state, touches=(Touch("docs/guide.md", 1, 2),))
+    assert judge(fix(), bench(pulls=(ended,))).verdict is Verdict.ALLOW
 
 
 def test_an_issue_of_a_person_about_the_same_file_covers_a_fix():

@@ -101,6 +101,7 @@ def test_a_monitoring_issue_is_told_without_harm(members):
 @given(st.lists(texts, max_size=5), texts, texts)
 @example([], "fixes #3", "<script>" * 400)
 @example([], "fixes #3", "- " * 400)
+@example(["fix<details>#3"], "", "")
 def test_a_story_pings_the_owner_and_nobody_else(lines, words, login):
     told = mission(story=tuple(f"cycle 3: {line}" for line in lines), next_step="A person decides.")
     extra = wording.escalation(("mara",), words, wording.person(Actor(1, login)))
