@@ -26,7 +26,7 @@ from ralph_mission.mission.trouble import Trouble
 from ralph_mission.observers import OBSERVERS, Sources, look
 from ralph_mission.report.dashboard import dashboard
 from ralph_mission.stores.branch import BranchStore
-from ralph_mission.stores.recordings import Recordings
+from ralph_mission.stores.recordings import Recordings, keep_out_of_git
 from ralph_mission.thinkers.rules import RulesThinker
 
 GIT = (2, 38)  # the oldest that can do what we need: merge-tree --write-tree
@@ -77,7 +77,7 @@ def build(
         recorder=Nowhere() if staged else recordings,
         voice=voice or Silence(),
         switch=lambda: os.environ.get("RALPH_PAUSED") == "1",
-        scratch=_scratch,
+        scratch=partial(_scratch, git, staged),
         dashboard=partial(dashboard, repository=_name(git), slots=settings.limits.active_missions),
     )
     return Household(ports, _charter(settings, git), settings, git, store, local, recordings, known_secrets())
@@ -149,7 +149,10 @@ def _observers(settings: Config, git: Git, forge: LocalForge, cache: Path | None
 
 
 @contextmanager
-def _scratch() -> Iterator[str]:
+def _scratch(git: Git, staged: bool) -> Iterator[str]:
+    """A folder for one run. What else the run leaves in `.ralph/` is kept out of git from the start."""
+    if not staged:
+        keep_out_of_git(git)
     with tempfile.TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as folder:
         yield folder
 

@@ -144,6 +144,8 @@ def test_durations_are_written_as_people_write_them(text: str, seconds: int) -> 
         ("owners: mara", "owners is 'mara'", "a list"),
         ("forge: {kind: gitlab}", "forge.kind is 'gitlab'", "'local'"),
         ("thinker: {kind: llm}", "thinker.kind is 'llm'", "rules"),
+        ("thinker: {weights: {bug: .nan}}", "thinker.weights.bug is nan", "a number"),
+        ("thinker: {weights: {bug: -1}}", "thinker.weights.bug is -1", "greater than or equal to 0"),
         ("- a list", "is not a mapping", "start it with a key"),
         ("just words", "is not a mapping", "start it with a key"),
         ("limits: &a {active_missions: 2}\nschedule: *a", "anchors and aliases", "mend the file"),

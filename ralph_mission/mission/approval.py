@@ -122,10 +122,10 @@ def _asked_at(issue: Issue, mission: Mission) -> datetime:
 def _approvals(issue: Issue, since: datetime) -> Iterable[tuple[Actor, bool]]:
     """Each attempt at approval: who, and whether it is newer than the proposal's line and still what was said."""
     if event := standing_label(issue, APPROVED):
-        yield event.actor, event.at >= since
+        yield event.actor, event.at > since
     for remark in issue.remarks:
         if _command(remark) == "approve":
-            yield remark.author, since <= remark.created_at == remark.updated_at
+            yield remark.author, since < remark.created_at == remark.updated_at
 
 
 def _noes(issue: Issue) -> Iterable[Opinion]:

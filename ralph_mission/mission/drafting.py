@@ -14,7 +14,7 @@ from datetime import datetime
 
 from ralph_mission.mission import findings, wording
 from ralph_mission.mission.effects import EditComment, Effect, OpenIssue, OpenPull, PushBranch, Ref
-from ralph_mission.mission.kinds import Route, lookup
+from ralph_mission.mission.kinds import RESEARCH, Route, lookup
 from ralph_mission.mission.ledger import MonitorRecord, Record, key_of
 from ralph_mission.mission.model import Action, Branch, Finding, Limits, Mission, Pull, Status
 from ralph_mission.mission.overlap import untouched
@@ -173,7 +173,7 @@ def _question(thought: Thought, finding: Finding, desk: Desk, patch: Patch | Non
         title, wording.proposal_body(finding, thought.why, shown), issue,
         _facts(thought.kind, (finding,), desk.next_mission),
     )  # fmt: skip
-    labels = ("ralph:mission", lookup(thought.kind).label or "ralph:research")
+    labels = ("ralph:mission", *(lookup(thought.kind).labels or RESEARCH))
     planned = carrying(subject, thought.kind, title, (finding,), shown, desk, Ref(issue), thought.why) if shown else ()
     mission = _mission(subject, title, Action.OPEN_PROPOSAL, thought.kind, (finding,), desk)
     mission = replace(mission, proposal_hash=digest, proposal_at=desk.now,

@@ -51,14 +51,25 @@ def rejected(finding: Finding, records: Mapping[str, Record]) -> bool:
 def gather(sightings: Iterable[Sighting], backlog: Iterable[Finding]) -> tuple[Finding, ...]:
     """All findings now: fresh ones, and what waits from before.
 
-    Nothing waits on an observer that looked at everything again, or that is configured no longer.
+    Nothing waits on an observer that looked at everything again, that saw it go, or that is configured no longer.
     """
     sightings = tuple(sightings)
     answered = {sighting.name for sighting in sightings if sighting.status == "ok" and sighting.complete}
     asked = {sighting.name for sighting in sightings} - answered
     fresh = identify(signal for sighting in sightings for signal in sighting.signals)
+    gone = Counter((sighting.name, essence) for sighting in sightings for essence in sighting.gone)
     waiting = (finding for finding in backlog if finding.signal.observer in asked)
-    return unique((*fresh, *waiting))
+    return unique((*fresh, *_without(waiting, gone)))
+
+
+def _without(waiting: Iterable[Finding], gone: Counter[tuple[str, tuple[str, ...]]]) -> Iterable[Finding]:
+    """What waits but for what is gone; of several that are alike, as many as went."""
+    for finding in waiting:
+        thing = (finding.signal.observer, finding.signal.essence)
+        if gone[thing]:
+            gone[thing] -= 1
+        else:
+            yield finding
 
 
 def unique(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -220,7 +220,8 @@ def _ask(ports: Ports, observer: Observer, situation: Situation, scratch: str, s
     ports.voice.note(f"{observer.name}: {sighting.detail or f'{len(sighting.signals)} signals'}")
     nameable = (signal for signal in sighting.signals if not find_secrets(signal.path, secrets))
     signals = tuple(_without_secrets(signal, secrets) for signal in nameable)
-    return replace(sighting, signals=signals, seconds=seconds)
+    gone = tuple(tuple(redact(part, secrets) for part in essence) for essence in sighting.gone)
+    return replace(sighting, signals=signals, seconds=seconds, gone=gone)
 
 
 def _without_secrets(signal: Signal, secrets: tuple[str, ...]) -> Signal:
@@ -262,6 +263,7 @@ def verify(ports: Ports, situation: Situation, scratch: str, secrets: tuple[str,
     tried = 0
     while (candidate := _to_verify(situation, secrets)) is not None:
         if tried == VERIFIED:
+            ports.voice.note(f"put off, enough was tried: {candidate.title}")
             situation = _put_off(situation, candidate.kind)
             continue
         outcome = _try(ports, candidate, scratch)

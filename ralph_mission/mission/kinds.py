@@ -29,13 +29,13 @@ class Kind:
     impact: float
     noun: str
     plural: str
-    label: str = ""
+    labels: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
 
 
 _FIX, _MONITOR, _PROPOSE = Route.FIX, Route.MONITOR, Route.PROPOSE
 _LOW, _HIGH = Tier.LOW, Tier.HIGH
-RESEARCH, CONTENT = "ralph:research", "ralph:content"
+RESEARCH, CONTENT = ("ralph:research",), ("ralph:content", "content:review")
 
 KINDS: dict[str, Kind] = {
     "spelling": Kind(_FIX, _LOW, 2, "misspelling", "misspellings", words=("typo", "spelling", "misspell")),

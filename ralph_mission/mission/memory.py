@@ -32,7 +32,7 @@ class Header:
     spend_usd: float = 0.0
     dispatches: int = 0
     last_cycle_at: datetime | None = None
-    high_streak: int = 0  # cycles in a row that one and the same finding kept urgency high
+    high_streak: int = 0  # cycles in a row with something of high severity since the last new one
     high_cause: str = ""  # that finding's fingerprint
     drift_seconds: int = 0  # started minus due, of the last cycle
     cursors: tuple[tuple[str, str], ...] = ()

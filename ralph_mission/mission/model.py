@@ -239,7 +239,8 @@ class Finding:
 class Sighting:
     """What came of asking one observer. `cursor` is remembered for its next call.
 
-    `complete`: the signals are everything that is there now, not only the news since the cursor.
+    `complete`: the signals are everything that is there now, not only the news since the cursor; if they are
+    not, `gone` are the essences of what was there at the cursor and is no more.
     """
 
     name: str
@@ -249,6 +250,7 @@ class Sighting:
     detail: str = ""
     cursor: str = ""
     complete: bool = True
+    gone: tuple[tuple[str, ...], ...] = ()
 
 
 # --- what is intended -----------------------------------------------------------------

@@ -14,6 +14,7 @@ from ralph_mission.mission.memory import Header
 from ralph_mission.mission.model import Finding, Severity, Urgency
 
 HIGH_STREAK = 4
+GRAVE = ("bug", "vulnerability")  # whatever severity a tool gives them
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,12 @@ def assess(
 ) -> tuple[Urgency, str, int]:
     """Urgency, the fingerprint that causes it when high, and for how many cycles it has.
 
-    `before` are the fingerprints that waited already: one that did not is a cause of its own, whatever came first.
+    `before` are the fingerprints that waited already: only one that did not makes the count begin anew.
     """
-    causes = sorted(f.fingerprint for f in fresh if f.signal.severity is Severity.HIGH)
-    ranked = sorted(causes, key=lambda cause: (cause in before, cause != header.high_cause))
-    cause = next(iter(ranked), "")
-    streak = (header.high_streak if cause == header.high_cause else 0) + 1
+    causes = sorted(f.fingerprint for f in fresh if f.signal.severity is Severity.HIGH or f.kind in GRAVE)
+    cause = next((new for new in causes if new not in {*before, header.high_cause}), "")
+    streak = 1 if cause else header.high_streak + 1
+    cause = cause or (header.high_cause if header.high_cause in causes else next(iter(causes), ""))
     if cause and streak <= HIGH_STREAK:
         return Urgency.HIGH, cause, streak
     opportunity = waiting or any(f.signal.severity is not Severity.LOW for f in fresh)

@@ -7,6 +7,7 @@ files changed since, and a marker that was moved, renamed or re-indented with it
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,8 +38,10 @@ DEFAULTS = {"todo": "TODO|FIXME|HACK", "ts-ignore": "@ts-ignore", "any": r": any
 
 def _regular_expression(pattern: str) -> str:
     # Git reads POSIX extended expressions; what Python cannot read either is a slip worth saying at once.
+    # A class like [[:space:]] makes it wonder, aloud.
     try:
-        re.compile(pattern)
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):
+            re.compile(pattern)
     except re.error as error:
         raise ValueError(f"not a regular expression: {error.msg}") from None
     return pattern
@@ -90,10 +93,11 @@ class Code:
         before = self.git.resolve(gaze.cursor) if re.fullmatch(r"[0-9a-f]{40,64}", gaze.cursor) else ""
         since = gaze.last_cycle_at or gaze.now - FIRST_LOOK
         commits = history(self.git, *((f"{before}..{head}",) if before else (f"--since={since.isoformat()}", head)))
-        look = self._news(before, head, commits, gaze.now) if before else self._first(head, gaze.now)
+        look = self._news(before, head, commits, gaze.now) if before else (*self._first(head, gaze.now), ())
         authors = counted(len({commit.origin.author for commit in commits}), "author")
         detail = f"{counted(len(commits), 'commit')} by {authors} since {before[:12] or f'{since:%Y-%m-%d %H:%M} UTC'}"
-        return Sighting(self.name, "ok", look[0], detail=f"{detail}; {look[1]}", cursor=head, complete=not before)
+        return Sighting(self.name, "ok", look[0], detail=f"{detail}; {look[1]}", cursor=head, complete=not before,
+                        gone=look[2])  # fmt: skip
 
     def _first(self, head: str, now: datetime) -> tuple[tuple[Signal, ...], str]:
         hits = self._scan(head, None)
@@ -102,15 +106,18 @@ class Code:
         signals = tuple(_count([h for h in hits if h.kind == kind], written, now) for kind in kinds)
         return signals, f"first look: {counted(len(hits), 'marker')}"
 
-    def _news(self, before: str, head: str, commits: Sequence[Commit], now: datetime) -> tuple[tuple[Signal, ...], str]:
+    def _news(
+        self, before: str, head: str, commits: Sequence[Commit], now: datetime
+    ) -> tuple[tuple[Signal, ...], str, tuple[tuple[str, ...], ...]]:
         raw = self.git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, head)
         paths = [name.decode("utf-8", "surrogateescape") for name in raw.split(b"\0") if name]
         then, now_there = (self._essences(commit, self._scan(commit, paths)) for commit in (before, head))
-        new = fresh(then, now_there)
+        new, gone = changes(then, now_there)
         written = self._written(head, [seen.hit for seen in new], commits)
         signals = tuple(signal for kind in sorted({seen.hit.kind for seen in new})
                         for signal in _signals([s for s in new if s.hit.kind == kind], written, now, head))  # fmt: skip
-        return signals, f"{counted(len(paths), 'file')} changed, {counted(len(new), 'new marker')}"
+        detail = f"{counted(len(paths), 'file')} changed, {counted(len(new), 'new marker')}"
+        return signals, detail, tuple(seen.essence for seen in gone)
 
     def _scan(self, commit: str, paths: Sequence[str] | None) -> tuple[Hit, ...]:
         markers = [marker(kind, pattern) for kind, pattern in self.settings.markers.items()]
@@ -128,15 +135,19 @@ class Code:
         return told | origins(self.git, head, unclear)
 
 
-def fresh(then: Sequence[Seen], now: Sequence[Seen]) -> list[Seen]:
-    """The markers of `now` that `then` did not have.
+def changes(then: Sequence[Seen], now: Sequence[Seen]) -> tuple[list[Seen], list[Seen]]:
+    """The markers of `now` that `then` did not have, and those of `then` that are gone.
 
     Known by essence, wherever they went; what is left by path and text, because an edit of the
     line above does not make a marker new.
     """
     gone = unmatched(then, now, lambda seen: seen.essence)
     new = unmatched(now, then, lambda seen: seen.essence)
-    return unmatched(new, gone, lambda seen: (seen.hit.path, seen.essence[:2]))
+    return unmatched(new, gone, _place_and_text), unmatched(gone, new, _place_and_text)
+
+
+def _place_and_text(seen: Seen) -> Hashable:
+    return seen.hit.path, seen.essence[:2]
 
 
 def unmatched(items: Iterable[T], others: Iterable[T], key: Callable[[T], Hashable]) -> list[T]:

@@ -154,12 +154,14 @@ class Command:
         return tuple(self._signal(result, texts.get(f"{commit}:{result.path}", ())) for result in results)
 
     def _signal(self, result: Result, text: Sequence[str]) -> Signal:
-        place = f"{result.path}:{result.line}" if result.line else result.path
-        around = surroundings(text, result.line)
-        thing = around if any(around) else (result.path,)  # about a file as a whole, or about none
+        number = _where(result, text)
+        place = f"{result.path}:{number}" if number else result.path
+        around = surroundings(text, number)
+        # Otherwise about a text that is gone, a file as a whole, or none.
+        thing = around if any(around) else (normalised(result.snippet) or result.path,)
         if result.identity:
             thing = (normalised(result.identity),)
-        line = f"\n{text[result.line - 1].strip()}" if any(around) else ""
+        line = f"\n{text[number - 1].strip()}" if any(around) else ""
         label = " ".join(filter(None, (result.code, f"in {place}" if place else "")))
         return Signal(
             observer=self.name,
@@ -171,8 +173,17 @@ class Command:
             effort=2.0,
             detail=block(f"{label}: {result.message}{line}\nFrom the command {self.settings.name}."),
             path=result.path,
-            line=result.line,
+            line=number,
         )
+
+
+def _where(result: Result, text: Sequence[str]) -> int:
+    """The line of a result: where what its tool saw stands now, nearest to the line it names; 0 when nowhere."""
+    seen = normalised(result.snippet.strip().partition("\n")[0])
+    if not (seen and text) or seen in normalised("".join(text[result.line - 1 : result.line])):
+        return result.line
+    standing = (number for number, line in enumerate(text, 1) if seen in normalised(line))
+    return min(standing, key=lambda number: abs(number - result.line), default=0)
 
 
 def _refuse_unfinished(done: Finished, settings: Settings) -> None:
@@ -196,6 +207,7 @@ def _tidy(results: Sequence[Result], root: Path) -> list[Result]:
             line=result.line if result.path else 0,
             code=one_line(result.code, 80),
             message=block(result.message.replace(here, ""), 1_000),
+            identity=result.identity.replace(here, ""),
         )
         for result in results
     ]

@@ -19,7 +19,7 @@ class Result:
     """`path` is relative to the repository, "" when outside or unknown; `line` 1-based or 0.
 
     `level` is error, warning, note or "" when the tool does not say. `identity` is what the tool itself
-    knows the thing by wherever it moves (a fingerprint, the text it saw); "" when it does not say.
+    knows the thing by wherever it moves, `snippet` the text it saw; "" when it does not say.
     """
 
     path: str = ""
@@ -28,6 +28,7 @@ class Result:
     message: str = ""
     level: str = ""
     identity: str = ""
+    snippet: str = ""
 
 
 def inside(path: str, root: Path) -> str:

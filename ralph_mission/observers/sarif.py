@@ -15,6 +15,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 from ralph_mission.observers.result import Garbled, Result, inside, level, whole_number
 
 VERSION = "2.1.0"
+NO_FINGERPRINT = "requires login"  # what semgrep says of every result where nobody is logged in
 NESTING = 8  # of base ids that refer to base ids
 
 
@@ -39,14 +40,18 @@ def _run(run: Mapping[str, Any], root: Path) -> Iterator[Result]:
             rule = _rule(result, rules)
             path, line = _place(result, run, root)
             identity = result.get("ruleId") or result.get("rule", {}).get("id") or rule.get("id", "")
-            yield Result(path, line, str(identity), _message(result, rule), _level(result, rule), _identity(result))
+            yield Result(path, line, str(identity), _message(result, rule), _level(result, rule), _identity(result),
+                         _snippet(result))  # fmt: skip
 
 
 def _identity(result: Mapping[str, Any]) -> str:
-    """The tool's own fingerprints (§3.27.17), else the text it saw (§3.30.13): both outlast a stale line number."""
+    """The tool's own fingerprints (§3.27.17): they outlast a stale line number."""
     prints = result.get("fingerprints") or result.get("partialFingerprints") or {}
-    if prints:
-        return " ".join(f"{name}={prints[name]}" for name in sorted(prints))
+    return " ".join(f"{name}={prints[name]}" for name in sorted(prints) if prints[name] != NO_FINGERPRINT)
+
+
+def _snippet(result: Mapping[str, Any]) -> str:
+    """The text the tool saw (§3.30.13)."""
     locations: list[dict[str, Any]] = result.get("locations") or [{}]
     region = locations[0].get("physicalLocation", {}).get("region", {})
     return str(region.get("snippet", {}).get("text", ""))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ralph_mission.mission import ranking
 from ralph_mission.mission.ports import Brief, Plan
+
+Weight = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
 
 class Settings(BaseModel):
@@ -17,7 +19,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["rules"] = Field("rules", description="Who ranks findings; `rules` needs no model.")
-    weights: dict[str, float] = Field(
+    weights: dict[str, Weight] = Field(
         default_factory=dict, description="Multiplies the impact of a finding kind: {spelling: 0.5, bug: 2}."
     )
 

@@ -30,6 +30,7 @@ def test_a_fix_is_discovered_reviewed_merged_and_told(tmp_path):
     report, telling = harbour.cycle()
     assert statuses(report) == ["IN_REVIEW"]
     assert any("pr approve 2" in line for line in telling.waiting)
+    assert (harbour.issues[0].labels, harbour.pulls[0].labels) == ({"ralph:mission"}, {"ralph:auto-fix"})
     head = harbour.git("rev-parse", harbour.pulls[0].head)
     harbour.person().review(2, "approved")
     report, _ = harbour.cycle()
@@ -75,6 +76,7 @@ def test_closed_pull_request_is_never_reopened_and_its_kind_loses_score(tmp_path
     harbour.person().close_pull(2)
     report, _ = harbour.cycle()
     assert statuses(report) == ["REJECTED"]
+    assert harbour.issues[0].labels == {"ralph:mission", "ralph:rejected"}
     commit(harbour.repo, {"docs/more.md": "We recieve boats.\n"}, message="More")
     report, _ = harbour.cycle()
     known = {line.fingerprint for line in report.findings if line.known}
@@ -255,6 +257,8 @@ class TestMonitoring:
         harbour.person().close_issue(1)
         commit(harbour.repo, {"b.py": "y = 2\n# TODO: two\n"}, message="More")
         harbour.cycle()
+        harbour.cycle()
+        commit(harbour.repo, {"c.py": "z = 3\n# TODO: three\n"}, message="Still more")
         harbour.cycle()
         assert [issue.state for issue in harbour.issues] == ["closed"]
         assert "people accepted 0 of 1" in harbour.memory()

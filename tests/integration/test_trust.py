@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 from ralph_mission.cli.wiring import decide_again
 from ralph_mission.flows import control
+from ralph_mission.mission.ledger import Batch, Claim
 from ralph_mission.mission.ports import Plan
 from ralph_mission.mission.trouble import Trouble
 from ralph_mission.report.document import schema, to_document
@@ -148,6 +150,18 @@ def test_a_staged_cycle_changes_nothing_and_says_what_would_happen(tmp_path):
     assert harbour.git("for-each-ref") == refs
     assert snapshot(harbour.repo) == files
     jsonschema.validate(to_document(report), schema())
+
+
+def test_a_staged_cycle_stands_in_nobodys_way_and_nobody_in_its(tmp_path):
+    harbour = world(tmp_path)
+    harbour.cycle()
+    store = harbour.house().store
+    past = store.recall()
+    taken = replace(past.state, claim=Claim("runner elsewhere", 2, "000002-x", harbour.now))
+    store.commit(Batch(past.memory, taken, (), "taken"), past)
+    with store.exclusive():
+        assert harbour.cycle(staged=True)[0].outcome == "done"
+    assert harbour.cycle()[0].outcome == "lost"
 
 
 def test_a_recorded_cycle_replays_to_the_same_decisions(tmp_path):
@@ -320,6 +334,25 @@ def test_a_mission_parked_for_90_days_leaves_the_state(tmp_path):
     assert harbour.house().store.recall().state.missions == ()
 
 
+def test_a_mission_parked_for_90_days_is_brought_back_by_a_persons_label_and_by_nothing_else(tmp_path):
+    harbour = world(tmp_path)
+    harbour.cycle()
+    harbour.cycle(after=timedelta(days=14))
+    harbour.cycle(after=timedelta(days=91))
+    assert harbour.cycle()[0].missions == ()
+    harbour.person().unlabel(1, ("ralph:mission",))
+    harbour.person().label(1, ("ralph:mission",))
+    assert statuses(harbour.cycle()[0]) == ["PLANNED"]
+
+
+def test_a_persons_mission_that_was_parked_for_90_days_does_not_begin_anew_by_itself(tmp_path):
+    harbour = world(tmp_path, {"a.txt": "fine\n"})
+    number = harbour.person().create_issue("Add a chart of the springs")
+    harbour.person().label(number, ("ralph:mission",))
+    told = [statuses(harbour.cycle(after=timedelta(days=days))[0]) for days in (1, 1, 1, 1, 8, 91, 1)]
+    assert told[-3:] == [["PARKED"], ["PARKED"], []]
+
+
 def test_what_waits_on_an_observer_that_is_configured_no_longer_is_forgotten(tmp_path):
     bugs = "src/a.py:1: one\nsrc/a.py:2: two\n"
     harbour = world(tmp_path, {"bugs.txt": bugs, "src/a.py": "x = 1\ny = 2\n"}, BUGS_CONFIG)
@@ -351,6 +384,34 @@ def test_a_pull_of_a_person_holds_up_only_the_file_it_touches(tmp_path):
     (ours,) = [pull for pull in harbour.pulls if pull.author.is_bot]
     assert {touch.path for touch in ours.touches} == {"README.md"}
     assert statuses(report) == ["IN_REVIEW"]
+
+
+def test_a_pull_of_a_person_does_not_hide_that_a_question_waits_for_it(tmp_path):
+    files = {"bugs.txt": "src/a.py:1: one\nsrc/b.py:1: two\n", "src/a.py": "x = 1\n", "src/b.py": "y = 1\n"}
+    harbour = world(tmp_path, files, BUGS_CONFIG)
+    harbour.git("checkout", "-q", "-b", "hers")
+    commit(harbour.repo, {"src/a.py": "x = 2\n"}, message="Mend it")
+    harbour.git("checkout", "-q", "main")
+    harbour.person().open_pull("hers", "main", "Mend it")
+    report, _ = harbour.cycle()
+    assert ["human-duplicate" in rules for _, _, rules in verdicts(report)].count(True) == 1
+
+
+def test_bugs_that_wait_for_a_slot_keep_urgency_high_for_four_cycles_only(tmp_path):
+    files = {"bugs.txt": "src/a.py:1: one\nsrc/a.py:2: two\nsrc/a.py:3: three\n", "src/a.py": "x = 1\ny = 2\nz = 3\n"}
+    harbour = world(tmp_path, files, BUGS_CONFIG + "limits: {active_missions: 1}\n")
+    assert [harbour.cycle()[0].urgency for _ in range(6)] == ["high"] * 4 + ["medium"] * 2
+
+
+def test_a_weight_in_the_settings_changes_what_comes_first(tmp_path):
+    files = {"a.md": "We recieve it.\n", "a.py": "# TODO: one\n"}
+    config = "hands: {{fixers: [codespell]}}\nthinker: {{weights: {{{}: 100}}}}\n"
+    first = []
+    for kind in ("spelling", "todo"):
+        harbour = world(tmp_path / kind, files, config.format(kind))
+        report, _ = harbour.cycle()
+        first.append(max(report.findings, key=lambda line: line.score).kind)
+    assert first == ["spelling", "todo"]
 
 
 SECRET = "correct-horse-battery-staple"
@@ -386,3 +447,15 @@ def test_a_thinkers_words_are_as_untrusted_as_any(tmp_path, monkeypatch):
     report, telling = harbour.cycle()
     assert statuses(report) == ["IN_REVIEW"]
     assert "@octocat" not in "\n".join([*telling.remarks, *telling.why, harbour.issues[0].body, harbour.memory()])
+
+
+def test_a_score_that_is_no_number_counts_for_nothing(tmp_path, monkeypatch):
+    think = RulesThinker.think
+
+    def confused(self, brief):
+        return Plan(tuple(replace(thought, score=float("nan")) for thought in think(self, brief).thoughts))
+
+    monkeypatch.setattr(RulesThinker, "think", confused)
+    report, _ = world(tmp_path).cycle()
+    assert (report.missions, report.decisions) == ((), ())
+    json.dumps(to_document(report), allow_nan=False)

@@ -163,6 +163,15 @@ def test_a_path_is_changed_once():
 # --- what must not hold up the rest ---------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("kind", "labels"), [("feature", {"ralph:research"}), ("content", {"ralph:content", "content:review"})]
+)
+def test_a_question_has_the_labels_of_its_kind(kind, labels):
+    (proposal,) = drafts([signal(kind=kind)], kind)
+    (opened,) = proposal.effects
+    assert set(opened.labels) == {"ralph:mission", *labels}
+
+
 def test_a_change_that_nobody_may_allow_does_not_hold_up_the_others():
     odd = fixable("../up.md")
     big = fixable("z.md", b"teh\n" * 40, b"the\n" * 40)

@@ -57,5 +57,13 @@ def test_what_a_complete_look_no_longer_shows_leaves_the_backlog():
     assert gather([Sighting("codespell", "unavailable")], [waiting]) == (waiting,)
 
 
+def test_what_an_observer_saw_go_leaves_the_backlog():
+    one, two = identify([signal(), signal(path="docs/other.md")])
+    seen = Sighting("codespell", "ok", complete=False, gone=(one.signal.essence,))
+    assert gather([seen], [one]) == ()
+    assert gather([seen], [one, two]) == (two,)
+    assert gather([replace(seen, gone=()), replace(seen, name="another")], [one]) == (one,)
+
+
 def test_the_backlog_keeps_no_file_contents():
     assert remembered([finding(patch=patch())])[0].signal.patch is None

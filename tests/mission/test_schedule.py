@@ -10,6 +10,7 @@ from ralph_mission.mission.schedule import Rhythm, assess, drift, is_due, plan_n
 from tests.mission.build import NOW, finding
 
 BUG = finding(kind="bug", severity=Severity.HIGH)
+OTHER_BUG = finding(kind="bug", severity=Severity.HIGH, essence=("another",))
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,19 @@ def test_the_same_finding_keeps_urgency_high_for_four_cycles_only():
 def test_another_high_finding_starts_anew():
     header = Header(high_cause="gone", high_streak=4)
     assert assess([BUG], False, header)[0] is Urgency.HIGH
+
+
+@pytest.mark.parametrize("old", [BUG, OTHER_BUG])
+def test_a_new_high_finding_is_heard_beside_one_that_has_waited_for_long(old):
+    header = Header(high_cause=old.fingerprint, high_streak=9)
+    urgency, cause, streak = assess([BUG, OTHER_BUG], False, header, {old.fingerprint})
+    assert (urgency, streak) == (Urgency.HIGH, 1)
+    assert cause != old.fingerprint
+
+
+def test_what_waited_for_long_does_not_begin_anew_when_the_new_one_is_dealt_with():
+    header = Header(high_cause=OTHER_BUG.fingerprint, high_streak=4)
+    assert assess([BUG], False, header, {BUG.fingerprint})[0] is Urgency.MEDIUM
 
 
 @pytest.mark.parametrize(
@@ -70,3 +84,7 @@ def test_drift_is_how_late_it_started():
 )
 def test_pauses_are_said_as_the_memory_file_says_them(pause, words):
     assert spoken(pause) == words
+
+
+def test_a_bug_is_urgent_whatever_its_tool_calls_it():
+    assert assess([finding(kind="bug", severity=Severity.LOW)], False, Header())[0] is Urgency.HIGH

@@ -72,7 +72,16 @@ def test_a_marker_moved_to_another_file_is_not_news(place: Place) -> None:
 def test_a_marker_whose_neighbour_was_edited_is_not_news(place: Place) -> None:
     before = commit(place.path, {"a.py": BODY})
     commit(place.path, {"a.py": BODY.replace("start()", "begin()")})
-    assert look(place, before).signals == ()
+    seen = look(place, before)
+    assert (seen.signals, seen.gone) == ((), ())
+
+
+def test_a_marker_that_is_no_longer_there_is_gone(place: Place) -> None:
+    start = git(place.path, "rev-parse", "HEAD")
+    before = commit(place.path, {"a.py": BODY})
+    (signal,) = look(place, start).signals
+    commit(place.path, {"a.py": "x = 1\n"})
+    assert look(place, before).gone == (signal.essence,)
 
 
 def test_a_second_marker_with_the_same_words_is_news(place: Place) -> None:
@@ -204,6 +213,11 @@ def test_a_pattern_git_cannot_read_names_the_marker(place: Place) -> None:
     with pytest.raises(Trouble, match="marker odd: ") as trouble:
         look(place, markers={"odd": "a{1,99999}"})
     assert "observers.code.markers.odd" in trouble.value.next_step
+
+
+def test_a_character_class_is_taken_without_a_word(recwarn: pytest.WarningsRecorder) -> None:
+    code.Settings.model_validate({"markers": {"odd": "[[:space:]]TODO"}})
+    assert recwarn.list == []
 
 
 def test_a_pattern_that_is_no_regular_expression_is_refused_before_anything_runs() -> None:

@@ -35,6 +35,41 @@ def test_each_result_is_a_signal_with_its_place(place: Place) -> None:
     assert (signal.path, signal.line) == ("a.py", 1)
 
 
+def saw(*lines: int) -> str:
+    """A SARIF log that saw `except:` on these lines of a.py."""
+    regions = [{"startLine": line, "snippet": {"text": "except:"}} for line in lines]
+    places = [{"physicalLocation": {"artifactLocation": {"uri": "a.py"}, "region": one}} for one in regions]
+    results = [{"ruleId": "E7", "message": {"text": "bare except"}, "locations": [place]} for place in places]
+    return json.dumps({"version": "2.1.0", "runs": [{"tool": {"driver": {}}, "results": results}]})
+
+
+BARE = "try:\n    {0}()\nexcept:\n    no_{0}()\n"
+TWO_BARE = BARE.format("read") + BARE.format("write")
+
+
+def test_of_two_that_read_alike_one_stays_what_it_is_when_the_other_is_mended(place: Place) -> None:
+    commit(place.path, {"a.py": TWO_BARE, "log": saw(3, 7)})
+    _, second = identify(look(place, "cat log", "sarif").signals)
+    commit(place.path, {"log": saw(7)})
+    (left,) = identify(look(place, "cat log", "sarif").signals)
+    assert {second.signal.line, left.signal.line} == {7}
+    assert left.fingerprint == second.fingerprint
+
+
+def test_what_a_stale_log_saw_is_found_where_it_stands_now(place: Place) -> None:
+    commit(place.path, {"a.py": TWO_BARE, "log": saw(7)})
+    before = look(place, "cat log", "sarif").signals[0]
+    commit(place.path, {"a.py": "import os\n" + TWO_BARE})
+    after = look(place, "cat log", "sarif").signals[0]
+    assert (after.line, after.essence) == (8, before.essence)
+
+
+def test_what_a_stale_log_saw_and_is_gone_is_about_no_line(place: Place) -> None:
+    commit(place.path, {"a.py": "import os\n", "log": saw(7)})
+    (signal,) = look(place, "cat log", "sarif").signals
+    assert (signal.line, signal.essence[-1]) == (0, "except:")
+
+
 def test_a_line_that_a_progress_bar_was_drawn_before_is_a_line(place: Place) -> None:
     seen = look(place, r"printf '10%%\r100%%\ra.py:1: F401 one\r\na.py:2: F402 two\n'")
     assert [signal.title for signal in seen.signals] == ["F401 in a.py:1: one", "F402 in a.py:2: two"]

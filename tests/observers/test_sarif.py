@@ -140,10 +140,14 @@ def test_a_tools_own_fingerprint_outlasts_a_stale_line_number() -> None:
     assert read(result)[0].identity == "primaryLocationLineHash=39fa2ee980eb94b0:1"
 
 
-def test_without_a_fingerprint_the_text_the_tool_saw_is_the_identity() -> None:
+def test_what_is_said_in_place_of_a_fingerprint_is_none() -> None:
+    assert read(at("a.py") | {"fingerprints": {"matchBasedId/v1": "requires login"}})[0].identity == ""
+
+
+def test_the_text_the_tool_saw_is_kept() -> None:
     result = at("a.py")
     result["locations"][0]["physicalLocation"]["region"]["snippet"] = {"text": "x = eval(y)"}
-    assert read(result)[0].identity == "x = eval(y)"
+    assert read(result)[0].snippet == "x = eval(y)"
 
 
 def test_with_neither_the_observer_looks_at_the_file() -> None:
