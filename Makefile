@@ -35,7 +35,7 @@ check: install-dev  ## style, types, floors, and what must not be in the reposit
 	@$(BIN)/python -m pytest -q tests/test_house.py
 
 bench: install-dev  ## how fast it is beside what it replaces
-	@$(BIN)/python bench/run.py
+	@$(BIN)/python -m bench.run
 
 lock: install-dev  ## pin the newest dependencies that fit, with hashes and without naming a registry
 	@$(BIN)/python -m pip install -qq uv

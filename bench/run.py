@@ -23,18 +23,15 @@ from typing import NoReturn
 from rich.console import Console
 from rich.table import Table
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from bench.generated import generate  # noqa: E402
-from examples.unpack import unpack  # noqa: E402
-from ralph_mission.bootstrap import build  # noqa: E402
-from ralph_mission.gateways.git import Git  # noqa: E402
-from ralph_mission.mission.cycle import Request, run_cycle  # noqa: E402
-from ralph_mission.mission.ledger import Batch  # noqa: E402
-from ralph_mission.mission.model import Branch  # noqa: E402
-from ralph_mission.mission.ports import Gaze  # noqa: E402
-from ralph_mission.observers import code  # noqa: E402
+from bench.generated import generate
+from examples.unpack import unpack
+from ralph_mission.bootstrap import build
+from ralph_mission.gateways.git import Git
+from ralph_mission.mission.cycle import Request, run_cycle
+from ralph_mission.mission.ledger import Batch
+from ralph_mission.mission.model import Branch
+from ralph_mission.mission.ports import Gaze
+from ralph_mission.observers import code
 
 RALPH = Path(sys.executable).with_name("ralph")
 LOG = ("git", "log", "--since=6 hours ago", "--oneline")

@@ -58,7 +58,7 @@ def _git(repository: Path, *arguments: str, stdin: object = subprocess.DEVNULL) 
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     command = ["git", "-C", str(repository), *arguments]
-    done = subprocess.run(command, stdin=stdin, env=environment, capture_output=True, check=False)  # type: ignore[call-overload]
+    done = subprocess.run(command, stdin=stdin, env=environment, capture_output=True, check=False)  # type: ignore[call-overload]  # a file or DEVNULL
     if done.returncode != 0:
         raise OSError(f"git {arguments[0]}: {done.stderr.decode(errors='replace').strip()}")
     return str(done.stdout.decode().strip())

@@ -63,7 +63,7 @@ def _have_streams() -> None:
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # open as long as we run
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # as above
 
 
 def _print_anything() -> None:

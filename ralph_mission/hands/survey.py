@@ -116,6 +116,6 @@ def _encoded(fix: Fix) -> dict[str, object]:
 
 
 def _decoded(found: dict[str, object]) -> Fix:
-    corrections = tuple(Correction(**entry) for entry in found["corrections"])  # type: ignore[attr-defined]
+    corrections = tuple(Correction(**entry) for entry in found["corrections"])  # type: ignore[attr-defined]  # JSON of our own writing
     old, new = str(found["old"]).encode(), str(found["new"]).encode()
     return Fix(str(found["path"]), str(found["mode"]), old, new, corrections)

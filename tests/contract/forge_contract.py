@@ -166,7 +166,7 @@ class ForgeContract:
         assert world.forge.has_our_work()
 
     def test_unresolved_number_is_refused(self, world: World) -> None:
-        with pytest.raises(ValueError, match="waits for the number"):
+        with pytest.raises(ValueError, match="waits for a number"):
             world.forge.perform(Comment(KEY, Ref(OTHER), marker(KEY)))
 
     def test_text_without_its_marker_is_refused(self, world: World) -> None:

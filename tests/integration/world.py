@@ -34,7 +34,7 @@ class World:
         """One cycle, some time later."""
         self.now += after
         house = self.house(staged=bool(request.get("staged")))
-        return run_cycle(house.ports, house.charter, Request(force=True, **request), house.secrets)  # type: ignore[arg-type]
+        return run_cycle(house.ports, house.charter, Request(force=True, **request), house.secrets)  # type: ignore[arg-type]  # names of Request
 
     def person(self, login: str = "mara") -> Person:
         """Somebody at the keyboard, a minute later."""

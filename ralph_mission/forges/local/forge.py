@@ -165,7 +165,7 @@ class LocalForge:
 
 def _require_ready(effect: Effect) -> None:
     if isinstance(getattr(effect, "issue", None), Ref):
-        raise ValueError(f"effect {effect.key} still waits for the number of {effect.issue}")  # type: ignore[union-attr]
+        raise ValueError(f"effect {effect.key} still waits for a number")
     if isinstance(effect, AT_MOST_ONCE) and mark(effect.body) != effect.key:
         raise ValueError(f"effect {effect.key} does not carry its marker")
 
