@@ -37,27 +37,37 @@ class Request:
     cycle_id: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of the story: what it may touch, what the owners decided, what was asked, what must not leave."""
+
+    ports: Ports
+    charter: Charter
+    request: Request
+    secrets: tuple[str, ...]
+    started: datetime
+
+
 def run_cycle(ports: Ports, charter: Charter, request: Request, secrets: tuple[str, ...] = ()) -> Account:
     """Run one cycle, or leave quietly: not due, paused, or somebody else's.
 
     Raises Trouble, before any effect, when memory or the forge cannot be trusted or reached.
     """
-    started = ports.clock.now()
+    run = Run(ports, charter, request, secrets, ports.clock.now())
     with nullcontext(True) if request.staged else ports.store.exclusive() as ours:
         past = ports.store.recall() if ours else None
-        reason = _reason_to_leave(ports, past, request, ours, started)
+        reason = _reason_to_leave(run, past, ours)
         if reason is None:
             try:
-                return _cycle(ports, charter, request, secrets, past, started)
+                return _cycle(run, past)
             except Lost:
                 reason = "lost"
-        return telling.left(reason, past, request.trigger, request.staged, started, ports.clock.now())
+        return telling.left(reason, past, request.trigger, request.staged, run.started, ports.clock.now())
 
 
-def _reason_to_leave(
-    ports: Ports, past: Recollection | None, request: Request, ours: bool, now: datetime
-) -> Outcome | None:
+def _reason_to_leave(run: Run, past: Recollection | None, ours: bool) -> Outcome | None:
     """Why this cycle does not start."""
+    ports, request = run.ports, run.request
     claim = past.state.claim if past and not request.staged else None  # a staged cycle is in nobody's way
     if not ours or (claim and not ports.store.proven_dead(claim.holder)):
         return "lost"
@@ -67,29 +77,27 @@ def _reason_to_leave(
         return None
     if request.cycle_id and request.cycle_id in past.state.done:
         return "not_due"
-    return None if request.force or schedule.is_due(past.memory.header.next_due_at, now) else "not_due"
+    return None if request.force or schedule.is_due(past.memory.header.next_due_at, run.started) else "not_due"
 
 
-def _cycle(
-    ports: Ports, charter: Charter, request: Request, secrets: tuple[str, ...],
-    past: Recollection | None, started: datetime,
-) -> Account:  # fmt: skip
+def _cycle(run: Run, past: Recollection | None) -> Account:
+    ports = run.ports
     gathering.check_anchor(ports, past)
-    ports.voice.phase("check", gathering.slots(past, charter))
-    past, settled = _settle(ports, past, request)
-    situation = _gather(ports, charter, request, secrets, past, started)
-    decided = decide(situation, secrets)
+    ports.voice.phase("check", gathering.slots(past, run.charter))
+    past, settled = _settle(run, past)
+    situation = _gather(run, past)
+    decided = decide(situation, run.secrets)
     ports.recorder.record("situation", situation)
     ports.recorder.record("decisions", decided.decisions)
 
     ports.voice.phase("act", f"{len(_allowed(decided))} of {len(decided.decisions)} proposals allowed")
-    if request.staged:
-        return _tell(ports, situation, decided, _pretend(decided), settled, request)[0]
-    claimed, known = _intend(ports, situation, decided, past)
+    if run.request.staged:
+        return _tell(run, situation, decided, _pretend(decided), settled)[0]
+    claimed, known = _intend(run, situation, decided, past)
     acts = acting.act(ports, _allowed(decided), known)
 
     ports.voice.phase("reflect")
-    account, conclusion = _tell(ports, situation, decided, acts, settled, request)
+    account, conclusion = _tell(run, situation, decided, acts, settled)
     base = claimed.state if claimed else situation.state
     batch = chronicle.write(situation, decided, acts, conclusion, known, *account, base, ports.dashboard)
     landed = ports.store.commit(batch, claimed)
@@ -97,45 +105,44 @@ def _cycle(
     return account
 
 
-def _settle(ports: Ports, past: Recollection | None, request: Request) -> tuple[Recollection | None, tuple[Deed, ...]]:
+def _settle(run: Run, past: Recollection | None) -> tuple[Recollection | None, tuple[Deed, ...]]:
     """What an earlier run left open: looked for and adopted, unknown, or left to what is decided now."""
-    if past is None or not past.state.effects or request.staged:
+    if past is None or not past.state.effects or run.request.staged:
         return past, ()
-    records = gathering.read_open(ports, past)
-    deeds = acting.reconcile(ports, past.state, records)
+    records = gathering.read_open(run.ports, past)
+    deeds = acting.reconcile(run.ports, past.state, records)
     told = tuple(deed for deed in deeds if not deed.receipt.detail.startswith(NOT_ATTEMPTED))
-    return ports.store.commit(chronicle.settle_open(past, deeds, records), past), told
+    return run.ports.store.commit(chronicle.settle_open(past, deeds, records), past), told
 
 
-def _gather(
-    ports: Ports, charter: Charter, request: Request, secrets: tuple[str, ...],
-    past: Recollection | None, started: datetime,
-) -> Situation:  # fmt: skip
-    with ports.scratch() as scratch:
-        situation = gathering.situate(ports, charter, past, request.cycle_id, started)
-        situation = gathering.observe(ports, situation, past, scratch, secrets)
-        situation = gathering.think(ports, situation, secrets)
-        return gathering.verify(ports, situation, scratch, secrets)
+def _gather(run: Run, past: Recollection | None) -> Situation:
+    """Everything that decisions will rest on."""
+    with run.ports.scratch() as scratch:
+        situation = gathering.situate(run.ports, run.charter, past, run.request.cycle_id, run.started)
+        situation = gathering.observe(run.ports, situation, past, scratch, run.secrets)
+        situation = gathering.think(run.ports, situation, run.secrets)
+        return gathering.verify(run.ports, situation, scratch, run.secrets)
 
 
 def _intend(
-    ports: Ports, situation: Situation, decided: Decided, past: Recollection | None
+    run: Run, situation: Situation, decided: Decided, past: Recollection | None
 ) -> tuple[Recollection | None, Mapping[str, Record]]:
     """Claim and intents in one batch, durable before anything happens; nothing to do claims nothing."""
-    known = {**situation.records, **gathering.read_effects(ports, decided, past)}
-    batch = chronicle.intend(situation, decided, known, ports.store.holder(), ports.clock.now())
+    store = run.ports.store
+    known = {**situation.records, **gathering.read_effects(run.ports, decided, past)}
+    batch = chronicle.intend(situation, decided, known, store.holder(), run.ports.clock.now())
     if batch is None:
         return past, known
-    return ports.store.commit(batch, past), {**known, **{record.key: record for record in batch.records}}
+    return store.commit(batch, past), {**known, **{record.key: record for record in batch.records}}
 
 
 def _tell(
-    ports: Ports, situation: Situation, decided: Decided, acts: tuple[Act, ...], settled: tuple[Deed, ...],
-    request: Request,
-) -> tuple[Account, Conclusion]:  # fmt: skip
+    run: Run, situation: Situation, decided: Decided, acts: tuple[Act, ...], settled: tuple[Deed, ...]
+) -> tuple[Account, Conclusion]:
+    """What the cycle came to, told to machines and to people."""
     conclusion = conclude(situation, decided, acts)
-    account = telling.tell(situation, decided, acts, conclusion, settled, request.trigger, request.staged,
-                           ports.clock.now(), ports.forge.how)  # fmt: skip
+    how, now, request = run.ports.forge.how, run.ports.clock.now(), run.request
+    account = telling.tell(situation, decided, acts, conclusion, settled, request.trigger, request.staged, now, how)
     return account, conclusion
 
 
