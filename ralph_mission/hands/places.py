@@ -46,7 +46,7 @@ _PAST_FILE = re.compile(
     r"(?:change|release|history|news|what.?s.?new|relnotes|authors?|contributors|credits|thanks|maintainers|copying"
     r"|licen[sc]e|notice|patents|code.of.conduct|third.?party|robots|humans|cmakelists|requirements|constraints)", re.I
 )  # fmt: skip
-_WORD_LIST = re.compile(r"word|spell|dict|vocab|typo|misspell|stop.?list|ignore", re.I)
+_WORD_LIST = re.compile(r"(?<!pass)(?<!key)word|spell|(?<!pre)dict|vocab|typo|stop.?list|ignore", re.I)
 _GENERATED_NAME = re.compile(
     r"\.min\.|[._-]generated\.|_pb2|\.pb\.|\.bundle\.|\.lock$|-lock\.|\.snap$|\.map$|\.pot?$|\.svg$|\.d\.ts$", re.I
 )

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ralph_mission.mission.effects import AT_MOST_ONCE, Effect, Fate, Receipt, kind_of, resolve
+from ralph_mission.mission.effects import AT_MOST_ONCE, Comment, Effect, Fate, Receipt, kind_of, resolve
 from ralph_mission.mission.ledger import (
     NOT_ATTEMPTED,
-    SETTLED,
     EffectRecord,
     OpenState,
     Record,
@@ -35,6 +34,13 @@ class Deed:
     effect: Effect
     receipt: Receipt
 
+    @property
+    def stops(self) -> bool:
+        """Whether nothing may follow it. A remark in doubt is told to a person, never sent again, and stops nothing."""
+        if self.receipt.status == "unknown" and isinstance(self.effect, Comment):
+            return False
+        return self.receipt.status in ("failed", "unknown")
+
 
 @dataclass(frozen=True, slots=True)
 class Act:
@@ -46,8 +52,8 @@ class Act:
 
     @property
     def complete(self) -> bool:
-        """Whether everything that was to be done is done (or, staged, would be)."""
-        return not self.cut and all(deed.receipt.status in (*SETTLED, "staged") for deed in self.deeds)
+        """Whether everything that was to be done is done (or, staged, would be), as far as it ever will be."""
+        return not self.cut and not any(deed.stops for deed in self.deeds)
 
 
 def act(ports: Ports, decisions: Sequence[Decision], records: Mapping[str, Record]) -> tuple[Act, ...]:
@@ -78,8 +84,8 @@ def _carry_out(ports: Ports, decision: Decision, known: dict[str, Record]) -> Ac
     for effect in decision.proposal.effects:
         if stopped(ports):
             return Act(decision, tuple(deeds), cut=True)
-        earlier = deeds[-1].receipt if deeds else None
-        receipt = _not_attempted(effect, earlier) if _broken(earlier) else send(ports, effect, known)
+        stopped_by = next((deed for deed in deeds if deed.stops), None)
+        receipt = _not_attempted(effect, stopped_by) if stopped_by else send(ports, effect, known)
         deeds.append(Deed(effect, receipt))
     return Act(decision, tuple(deeds))
 
@@ -112,13 +118,8 @@ def _perform(ports: Ports, effect: Effect) -> Receipt:
         return Receipt(effect.key, status, detail=said[:300])
 
 
-def _broken(receipt: Receipt | None) -> bool:
-    return receipt is not None and receipt.status not in SETTLED
-
-
-def _not_attempted(effect: Effect, earlier: Receipt | None) -> Receipt:
-    assert earlier is not None
-    why = earlier.detail.removeprefix(NOT_ATTEMPTED) or f"{earlier.status} before it"
+def _not_attempted(effect: Effect, earlier: Deed) -> Receipt:
+    why = earlier.receipt.detail.removeprefix(NOT_ATTEMPTED) or f"{earlier.receipt.status} before it"
     return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}{why}")
 
 

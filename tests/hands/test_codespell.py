@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph_mission.hands import codespell, lexing
+from ralph_mission.hands.places import not_our_words
 from ralph_mission.hands.prose import BLANK, canvas
 
 NOTHING: frozenset[str] = frozenset()
@@ -212,3 +213,13 @@ def test_the_canvas_keeps_every_position(path, text):
 def test_correcting_twice_is_correcting_once(path, text):
     once, _ = codespell.correct(path, text, NOTHING)
     assert codespell.correct(path, once, NOTHING)[0] == once
+
+
+@pytest.mark.parametrize("path", ["src/predict.py", "src/password.py", "docs/keywords.md", "docs/prediction.md"])
+def test_a_name_that_only_contains_such_a_word_is_no_list_of_words(path: str) -> None:
+    assert not not_our_words(path)
+
+
+@pytest.mark.parametrize("path", ["data/wordlist.txt", "stopwords.txt", "src/dictionary.py", "docs/spelling.txt"])
+def test_a_list_of_words_is_left_alone(path: str) -> None:
+    assert not_our_words(path)

@@ -112,6 +112,16 @@ def test_nothing_follows_a_step_that_failed():
     assert {deed.receipt.detail for deed in acted.deeds[1:]} == {"not attempted: issues are disabled"}
 
 
+def test_a_remark_in_doubt_stops_nothing_and_is_never_sent_again():
+    remark = Comment("k4", 3, "merged")
+    forge = ScriptedForge({"k4": ConnectionError("reset"), "k3": done("k3")})
+    (acted,) = act(ScriptedPorts(forge), [decision(remark, LABEL)], known(remark, LABEL))
+    assert ([deed.receipt.status for deed in acted.deeds], acted.complete) == (["unknown", "done"], True)
+    again = {"k4": record(remark, "unknown", Receipt("k4", "unknown"))}
+    assert act(ScriptedPorts(forge), [decision(remark)], again)[0].complete
+    assert len(forge.sent) == 2
+
+
 def test_the_kill_switch_stops_before_the_next_effect():
     forge = ScriptedForge({"k1": done("k1", 12), "k3": done("k3")})
     ports = ScriptedPorts(forge, stops=[False, True])
