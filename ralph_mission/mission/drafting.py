@@ -74,7 +74,8 @@ def _fixes(thought: Thought, members: Sequence[Finding], desk: Desk) -> Iterable
     ready = [member for member in members if member.signal.patch and member.signal.patch.base == desk.default.sha]
     if not ready:
         return () if desk.free_slot else (_waiting(thought, members),)
-    fitting = _largest_set([member for member in ready if not _objections(member, desk)], desk)
+    unasked = ready if desk.limits.auto_prs_per_cycle else []  # none allowed: always ask
+    fitting = _largest_set([member for member in unasked if not _objections(member, desk)], desk)
     if fitting and (proposal := _not_refused(thought, fitting, desk)):
         return (proposal,)
     askable = [m for m in ready if m not in fitting and verdict(_objections(m, desk)) != "deny"]

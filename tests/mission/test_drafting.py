@@ -207,3 +207,10 @@ def test_when_the_checks_refuse_every_small_change_a_larger_one_is_still_asked_a
 def test_a_change_on_another_commit_is_not_proposed():
     stale = signal(patch=Patch("d" * 40, change("a.md").changes), path="a.md")
     assert drafts([stale]) == ()
+
+
+def test_where_no_pull_may_be_opened_unasked_a_small_fix_is_a_question_that_shows_it():
+    (proposal,) = drafts([fixable("a.md"), fixable("b.md")], limits=Limits(auto_prs_per_cycle=0))
+    assert proposal.action is Action.OPEN_PROPOSAL
+    assert [type(effect) for effect in proposal.planned] == [PushBranch, OpenPull]
+    assert judge(proposal, bench(limits=Limits(auto_prs_per_cycle=0))).verdict is Verdict.ALLOW
