@@ -119,10 +119,10 @@ def _only_loopback(address: object) -> None:
 
 
 def _only_scripted(arguments: tuple[object, ...]) -> None:
-    name, environment = os.fsdecode(arguments[0] or ""), arguments[3]  # type: ignore[arg-type]
+    name, environment = os.fsdecode(arguments[0] or ""), arguments[3]  # type: ignore[arg-type]  # as the audit hook hands it over
     if os.path.basename(name) not in AGENTS:
         return
-    path = dict(environment or os.environ).get("PATH", "")  # type: ignore[call-overload]
+    path = dict(environment or os.environ).get("PATH", "")  # type: ignore[call-overload]  # as above
     found = shutil.which(name, path=path) or name
     scripted = os.path.realpath(found).startswith(os.path.realpath(tempfile.gettempdir()))
     if not scripted or Path(found).parent == Path(os.environ[SANDBOX]) / "bin":

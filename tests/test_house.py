@@ -105,7 +105,7 @@ def test_floors_hold(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_pure_floor_is_under_the_contract() -> None:
     present = {f"ralph_mission.{name}" for name in PURE if (PACKAGE / name / "__init__.py").exists()}
-    contracts = _project()["tool"]["importlinter"]["contracts"]  # type: ignore[index]
+    contracts = _project()["tool"]["importlinter"]["contracts"]  # type: ignore[index]  # TOML
     assert present == {name for one in contracts for name in one.get("source_modules", ())}
 
 

@@ -108,7 +108,7 @@ def test_a_rare_word_is_not_a_misspelling(sample: Path) -> None:
 def test_unused_imports_can_be_removed_safely(sample: Path) -> None:
     found = _unused_imports(sample)
     assert len(found) == 6 and len({item["filename"] for item in found}) == 4
-    assert Counter(item["fix"]["applicability"] for item in found) == {"safe": 6}  # type: ignore[index]
+    assert Counter(item["fix"]["applicability"] for item in found) == {"safe": 6}  # type: ignore[index]  # JSON
 
 
 def test_markers_are_old_and_by_several_people(sample: Path) -> None:

@@ -30,7 +30,7 @@ def plain(arguments: list[str]) -> Plain | None:
         if name == "--json" and not equals:
             asked = replace(asked, json=True)
         elif name in ("--repo", "--config", "--now") and (equals or rest):
-            asked = replace(asked, **{name.removeprefix("--"): value if equals else rest.pop(0)})  # type: ignore[arg-type]
+            asked = replace(asked, **{name.removeprefix("--"): value if equals else rest.pop(0)})  # type: ignore[arg-type]  # names of Plain
         else:
             return None
     return asked

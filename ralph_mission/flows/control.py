@@ -7,21 +7,12 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
 
+from ralph_mission.mission.acting import Deed
+from ralph_mission.mission.chronicle import settle_open
 from ralph_mission.mission.drafting import monitor_key
-from ralph_mission.mission.effects import OpenIssue, Receipt
-from ralph_mission.mission.ledger import (
-    Batch,
-    EffectRecord,
-    FindingRecord,
-    MonitorRecord,
-    OpenState,
-    Recollection,
-    Record,
-    absorb,
-    settle,
-)
+from ralph_mission.mission.effects import Receipt
+from ralph_mission.mission.ledger import Batch, EffectRecord, Recollection, settle
 from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.model import Action
 from ralph_mission.mission.ports import Store
 from ralph_mission.mission.trouble import Trouble
 
@@ -78,46 +69,21 @@ def resolve(store: Editable, key: str, sent: bool, number: int = 0) -> None:
         record = store.records([key], past).get(key)
         if not isinstance(record, EffectRecord) or key not in past.state.unknown:
             raise Trouble(f"no effect {key} is waiting for an answer", "see `ralph journal`")
-        receipt = Receipt(
-            key, "adopted" if sent else "failed", number, detail="" if sent else "not sent, says a person"
-        )
-        state, records = _told(past, record, receipt, store)
-        records += _monitored(record, receipt, store, past)
-        store.commit(Batch(past.memory, state, records, f"ralph: {key} settled by a person"), past)
+        said = "" if sent else "not sent, says a person"
+        receipt = Receipt(key, "adopted" if sent else "failed", number, detail=said)
+        store.commit(_settled(store, past, record, receipt), past)
 
 
-def _told(
-    past: Recollection, record: EffectRecord, receipt: Receipt, store: Store
-) -> tuple[OpenState, tuple[Record, ...]]:
-    state = replace(past.state, unknown=tuple(key for key in past.state.unknown if key != record.key))
-    settled = settle(record, receipt)
-    if receipt.status == "failed" and isinstance(record.effect, OpenIssue):
-        return _undone(state, settled, store, past)
-    missions = tuple(
-        absorb(mission, record.effect, receipt) if mission.id == record.mission and record.effect else mission
-        for mission in state.missions
-    )
-    return replace(state, missions=missions), (settled,)
-
-
-def _monitored(record: EffectRecord, receipt: Receipt, store: Store, past: Recollection) -> tuple[MonitorRecord, ...]:
-    """The record of a monitoring issue, once it is certain which issue that is."""
-    if record.action is not Action.MONITOR or not isinstance(record.effect, OpenIssue) or not receipt.number:
-        return ()
-    found = store.records([monitor_key(record.kind)], past).values()
-    return tuple(replace(monitor, issue=receipt.number) for monitor in found if isinstance(monitor, MonitorRecord))
-
-
-def _undone(
-    state: OpenState, settled: EffectRecord, store: Store, past: Recollection
-) -> tuple[OpenState, tuple[Record, ...]]:
-    """An issue that was never opened: its mission ends and its findings may be proposed again."""
-    gone = [mission for mission in state.missions if mission.id == settled.mission]
-    members = [member for mission in gone for member in mission.members]
-    found = store.records(members, past).values()
-    forgotten = tuple(replace(record, occurrences=()) for record in found if isinstance(record, FindingRecord))
-    state = replace(state, missions=tuple(mission for mission in state.missions if mission not in gone))
-    return state, (settled, *forgotten)
+def _settled(store: Store, past: Recollection, record: EffectRecord, receipt: Receipt) -> Batch:
+    """The same that reconciling does with what it found; whose cycle it is does not change."""
+    subject = f"ralph: {record.key} settled by a person"
+    if record.effect is None:  # of a memory that was recovered: nothing hangs on it any more
+        unknown = tuple(key for key in past.state.unknown if key != record.key)
+        return Batch(past.memory, replace(past.state, unknown=unknown), (settle(record, receipt),), subject)
+    members = {m for mission in past.state.missions if mission.id == record.mission for m in mission.members}
+    records = {record.key: record, **store.records({monitor_key(record.kind), *members}, past)}
+    batch = settle_open(past, [Deed(record.effect, receipt)], records)
+    return replace(batch, state=replace(batch.state, claim=past.state.claim), message=subject)
 
 
 def journal(store: Editable) -> list[dict[str, Any]]:

@@ -94,7 +94,7 @@ def _interim(situation: Situation, allowed: Sequence[Proposal]) -> tuple[Mission
 
 
 def settle_open(past: Recollection, deeds: Sequence[Deed], records: Mapping[str, Record]) -> Batch:
-    """The receipts of what a dead runner had intended, and its missions moved by them."""
+    """What was found out about intended effects (by looking, or from a person), and the missions moved by it."""
     settled = [settle(record, deed.receipt) for deed in deeds
                if isinstance(record := records.get(deed.effect.key), EffectRecord)]  # fmt: skip
     by_key = {deed.effect.key: deed for deed in deeds}
@@ -118,7 +118,7 @@ def _without_unopened(
         replace(
             state,
             missions=tuple(mission for mission in state.missions if mission not in gone),
-            next_mission=min([state.next_mission, *(mission.id for mission in gone)]),
+            next_mission=state.next_mission - any(mission.id == state.next_mission - 1 for mission in gone),
             recent=tuple(entry for entry in state.recent if entry[0] not in times),
         ),
         tuple(reflect.not_acted_on(record) for record in members if isinstance(record, FindingRecord)),
@@ -132,7 +132,7 @@ def _found_monitors(
     for record in settled:
         receipt, monitor = deeds[record.key].receipt, records.get(monitor_key(record.kind))
         opened = isinstance(deeds[record.key].effect, OpenIssue) and record.action is Action.MONITOR
-        if opened and receipt.status in SETTLED and isinstance(monitor, MonitorRecord):
+        if opened and receipt.status in SETTLED and receipt.number and isinstance(monitor, MonitorRecord):
             yield replace(monitor, issue=receipt.number)
 
 
@@ -145,9 +145,10 @@ def _absorbed(mission: Mission, settled: Iterable[EffectRecord], deeds: Mapping[
 
 def _closed(state: OpenState, receipts: Iterable[Receipt]) -> OpenState:
     told = {receipt.key: receipt.status for receipt in receipts}
-    unknown = tuple(key for key, status in told.items() if status == "unknown" and key not in state.unknown)
+    waiting = (key for key in state.unknown if told.get(key, "unknown") == "unknown")
+    doubtful = (key for key, status in told.items() if status == "unknown")
     still = tuple(key for key in state.effects if key not in told)
-    return replace(state, effects=still, unknown=(*state.unknown, *unknown))
+    return replace(state, effects=still, unknown=tuple(dict.fromkeys((*waiting, *doubtful))))
 
 
 # --- the end --------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from ralph_mission.mission.lifecycle import Event, Facts, Reading, advance
 from ralph_mission.mission.model import Action, Mission, Status
 from ralph_mission.mission.proposal import Proposal
 
-TICK = timedelta(milliseconds=1)
+TICK = timedelta(milliseconds=1)  # the finest that a forge's times are told in
 
 
 BY_HAND = "No fixer can do this: do it by hand, then close the issue as completed."

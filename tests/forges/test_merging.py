@@ -291,9 +291,9 @@ def test_merge_that_was_killed_after_the_branch_moved_is_known_as_merged(
     real = world.forge.desk.__class__.write
 
     def write(desk: object, thread: object) -> None:
-        if thread.state == "merged":  # type: ignore[attr-defined]
+        if thread.state == "merged":  # type: ignore[attr-defined]  # a Thread
             raise Killed
-        real(desk, thread)  # type: ignore[arg-type]
+        real(desk, thread)  # type: ignore[arg-type]  # a Desk and a Thread
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(world.forge.desk.__class__, "write", write)

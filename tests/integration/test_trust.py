@@ -16,6 +16,7 @@ import pytest
 
 from ralph_mission.cli.wiring import decide_again
 from ralph_mission.flows import control
+from ralph_mission.forges.local import LocalForge
 from ralph_mission.mission.ledger import Batch, Claim
 from ralph_mission.mission.ports import Plan
 from ralph_mission.mission.trouble import Trouble
@@ -459,3 +460,42 @@ def test_a_score_that_is_no_number_counts_for_nothing(tmp_path, monkeypatch):
     report, _ = world(tmp_path).cycle()
     assert (report.missions, report.decisions) == ((), ())
     json.dumps(to_document(report), allow_nan=False)
+
+
+def losing_answers(self, effect):
+    PERFORM(self, effect)
+    raise ConnectionError("reset by peer")
+
+
+PERFORM = LocalForge.perform
+
+
+def test_a_list_whose_issue_a_person_names_is_carried_on_in_that_issue(tmp_path, monkeypatch):
+    harbour = world(tmp_path, {"a.py": "# TODO: one\nx = 1\n"}, "hands: {fixers: []}\n")
+    monkeypatch.setattr(LocalForge, "perform", losing_answers)
+    report, _ = harbour.cycle()
+    monkeypatch.undo()
+    assert [line.status for line in report.effects] == ["unknown"]
+    control.resolve(harbour.house().store, report.effects[0].key, sent=True, number=1)
+    assert harbour.house().store.recall().state.unknown == ()
+    commit(harbour.repo, {"b.py": "y = 2\n# FIXME: two\n"}, message="More")
+    report, _ = harbour.cycle()
+    assert [line.kind for line in report.effects] == ["edit_comment"]
+    assert [("FIXME" in issue.body, issue.number) for issue in harbour.issues] == [(True, 1)]
+
+
+def test_what_was_never_sent_frees_its_slot_and_never_takes_another_missions_number(tmp_path, monkeypatch):
+    bugs = "src/a.py:1: one\nsrc/a.py:2: two\n"
+    harbour = world(tmp_path, {"bugs.txt": bugs, "src/a.py": "x = 1\ny = 2\n"}, BUGS_CONFIG)
+
+    def refusing(self, effect):
+        raise ConnectionError("reset by peer")
+
+    monkeypatch.setattr(LocalForge, "perform", refusing)
+    first, _ = harbour.cycle()
+    monkeypatch.undo()
+    harbour.cycle()
+    control.resolve(harbour.house().store, first.effects[0].key, sent=False)
+    report, _ = harbour.cycle()
+    assert sorted(line.id for line in report.missions) == [2, 3]
+    assert len(harbour.issues) == 2

@@ -76,7 +76,7 @@ def sample(**changes: object) -> Memory:
         measured=("Misspellings: 3 of 4",),
         do_not_repeat="\n- `vendor/**`\n",
     )
-    return replace(memory, **changes)  # type: ignore[arg-type]
+    return replace(memory, **changes)  # type: ignore[arg-type]  # the caller names real fields
 
 
 # --- there and back ---

@@ -41,7 +41,7 @@ def test_an_unknown_key_breaks_the_schema(path: tuple[str | int, ...]) -> None:
     document = to_document(REPORT)
     place = document
     for step in path:
-        place = place[step]  # type: ignore[index]
+        place = place[step]  # type: ignore[index]  # JSON
     place["extra"] = 1
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(document, schema())

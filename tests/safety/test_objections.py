@@ -12,7 +12,7 @@ KNOWN = "canary-" + "Qx7Rt2Lm9ZpW4v"
 
 
 def rules(*changes: object, **limits: object) -> set[str]:
-    return {objection.rule for objection in inspect(patch(*changes), **limits)}  # type: ignore[arg-type]
+    return {objection.rule for objection in inspect(patch(*changes), **limits)}  # type: ignore[arg-type]  # names of inspect
 
 
 def test_an_honest_patch_of_49_lines_to_ordinary_source_passes() -> None:

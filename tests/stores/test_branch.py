@@ -167,7 +167,7 @@ def test_the_number_of_git_processes_does_not_grow_with_the_number_of_cycles(
 
     def counted(self: object, *arguments: object, **options: object) -> None:
         calls[0] += 1
-        real(self, *arguments, **options)  # type: ignore[call-overload]
+        real(self, *arguments, **options)  # type: ignore[call-overload]  # whatever the real one was given
 
     monkeypatch.setattr(subprocess.Popen, "__init__", counted)
     past, spent = None, []

@@ -101,7 +101,7 @@ def test_a_persons_edit_that_came_between_is_merged(open_store: Factory) -> None
     assert made.memory.header.serial == 2
     assert store.records([key(1)], made) == {key(1): intended(1)}
     assert made.human_edits
-    assert replace(store.recall(), human_edits=()) == replace(made, human_edits=())  # type: ignore[type-var]
+    assert replace(store.recall(), human_edits=()) == replace(made, human_edits=())  # type: ignore[type-var]  # never None here
 
 
 def test_an_edit_merged_into_one_commit_survives_the_next(open_store: Factory) -> None:
