@@ -20,6 +20,7 @@ from ralph_mission.hands import FIXERS
 from ralph_mission.hands.survey import FixerObserver
 from ralph_mission.hands.verify import Workbench
 from ralph_mission.mission.deciding import Charter
+from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.model import Sighting
 from ralph_mission.mission.ports import Gaze, Observer, Ports, Voice
 from ralph_mission.mission.trouble import Trouble
@@ -77,6 +78,7 @@ def build(
         recorder=Nowhere() if staged else recordings,
         voice=voice or Silence(),
         switch=lambda: os.environ.get("RALPH_PAUSED") == "1",
+        waker=NobodyToWake(),
         scratch=partial(_scratch, git, staged),
         dashboard=partial(dashboard, repository=_name(git), slots=settings.limits.active_missions),
     )
@@ -200,6 +202,14 @@ class Silence:
 
     def note(self, text: str) -> None:
         """Nothing."""
+
+
+class NobodyToWake:
+    """A waker that asks nobody: whoever runs `ralph cycle` decides when."""
+
+    def wake(self, due: datetime, generation: int) -> Receipt | None:
+        """None."""
+        return None
 
 
 class Nowhere:

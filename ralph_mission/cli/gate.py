@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+import tempfile
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ralph_mission.cli.moment import iso, moment
+from ralph_mission.gateways.place import acts_on_github
+from ralph_mission.gateways.place import place as server
 
 NOT_DUE = 10
 
@@ -50,12 +55,30 @@ def _memory_place(asked: Plain) -> dict[str, str]:
     return {"branch": memory.branch, "path": memory.path}
 
 
+def _on_server(asked: Plain) -> bool:
+    """Whether the memory that counts is GitHub's: in a workflow, or where the settings name that forge."""
+    if acts_on_github(os.environ):
+        return True
+    place = Path(asked.config) if asked.config else Path(asked.repo) / "ralph.yml"
+    return place.is_file() and bool(re.search(rb"\bkind\s*:\s*['\"]?github\b", place.read_bytes()))
+
+
+def _kept(url: str) -> Path:
+    """The folder of the cache: the runner's tool cache outlives a workspace."""
+    base = os.environ.get("RUNNER_TOOL_CACHE") or os.environ.get("XDG_CACHE_HOME") or tempfile.gettempdir()
+    return Path(base) / "ralph-due" / hashlib.sha256(f"{os.getuid()} {url}".encode()).hexdigest()[:16]
+
+
 def answer(asked: Plain) -> int:
     """Print whether a cycle is due; 0 when it is, 10 when not. Raises Trouble."""
-    from ralph_mission.stores.due import due_fast
+    from ralph_mission.stores.due import due_fast, due_on_server
 
-    now = moment(asked.now) or datetime.now(UTC)
-    due, next_due_at, reason = due_fast(Path(asked.repo), now, **_memory_place(asked))
+    now, memory = moment(asked.now) or datetime.now(UTC), _memory_place(asked)
+    if _on_server(asked):
+        place = server(os.environ)
+        due, next_due_at, reason = due_on_server(place, _kept(place.git_url), now, **memory)
+    else:
+        due, next_due_at, reason = due_fast(Path(asked.repo), now, **memory)
     if asked.json:
         import json
 

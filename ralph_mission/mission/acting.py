@@ -136,8 +136,30 @@ def reconcile(ports: Ports, state: OpenState, records: Mapping[str, Record]) -> 
     nobody decides about (a monitoring issue) is made up for, where that is safe. A stop leaves it open.
     """
     known = dict(records)
+    found = [_found_late(ports, record, known) for record in doubtful(state.unknown, records)]
     deeds = (_taken_over(ports, record, known) for record in unsettled(state.effects, records))
-    return tuple(deed for deed in deeds if deed)
+    return tuple(deed for deed in (*found, *deeds) if deed)
+
+
+def doubtful(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[EffectRecord, ...]:
+    """The records of effects of which nobody could tell whether they were sent."""
+    found = (records.get(key) for key in keys)
+    return tuple(record for record in found if isinstance(record, EffectRecord) and record.state == "unknown")
+
+
+def _found_late(ports: Ports, record: EffectRecord, known: dict[str, Record]) -> Deed | None:
+    """A list may show what was made only minutes later; what it never shows is left to a person."""
+    effect = record.effect
+    assert effect is not None
+    try:
+        receipt = ports.forge.find(resolve(effect, numbers(known.values())))
+    except KeyError:
+        return None
+    if receipt is None:
+        return None
+    known[record.key] = _with(record, receipt)
+    ports.voice.note(f"{kind_of(effect)} that was in doubt: {receipt.status}")
+    return Deed(effect, receipt)
 
 
 def unsettled(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[EffectRecord, ...]:

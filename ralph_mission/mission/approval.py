@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from ralph_mission.mission.effects import MARKER
+from ralph_mission.mission.effects import MARKER, MergePull
 from ralph_mission.mission.model import Actor, Issue, LabelEvent, Mission, Pull, Remark, Review
 
 APPROVED, REJECTED = "ralph:approved", "ralph:rejected"
@@ -86,6 +86,25 @@ def on_pull(pull: Pull, mission: Mission, authorised: frozenset[int]) -> Opinion
         return Opinion("approved", at_head[-1].author, at_head[-1].sha)
     rule = "approval-author" if not counted else "foreign-commit" if at_head else "approval-head"
     return Opinion("refused", (counted or approvals)[-1].author, rules=(rule,))
+
+
+def merge_objection(pull: Pull, merge: MergePull, may_approve: Callable[[Actor], bool]) -> str:
+    """The rule that a merge runs into at this moment, "" when the yes it rests on still stands.
+
+    Asked right before merging: an approval may have been dismissed, a head or base changed, since it was judged.
+    """
+    if pull.head_sha != merge.head_sha:
+        return "approval-head"
+    if merge.base and pull.base != merge.base:
+        return "approval-content"
+    if not merge.approver:
+        return ""
+    standing = [review for review in _standing(pull.reviews) if may_approve(review.author)]
+    approved = any(r.author.id == merge.approver and r.state == "approved" for r in standing)
+    if any(r.state == "changes_requested" for r in standing) or not approved:
+        return "approval-author"
+    at_head = any(r.author.id == merge.approver and r.sha == merge.head_sha for r in standing)
+    return "" if at_head else "approval-head"
 
 
 def voices(issue: Issue | None, pull: Pull | None) -> frozenset[Actor]:

@@ -15,6 +15,7 @@ from ralph_mission.mission.drafting import monitor_key
 from ralph_mission.mission.effects import OpenIssue, OpenPull, Receipt
 from ralph_mission.mission.ledger import (
     KEPT_IDS,
+    KEPT_WAKES,
     SETTLED,
     Batch,
     Claim,
@@ -183,6 +184,7 @@ def _state(situation: Situation, acts: Sequence[Act], conclusion: Conclusion, ba
         unverified=situation.state.unverified,
         silenced=tuple(sorted(deciding.silenced_kinds(situation) | _unasked(situation))),
         done=(*base.done, situation.cycle_id)[-KEPT_IDS:],
+        wakes=(*base.wakes, (situation.now, conclusion.header.drift_seconds))[-KEPT_WAKES:],
     )
     return _closed(state, receipts)
 

@@ -32,6 +32,7 @@ class Conclusion:
     backlog: tuple[Finding, ...]
     recent: tuple[tuple[datetime, str, int], ...]
     header: Header
+    at_once: bool = False  # work is ready: the next cycle need not wait
 
 
 def conclude(situation: Situation, decided: Decided, acts: Sequence[Act]) -> Conclusion:
@@ -47,12 +48,13 @@ def conclude(situation: Situation, decided: Decided, acts: Sequence[Act]) -> Con
     lessons = tuple(_lessons(decided, by_key)) + _silencing(situation)
     everyone = tuple(missions.values())
     over = reflect.ended(everyone, situation.now)
+    at_once = _ready(situation, decided, acts)
     return Conclusion(
         tuple(mission for mission in everyone if mission not in over), over, dropped, lessons,
         reflect.learn(dict(situation.state.acceptance), lessons, situation.records),
         _waiting(situation, decided, acts),
         (*still_counted(situation), *automatic_lines(situation, _proposals(acts, dropped))),
-        _header(situation, decided),
+        _header(situation, decided, at_once), at_once,
     )  # fmt: skip
 
 
@@ -147,10 +149,19 @@ def automatic_lines(situation: Situation, proposals: Iterable[Proposal]) -> Iter
 # --- when to look again ---------------------------------------------------------------
 
 
-def _header(situation: Situation, decided: Decided) -> Header:
-    before = situation.memory.header
-    today = situation.now.date().isoformat()
-    same_day = before.today == today
+def _ready(situation: Situation, decided: Decided, acts: Sequence[Act]) -> bool:
+    """Whether a cap alone cut work that made progress, and today's wakes are not used up."""
+    progress = any(act.complete and act.deeds for act in acts)
+    used = situation.memory.header.dispatches if _same_day(situation) else 0
+    return progress and _cut(decided.decisions) and used < situation.charter.limits.dispatches_per_day
+
+
+def _same_day(situation: Situation) -> bool:
+    return situation.memory.header.today == situation.now.date().isoformat()
+
+
+def _header(situation: Situation, decided: Decided, at_once: bool) -> Header:
+    before, same_day = situation.memory.header, _same_day(situation)
     waited = {finding.fingerprint for finding in situation.state.backlog}
     urgency, cause, streak = schedule.assess(decided.fresh, _cut(decided.decisions), before, waited)
     header = replace(
@@ -158,14 +169,14 @@ def _header(situation: Situation, decided: Decided) -> Header:
         cycle=situation.cycle,
         last_cycle_at=situation.now,
         drift_seconds=schedule.drift(before.next_due_at, situation.now),
-        today=today,
+        today=situation.now.date().isoformat(),
         spend_usd=round((before.spend_usd if same_day else 0.0) + max(0.0, situation.plan.usage.cost_usd), 6),
-        dispatches=before.dispatches if same_day else 0,
+        dispatches=(before.dispatches if same_day else 0) + at_once,
         high_cause=cause,
         high_streak=streak,
         cursors=_cursors(situation),
     )
-    return schedule.plan_next(header, urgency, situation.charter.rhythm, situation.now)
+    return schedule.plan_next(header, urgency, situation.charter.rhythm, situation.now, at_once)
 
 
 def _cut(decisions: Iterable[Decision]) -> bool:

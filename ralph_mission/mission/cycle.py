@@ -102,15 +102,24 @@ def _cycle(run: Run, past: Recollection | None) -> Account:
     batch = chronicle.write(situation, decided, acts, conclusion, known, *account, base, ports.dashboard)
     landed = ports.store.commit(batch, claimed)
     ports.forge.set_anchor(gathering.anchor_of(landed))
-    return account
+    return _wake(run, landed, account) if conclusion.at_once else account
+
+
+def _wake(run: Run, landed: Recollection, account: Account) -> Account:
+    """Ask for the next cycle now. Memory says already that it is due, so a wake that gets lost is made up for."""
+    header = landed.memory.header
+    receipt = run.ports.waker.wake(header.next_due_at or run.started, header.generation)
+    return telling.woken(account, receipt) if receipt else account
 
 
 def _settle(run: Run, past: Recollection | None) -> tuple[Recollection | None, tuple[Deed, ...]]:
     """What an earlier run left open: looked for and adopted, unknown, or left to what is decided now."""
-    if past is None or not past.state.effects or run.request.staged:
+    if past is None or not (past.state.effects or past.state.unknown) or run.request.staged:
         return past, ()
     records = gathering.read_open(run.ports, past)
     deeds = acting.reconcile(run.ports, past.state, records)
+    if not deeds and not past.state.effects:
+        return past, ()
     told = tuple(deed for deed in deeds if not deed.receipt.detail.startswith(NOT_ATTEMPTED))
     return run.ports.store.commit(chronicle.settle_open(past, deeds, records), past), told
 

@@ -142,8 +142,9 @@ def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = F
 def _steps(situation: Situation) -> tuple[Step, ...]:
     facts = dict(situation.world.facts)
     around = Circumstances(
-        situation.cycle, situation.now, situation.charter.owners, situation.charter.merge_method, situation.records
-    )
+        situation.cycle, situation.now, situation.charter.owners, situation.charter.merge_method, situation.records,
+        situation.world.default,
+    )  # fmt: skip
     found: list[Step] = []
     for mission in situation.missions:
         if mission.issue and mission.id in facts:

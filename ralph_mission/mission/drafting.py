@@ -131,7 +131,7 @@ def _fix(thought: Thought, members: Sequence[Finding], desk: Desk) -> Proposal:
     patch = combine(members, desk.default.sha)
     issue = key_of(subject, "open_issue")
     facts = _facts(thought.kind, members, desk.next_mission)
-    opened = OpenIssue(issue, title, wording.fix_issue(thought.kind, members, thought.why, issue, facts),
+    opened = OpenIssue(issue, title, wording.fix_issue(thought.kind, members, thought.why, patch, issue, facts),
                        ("ralph:mission",))  # fmt: skip
     branch = carrying(subject, thought.kind, title, members, patch, desk, Ref(issue), thought.why)
     mission = _mission(subject, title, Action.OPEN_FIX, thought.kind, members, desk)

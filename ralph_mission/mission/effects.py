@@ -46,7 +46,11 @@ class OpenIssue:
 
 @dataclass(frozen=True, slots=True)
 class PushBranch:
-    """K. Create `branch` at one new commit on `base_sha`; a deterministic commit, so a redo is the same one."""
+    """K. One new commit on `branch`; a deterministic one, so a redo is the same.
+
+    Without `onto` the branch is created at a commit on `base_sha`. With it, the branch stands at commit
+    `onto` and follows: `base_sha` is merged in where it is not there yet (never rebased), then `files`.
+    """
 
     key: str
     branch: str
@@ -54,6 +58,7 @@ class PushBranch:
     message: str
     date: datetime
     files: tuple[FileDelta, ...]
+    onto: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +76,19 @@ class OpenPull:
 
 @dataclass(frozen=True, slots=True)
 class MergePull:
-    """K. Merge `pull` only while its head is exactly `head_sha`."""
+    """K. Merge `pull` only while its head is exactly `head_sha`.
+
+    `base` is the branch that was approved to be merged into, `approver` the account id whose approval was
+    counted: both are looked at again in the moment of merging ("" and 0 in records of earlier versions).
+    """
 
     key: str
     pull: int
     head_sha: str
     method: str
     message: str
+    base: str = ""
+    approver: int = 0
 
 
 @dataclass(frozen=True, slots=True)

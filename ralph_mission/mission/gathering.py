@@ -39,7 +39,7 @@ from ralph_mission.mission.ports import Brief, Gaze, Observer, Plan, Ports, Veri
 from ralph_mission.mission.position import check_position
 from ralph_mission.mission.proposal import Proposal
 from ralph_mission.mission.steps import BY_HAND
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.mission.trouble import Missing, Trouble
 from ralph_mission.mission.wording import plain
 from ralph_mission.safety import text
 from ralph_mission.safety.secrets import find_secrets, redact
@@ -71,7 +71,7 @@ def slots(past: Recollection | None, charter: Charter) -> str:
 
 def read_open(ports: Ports, past: Recollection) -> dict[str, Record]:
     """The records of effects that are still open, and of what settling them may change."""
-    records = dict(ports.store.records(past.state.effects, past))
+    records = dict(ports.store.records((*past.state.effects, *past.state.unknown), past))
     opened = [record for record in records.values() if isinstance(record, EffectRecord)]
     referred = {refers_to(record.effect) for record in opened if record.effect} - {""}
     monitors = {monitor_key(record.kind) for record in opened if record.action is Action.MONITOR}
@@ -117,19 +117,17 @@ def _look(ports: Ports, charter: Charter, state: OpenState, cycle: int, now: dat
 
 
 def _facts(ports: Ports, charter: Charter, mission: Mission) -> Facts:
-    issue = _there(mission.issue, ports.forge.issue, ports.forge.issues)
-    pull = _there(mission.pull, ports.forge.pull, ports.forge.pulls) if mission.pull else None
+    issue = _there(mission.issue, ports.forge.issue)
+    pull = _there(mission.pull, ports.forge.pull) if mission.pull else None
     ports.voice.note(f"#{mission.issue} {mission.title}: {mission.status}")
     return Facts(issue, pull, _authorised(ports, charter, issue, pull))
 
 
-def _there(number: int, get: Callable[[int], T], listed: Callable[[str], tuple[T, ...]]) -> T | None:
-    """An issue or pull; None when the list proves that somebody deleted it. Raises Trouble for any other reason."""
+def _there(number: int, get: Callable[[int], T]) -> T | None:
+    """An issue or pull; None when somebody deleted it. Raises Trouble for any other reason."""
     try:
         return get(number)
-    except Trouble:
-        if any(thing.number == number for thing in listed("all")):
-            raise
+    except Missing:
         return None
 
 
@@ -199,7 +197,7 @@ def _unwanted(ports: Ports, situation: Situation) -> Iterable[str]:
     newly = silenced_kinds(situation) - set(situation.state.silenced)
     for record in situation.records.values():
         if isinstance(record, MonitorRecord) and record.kind in newly:
-            issue = _there(record.issue, ports.forge.issue, ports.forge.issues)
+            issue = _there(record.issue, ports.forge.issue)
             if issue and issue.closed_by and issue.closed_by.id in _authorised(ports, situation.charter, issue, None):
                 yield record.kind
 

@@ -27,6 +27,9 @@ from ralph_mission.mission.model import Acceptance, Action, Finding, Mission
 
 SETTLED = ("done", "adopted")
 NOT_ATTEMPTED = "not attempted: "  # begins the detail of a failure that says nothing about the effect itself
+KEPT_WAKES = 10
+NEEDS_PERSON = "needs a person: "  # begins the detail of a refusal that trying again will not lift
+BEHIND = "behind: "  # begins the detail of a merge for which the base has to be merged into the branch first
 KEPT_IDS = 50  # cycle ids remembered, so that the same cycle asked for twice does nothing
 
 
@@ -102,6 +105,7 @@ class OpenState:
     unverified: tuple[tuple[str, str], ...] = ()  # (action key, base commit) whose verification failed
     silenced: tuple[str, ...] = ()  # finding kinds whose monitoring issue a person closed
     done: tuple[str, ...] = ()  # ids of the last cycles
+    wakes: tuple[tuple[datetime, int], ...] = ()  # (start, seconds after it was due) of the last cycles
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from enum import StrEnum
 
 from ralph_mission.mission import approval
 from ralph_mission.mission.approval import NONE, Opinion
+from ralph_mission.mission.ledger import BEHIND, NEEDS_PERSON
 from ralph_mission.mission.model import Actor, Issue, Mission, Pull, Status
 
 S = Status
@@ -33,6 +34,7 @@ class Event(StrEnum):
     CHANGES_REQUESTED = "changes requested"
     REVISED = "revised"  # the review was answered with a push
     MERGEABLE = "approved at its head"  # no transition of its own: merging follows
+    BEHIND = "behind its base"  # nor has this: the base is merged in, and the review asked for again
     MERGED = "merged"
     DONE = "done by a person"
     REFUSED = "refused"  # a person said no
@@ -113,7 +115,7 @@ def read(mission: Mission, facts: Facts, now: datetime) -> Reading:
     refused = QUIET
     for reader in (_read_end, _read_pull, _read_issue, _read_patience):
         reading = reader(mission, facts, now)
-        if reading.event is Event.MERGEABLE or (reading.event and allows(mission, reading.event)):
+        if reading.event in (Event.MERGEABLE, Event.BEHIND) or (reading.event and allows(mission, reading.event)):
             return reading
         if reading.opinion.rules and refused is QUIET:
             refused = Reading(None, reading.opinion, reading.words)
@@ -170,10 +172,21 @@ def _read_pull(mission: Mission, facts: Facts, now: datetime) -> Reading:
         words = "someone else pushed to our branch" if pull.head_sha else "our branch was deleted"
         return Reading(Event.STUCK, Opinion("refused", opinion.actor, rules=("foreign-commit",)), words)
     if opinion.state == "approved":
-        return QUIET if mission.failures >= STUCK_CYCLES else Reading(Event.MERGEABLE, opinion)
+        return _read_approved(mission, opinion)
     if opinion.state == "changes":
         return Reading(Event.CHANGES_REQUESTED, opinion, opinion.words)
     return Reading(None, opinion) if opinion.rules else QUIET
+
+
+def _read_approved(mission: Mission, opinion: Opinion) -> Reading:
+    if _hopeless(mission):
+        return QUIET
+    return Reading(Event.BEHIND if mission.failure.startswith(BEHIND) else Event.MERGEABLE, opinion)
+
+
+def _hopeless(mission: Mission) -> bool:
+    """Whether trying once more will not help."""
+    return mission.failures >= STUCK_CYCLES or mission.failure.startswith(NEEDS_PERSON)
 
 
 def _read_issue(mission: Mission, facts: Facts, now: datetime) -> Reading:
@@ -209,6 +222,12 @@ def _read_patience(mission: Mission, facts: Facts, now: datetime) -> Reading:
         return Reading(Event.UNANSWERED, words="nobody answered for 14 days")
     if mission.status in (S.PLANNED, S.EXECUTING, S.FIXING) and mission.stalled_cycles >= STUCK_CYCLES:
         return Reading(Event.STUCK, words=f"{STUCK_CYCLES} cycles without progress")
-    if mission.failures >= STUCK_CYCLES and mission.status is not S.ESCALATED:
-        return Reading(Event.STUCK, words=f"failed {mission.failures} times: {mission.failure}")
+    if _hopeless(mission) and mission.status is not S.ESCALATED:
+        return Reading(Event.STUCK, words=_why_hopeless(mission))
     return QUIET
+
+
+def _why_hopeless(mission: Mission) -> str:
+    if mission.failures >= STUCK_CYCLES:
+        return f"failed {mission.failures} times: {mission.failure.removeprefix(NEEDS_PERSON)}"
+    return mission.failure.removeprefix(NEEDS_PERSON)

@@ -177,6 +177,7 @@ class Pull:
     merged_by: Actor | None = None
     closed_by: Actor | None = None
     closed_at: datetime | None = None
+    patch_ids: frozenset[str] = frozenset()  # of each file's change, as `safety.patch.patch_id` makes them
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,19 @@ class Branch:
 
     name: str
     sha: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """How the project fared between two looks. Counts are those of the window, `stars` is the total now.
+
+    None: the forge does not know such a thing.
+    """
+
+    stars: int | None = None
+    merged: tuple[Pull, ...] = ()
+    opened: int = 0  # issues
+    closed: int = 0  # issues
 
 
 # --- what is seen ---------------------------------------------------------------------

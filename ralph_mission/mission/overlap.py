@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ralph_mission.mission.model import Finding, Pull
 from ralph_mission.safety.edits import edits
+from ralph_mission.safety.patch import Patch, patch_ids
+from ralph_mission.safety.text import closing_keywords
 
 
 def others(pulls: Iterable[Pull], bot: int) -> tuple[Pull, ...]:
     """Open pulls of anybody but us."""
     return tuple(pull for pull in pulls if pull.author.id != bot and pull.state == "open")
+
+
+def recent(pulls: Iterable[Pull], bot: int) -> tuple[Pull, ...]:
+    """Pulls of anybody but us that are open, or were merged a short time ago."""
+    return tuple(pull for pull in pulls if pull.author.id != bot and pull.state in ("open", "merged"))
+
+
+def closes(pull: Pull) -> frozenset[int]:
+    """The issues that merging this pull closes, by what its title and text say."""
+    said = closing_keywords(f"{pull.title}\n\n{pull.body}")
+    return frozenset(int(number) for words in said for number in re.findall(r"\d+$", words))
+
+
+def same_change(pull: Pull, patch: Patch | None) -> bool:
+    """Whether a pull makes every change of a patch, file by file, wherever the lines stand there."""
+    return patch is not None and bool(patch.changes) and patch_ids(patch) <= pull.patch_ids
 
 
 def touches(pull: Pull, finding: Finding) -> bool:

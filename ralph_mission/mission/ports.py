@@ -24,6 +24,7 @@ from ralph_mission.mission.model import (
     Limits,
     Mission,
     Pull,
+    Pulse,
     Sighting,
     Usage,
 )
@@ -96,15 +97,23 @@ class Forge(Protocol):
         ...
 
     def issue(self, number: int) -> Issue:
-        """One issue with its remarks and label events. Raises Trouble when there is none."""
+        """One issue with its remarks and label events. Raises Missing when there is none."""
         ...
 
     def pulls(self, state: str = "open") -> tuple[Pull, ...]:
-        """Pulls, oldest number first, the open ones with `touches` filled. `state`: open | closed | all."""
+        """Pulls, oldest number first. `state`: open | closed | all.
+
+        Every open one, with `touches` and `patch_ids`; of the others at least those closed in the last 7 days.
+        A merged one has `patch_ids` too, and `touches` only while the default branch lacks it.
+        """
         ...
 
     def pull(self, number: int) -> Pull:
-        """One pull with reviews, remarks, commits and events. Raises Trouble when there is none."""
+        """One pull with reviews, remarks, commits and events. Raises Missing when there is none."""
+        ...
+
+    def pulse(self, since: datetime) -> Pulse:
+        """How the project fared since then."""
         ...
 
     def may_approve(self, actor: Actor) -> bool:
@@ -153,6 +162,14 @@ class Gaze:
     last_cycle_at: datetime | None
     cursor: str
     scratch: str  # an existing folder of the run, removed afterwards
+
+
+class Waker(Protocol):
+    """One way of being called again. Losing a wake is harmless: another way, or the next one, makes up for it."""
+
+    def wake(self, due: datetime, generation: int) -> Receipt | None:
+        """Ask for a cycle now; None where nobody can be asked. `failed` names why. Never raises Trouble."""
+        ...
 
 
 class Observer(Protocol):
@@ -260,5 +277,6 @@ class Ports:
     recorder: Recorder
     voice: Voice
     switch: Switch
+    waker: Waker
     scratch: Callable[[], AbstractContextManager[str]]
     dashboard: Callable[[Memory, OpenState], str]

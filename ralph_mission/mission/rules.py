@@ -15,7 +15,7 @@ from ralph_mission.mission.do_not_repeat import forbids
 from ralph_mission.mission.effects import MARKER, OpenPull, PushBranch
 from ralph_mission.mission.kinds import lookup
 from ralph_mission.mission.model import Action, Issue, Tier, Verdict
-from ralph_mission.mission.overlap import others, touches
+from ralph_mission.mission.overlap import closes, recent, same_change, touches
 from ralph_mission.mission.proposal import Bench, Proposal
 from ralph_mission.safety import objections, paths, secrets, text
 
@@ -142,12 +142,16 @@ def _is_new(proposal: Proposal) -> bool:
 
 
 def _human_duplicate(proposal: Proposal, bench: Bench) -> bool:
+    pulls = recent(bench.pulls, bench.bot)
+    if proposal.before is not None:
+        return _pushes(proposal) and any(proposal.before.issue in closes(pull) for pull in pulls)
     if not proposal.new_mission:
         return False
-    pulls = others(bench.pulls, bench.bot)
-    issues = [i for i in bench.issues if i.author.id != bench.bot and i.state == "open"]
+    about = {member.signal.reference for member in proposal.members} - {0}
     covered = any(touches(pull, member) for pull in pulls for member in proposal.members)
-    return covered or any(_tells_of(issue, proposal) for issue in issues)
+    made = any(same_change(pull, proposal.patch) or about & closes(pull) for pull in pulls)
+    issues = [i for i in bench.issues if i.author.id != bench.bot and i.state == "open"]
+    return covered or made or any(_tells_of(issue, proposal) for issue in issues)
 
 
 def _tells_of(issue: Issue, proposal: Proposal) -> bool:

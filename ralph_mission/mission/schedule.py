@@ -57,9 +57,12 @@ def assess(
     return (Urgency.MEDIUM if opportunity else Urgency.LOW), cause, streak if cause else 0
 
 
-def plan_next(header: Header, urgency: Urgency, rhythm: Rhythm, now: datetime) -> Header:
-    """The header with the next due time and a new generation, which makes older wake-ups void."""
-    due = now + rhythm.pause(urgency)
+def plan_next(header: Header, urgency: Urgency, rhythm: Rhythm, now: datetime, at_once: bool = False) -> Header:
+    """The header with the next due time and a new generation, which makes older wake-ups void.
+
+    `at_once`: work is ready, so there is no pause.
+    """
+    due = now if at_once else now + rhythm.pause(urgency)
     return replace(header, urgency=urgency, next_due_at=due, generation=header.generation + 1)
 
 

@@ -20,10 +20,11 @@ from ralph_mission.mission.effects import (
     Effect,
     Label,
     MergePull,
+    PushBranch,
 )
 from ralph_mission.mission.ledger import EffectRecord, Record, key_of
 from ralph_mission.mission.lifecycle import Event, Facts, Reading, advance
-from ralph_mission.mission.model import Action, Mission, Status
+from ralph_mission.mission.model import Action, Branch, Mission, Status
 from ralph_mission.mission.proposal import Proposal
 
 TICK = timedelta(milliseconds=1)  # the finest that a forge's times are told in
@@ -61,6 +62,7 @@ class Circumstances:
     owners: tuple[str, ...]
     merge_method: str
     records: Mapping[str, Record]
+    default: Branch
 
 
 def step(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> tuple[Step, ...]:
@@ -70,7 +72,7 @@ def step(mission: Mission, facts: Facts, reading: Reading, around: Circumstances
     refused = (_refused(mission, facts, reading),) if reading.opinion.rules else ()
     if _edited(mission, facts):
         return (*refused, _ask_again(mission, facts, around))
-    if mission.status is Status.EXECUTING and mission.pending:
+    if mission.status in (Status.PLANNED, Status.EXECUTING) and mission.pending:
         return (_resume(mission, facts, around),)
     return refused or (Step(_waited(mission)),)
 
@@ -88,10 +90,22 @@ def _merge(mission: Mission, facts: Facts, reading: Reading, around: Circumstanc
     assert facts.pull is not None
     who = wording.person(reading.opinion.actor)
     merge = MergePull(key_of(mission.key, "merge_pull", mission.head_sha), facts.pull.number, mission.head_sha,
-                      around.merge_method, f"{mission.title}\n\nApproved by {who}.\n")  # fmt: skip
+                      around.merge_method, f"{mission.title}\n\nApproved by {who}.\n",
+                      facts.pull.base, reading.opinion.actor.id if reading.opinion.actor else 0)  # fmt: skip
     after = _accepted(mission, around, who)
     effects = (merge, _story(after), *_close_issue(mission, facts, "completed"))
     return _proposed(Action.FINISH, mission, after, effects, who, _lesson(mission, "accepted"))
+
+
+def _catch_up(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
+    """The base is merged into the branch, never the branch rebased; what then stands there is reviewed anew."""
+    base = around.default
+    key = key_of(mission.key, "push_branch", mission.head_sha, base.sha)
+    push = PushBranch(key, mission.branch, base.sha, f"Merge {wording.plain(base.name)} into {mission.branch}\n",
+                      around.now, (), onto=mission.head_sha)  # fmt: skip
+    after = replace(mission, failure="", failures=0, waiting_since=around.now)
+    after = _told(after, around, f"merged {base.name} in, which it was behind of", "Review the pull once more.")
+    return _proposed(Action.REVISE, mission, after, (push, _story(after)), "", None)
 
 
 def _accepted(mission: Mission, around: Circumstances, who: str) -> Mission:
@@ -154,12 +168,13 @@ def _approved(mission: Mission, facts: Facts, reading: Reading, around: Circumst
 
 def _resume(mission: Mission, facts: Facts, around: Circumstances) -> Step:
     """What did not get through, sent now; where a person was asked, only while the yes still stands."""
+    started = advance(mission, Event.STARTED, around.now) if mission.status is Status.PLANNED else mission
     if not mission.proposal_hash:
-        return _carried_out(mission, mission, around, "", None)
+        return _carried_out(mission, started, around, "", None)
     who = _said_yes(mission, facts)
     if not who:
         return Step(_waited(mission))
-    return _carried_out(mission, mission, around, who, _lesson(mission, "accepted"))
+    return _carried_out(mission, started, around, who, _lesson(mission, "accepted"))
 
 
 def _said_yes(mission: Mission, facts: Facts) -> str:
@@ -216,7 +231,8 @@ def _parked(mission: Mission, facts: Facts, reading: Reading, around: Circumstan
 
 def _revived(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
     assert reading.event is not None
-    after = replace(advance(mission, reading.event, around.now), outcome="", failures=0, waiting_since=around.now)
+    after = advance(mission, reading.event, around.now)
+    after = replace(after, outcome="", failure="", failures=0, waiting_since=around.now)
     if after.status is Status.IN_REVIEW and facts.pull:
         after = replace(after, head_sha=facts.pull.head_sha)  # a person looked at it; it is merged only as approved
     after = _told(after, around, "brought back by a person", "Waiting for a person's answer.")
@@ -236,6 +252,7 @@ def _pull_opened(mission: Mission, facts: Facts, reading: Reading, around: Circu
 
 _BY_EVENT: dict[Event, Callable[[Mission, Facts, Reading, Circumstances], Step]] = {
     Event.MERGEABLE: _merge,
+    Event.BEHIND: _catch_up,
     Event.MERGED: _merged,
     Event.REFUSED: _refused_for_good,
     Event.DONE: _done,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission import do_not_repeat
@@ -21,7 +22,7 @@ from ralph_mission.mission.account import (
 from ralph_mission.mission.acting import Act, Deed
 from ralph_mission.mission.concluding import Conclusion
 from ralph_mission.mission.deciding import Decided, Situation
-from ralph_mission.mission.effects import kind_of
+from ralph_mission.mission.effects import Receipt, kind_of
 from ralph_mission.mission.findings import known
 from ralph_mission.mission.kinds import KINDS
 from ralph_mission.mission.ledger import OpenState, Recollection
@@ -80,6 +81,16 @@ def tell(
         usage=situation.plan.usage,
     )
     return report, _telling(situation, decided, acts, conclusion, how)
+
+
+def woken(account: tuple[CycleReport, Telling], receipt: Receipt) -> tuple[CycleReport, Telling]:
+    """The account with the wake that was asked for at its end."""
+    report, told = account
+    line = EffectLine(receipt.key, "wake", "dispatch", receipt.status, receipt.url)
+    report = replace(report, effects=(*report.effects, line))
+    if receipt.status == "done":
+        return report, told
+    return report, replace(told, remarks=(*told.remarks, f"the next cycle could not be asked for: {receipt.detail}"))
 
 
 def _observers(sightings: Iterable[Sighting]) -> tuple[ObserverLine, ...]:

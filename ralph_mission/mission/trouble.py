@@ -14,5 +14,9 @@ class Trouble(Exception):
         self.exit_code = 2 if usage else 1
 
 
+class Missing(Trouble):
+    """The forge answered, and there certainly is no such thing: it was deleted, moved away, or never there."""
+
+
 class Lost(Exception):
     """Another runner's claim got there first. Not an error: leave quietly."""

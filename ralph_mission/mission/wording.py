@@ -50,8 +50,11 @@ def fix_title(kind: str, members: Sequence[Finding]) -> str:
     return plain(f"{verb} {counted(number, kind)} in {where}")
 
 
-def fix_issue(kind: str, members: Sequence[Finding], why: str, key: str, facts: dict[str, str]) -> str:
-    """The mission's issue: what was found, why this one, what happens next."""
+def fix_issue(kind: str, members: Sequence[Finding], why: str, patch: Patch, key: str, facts: dict[str, str]) -> str:
+    """The mission's issue: what was found, why this one, what happens next; the change itself stands folded below.
+
+    Where no pull can be opened, a person finds there all that it would have held.
+    """
     number = sum(_size(member) for member in members)
     return "\n\n".join(
         [
@@ -61,6 +64,7 @@ def fix_issue(kind: str, members: Sequence[Finding], why: str, key: str, facts: 
             "**What happens next:** a pull with exactly this change waits for review. Approved, it is merged at "
             "the commit that was reviewed; with changes requested, a person is asked; closed, it stays closed.",
             HOW_TO_SAY_NO,
+            f"<details><summary>The change</summary>\n\n{fenced(redact(diff(patch)), DIFF, 'diff')}\n\n</details>",
             marker(key, **facts),
         ]
     )

@@ -6,6 +6,7 @@ only a diff tool believes (attributes, renames, binary heuristics) can hide a li
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -98,6 +99,24 @@ def split(content: bytes) -> list[str]:
     `str.splitlines` knows them all: \\n \\r \\r\\n \\v \\f \\x1c-\\x1e U+0085 U+2028 U+2029.
     """
     return content.decode("utf-8", "surrogateescape").splitlines(keepends=True)
+
+
+def patch_id(path: str, deleted: Iterable[bytes], added: Iterable[bytes]) -> str:
+    """Twelve hex digits that two changes of a file share when they delete and add the same, wherever it stands.
+
+    As `git patch-id`: white space and line numbers do not count.
+    """
+    sides = (b"".join(b"".join(lines).split()) for lines in (deleted, added))
+    raw = b"\0".join((path.encode("utf-8", "surrogateescape"), *sides))
+    return hashlib.sha256(raw).hexdigest()[:12]
+
+
+def patch_ids(patch: Patch) -> frozenset[str]:
+    """The id of each file's change."""
+    return frozenset(
+        patch_id(change.path, *([line.encode("utf-8", "surrogateescape") for line in side] for side in touched(change)))
+        for change in patch.changes
+    )
 
 
 def touched(change: FileChange) -> tuple[list[str], list[str]]:

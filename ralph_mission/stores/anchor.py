@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -56,6 +57,13 @@ class Anchorage:
     def write(self, mark: Mark) -> None:
         """Remember, durably and all at once. Raises OSError."""
         durable(self.folder / "anchor.json", json.dumps(asdict(mark), indent=1).encode() + b"\n")
+
+    def clone(self) -> str:
+        """This clone's own name, made up the first time. Raises OSError."""
+        place = self.folder / "clone"
+        if not place.exists():
+            durable(place, secrets.token_hex(6).encode())
+        return place.read_text()
 
     def forget(self) -> None:
         """Remember nothing: the first commit was not made after all."""
@@ -107,15 +115,19 @@ def durable(path: Path, content: bytes) -> None:
     _sync_folder(path.parent)
 
 
-def this_holder() -> str:
-    """Host, boot and process: `host:boot id:pid`."""
-    return f"{socket.gethostname()}:{boot_id()}:{os.getpid()}"
+def this_holder(clone: str = "") -> str:
+    """Host (and clone, where several share one memory), boot and process: `host[/clone]:boot id:pid`."""
+    return f"{_place(clone)}:{boot_id()}:{os.getpid()}"
 
 
-def same_host(holder: str) -> bool:
-    """Whether a holder ran on this machine, in this boot or an earlier one."""
-    host, _, rest = holder.partition(":")
-    return host == socket.gethostname() and rest.count(":") == 1
+def same_place(holder: str, clone: str = "") -> bool:
+    """Whether a holder ran on this machine (in this clone), in this boot or an earlier one."""
+    place, _, rest = holder.partition(":")
+    return place == _place(clone) and rest.count(":") == 1
+
+
+def _place(clone: str) -> str:
+    return f"{socket.gethostname()}/{clone}" if clone else socket.gethostname()
 
 
 def boot_id() -> str:

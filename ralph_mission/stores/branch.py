@@ -6,13 +6,14 @@ the commit that was read; what was read is trusted as `provenance` says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 from ralph_mission.flows.recover import Check, Salvage
 from ralph_mission.gateways.git import Git, GitError
+from ralph_mission.gateways.remote import Denied, Remote
 from ralph_mission.mission.ledger import Anchor, Batch, OpenState, Recollection, Record
 from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.memory_parse import parse
@@ -26,18 +27,19 @@ from ralph_mission.stores.provenance import Branch
 
 ATTEMPTS = 5  # a person does not edit faster than that
 SKIP_CI = "[skip ci]"
-BOOM = (GitError, OSError)
+BOOM = (GitError, Denied, OSError)
 
 
 class BranchStore:
     """`ports.Store`, and what `ralph memory` needs beyond it."""
 
     def __init__(
-        self, git: Git, clock: Clock, *, branch: str = layout.BRANCH, path: str = layout.MEMORY, holder: str = ""
-    ) -> None:
-        self.branch = Branch(git, branch, path)
+        self, git: Git, clock: Clock, *, branch: str = layout.BRANCH, path: str = layout.MEMORY, holder: str = "",
+        remote: Remote | None = None, run_is_over: Callable[[str], bool] = lambda holder: False,
+    ) -> None:  # fmt: skip
+        self.branch = Branch(git, branch, path, remote)
         self.anchorage = Anchorage(git.common_dir / "ralph")
-        self.git, self._clock, self._holder = git, clock, holder or anchor.this_holder()
+        self.git, self._clock, self._holder, self._run_is_over = git, clock, holder, run_is_over
         self._working = False
         self._paused = ("", False)
 
@@ -45,15 +47,24 @@ class BranchStore:
 
     def holder(self) -> str:
         """As in `ports.Store`."""
+        self._holder = self._holder or anchor.this_holder(self._clone())
         return self._holder
+
+    def _clone(self) -> str:
+        # On a server several clones share one memory, and each has a lock of its own.
+        return self.anchorage.clone() if self.branch.remote else ""
 
     def exclusive(self) -> AbstractContextManager[bool]:
         """As in `ports.Store`; a lock of this clone and its linked work trees."""
         return self._exclusive()
 
     def proven_dead(self, holder: str) -> bool:
-        """True only for a holder on this machine while the clone's lock is in our hands."""
-        return self._working and (holder == self._holder or anchor.same_host(holder))
+        """True for a workflow run that is over, and for a process of this clone while its lock is in our hands."""
+        if not self._working:
+            return False
+        if holder == self.holder():
+            return True
+        return self._run_is_over(holder) if "://" in holder else anchor.same_place(holder, self._clone())
 
     @contextmanager
     def _exclusive(self) -> Iterator[bool]:
@@ -194,7 +205,7 @@ class BranchStore:
                 now = self.read(head)[0]
                 text = self._rendered(merged(now, after.memory, memory))
                 new = self.git.commit_files(head, {self.branch.path: text}, _skipping_ci(message), self._clock.now())
-                if self.git.move_ref(self.branch.ref, new, head):
+                if self.branch.move(new, head):
                     return
         raise Lost
 
@@ -205,10 +216,11 @@ class BranchStore:
         mark = before or Mark(memory.header.lineage, memory.header.serial - 1, head)
         self.anchorage.write(replace(mark, pending=new))
         try:
-            moved = self.git.move_ref(self.branch.ref, new, head)
-        except GitError:
+            moved = self.branch.move(new, head)
+        except (GitError, Denied):
             self._restore(before)
             raise
+        # A Trouble is doubt: it may have moved, and then `pending` says that it is ours.
         if not moved:
             self._restore(before)
             return ""
@@ -313,6 +325,8 @@ def told(what: str) -> Iterator[None]:
     """Git's and the system's errors as one line; they leave memory as it was."""
     try:
         yield
+    except Denied as error:
+        raise Trouble(f"cannot {what}: {error.what}", error.setting) from None
     except GitError as error:
         lines = [line for line in error.detail.strip().splitlines() if line] or [f"git exit {error.code}"]
         said = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1])

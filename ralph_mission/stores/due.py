@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +20,7 @@ from ralph_mission.stores import layout
 
 if TYPE_CHECKING:
     from ralph_mission.gateways.git import Git
+    from ralph_mission.gateways.place import Place
 
 _OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
@@ -51,6 +53,32 @@ def due_fast(
         if known is None:
             return True, None, "due: memory cannot be read"
         _remember(common, oid, path, known)
+    return _verdict(known, now)
+
+
+def due_on_server(
+    place: Place, kept: Path, now: datetime, branch: str = layout.BRANCH, path: str = layout.MEMORY
+) -> tuple[bool, datetime | None, str]:
+    """The same of a server's memory branch, with or without a clone; `kept` is the folder of the cache.
+
+    One look at the ref; the file itself is fetched only when the branch has moved since. Raises Trouble.
+    """
+    from ralph_mission.gateways.git import Git
+    from ralph_mission.gateways.remote import Remote
+
+    with tempfile.TemporaryDirectory(prefix="ralph-due-") as folder:
+        here = Git(Path(folder), Path(folder), None)
+        here.run("init", "--quiet", "--bare", folder)
+        remote = Remote(here, place.git_url, place.token, keep=False)
+        oid = remote.head(branch)
+        if not oid:
+            return True, None, "due: there is no memory yet"
+        known = _cached(kept, oid, path)
+        if known is None:
+            known = _header(remote.peek(branch, path))
+            if known is None:
+                return True, None, "due: memory cannot be read"
+            _remember(kept, oid, path, known)
     return _verdict(known, now)
 
 
@@ -127,11 +155,17 @@ def _remember(common: Path, oid: str, path: str, known: _Known) -> None:
 
 
 def _read(git: Git, oid: str, path: str) -> _Known | None:
+    name = f"{oid}:{path}"
+    return _header(git.blobs([name]).get(name))
+
+
+def _header(content: bytes | None) -> _Known | None:
     from ralph_mission.mission.memory_parse import peek
 
-    name = f"{oid}:{path}"
+    if content is None:
+        return None
     try:
-        header = peek(git.blobs([name])[name])
-    except (KeyError, Trouble):
+        header = peek(content)
+    except Trouble:
         return None
     return _Known(header.next_due_at, header.paused)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ralph_mission.gateways.git import Git, GitError
+from ralph_mission.gateways.remote import Remote
 from ralph_mission.mission.position import refuse
 from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.patch import REGULAR
@@ -16,11 +17,15 @@ from ralph_mission.stores.anchor import Mark
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The memory branch of a repository, and the path of the memory file on it."""
+    """The memory branch of a repository, and the path of the memory file on it.
+
+    With a `remote` the server's branch is the one that counts, and nothing of the kind is expected here.
+    """
 
     git: Git
     name: str
     path: str
+    remote: Remote | None = None
 
     @property
     def ref(self) -> str:
@@ -28,7 +33,12 @@ class Branch:
         return f"refs/heads/{self.name}"
 
     def head(self) -> str:
-        """The commit it points at, "" when there is none. Raises Trouble when it is checked out or odd."""
+        """The commit it points at, here by now; "" when there is none. Raises Trouble when it is checked out or odd."""
+        if self.remote:
+            oid = self.remote.head(self.name)
+            if oid:
+                self.remote.fetch({self.ref: oid})
+            return oid
         form = "--format=%(refname)%00%(objectname)%00%(objecttype)%00%(symref)%00%(worktreepath)"
         for line in self.git.text("for-each-ref", form, self.ref).split("\n"):
             name, *rest = line.split("\0")
@@ -36,8 +46,16 @@ class Branch:
                 return self._checked(*rest)
         return ""
 
+    def move(self, new: str, old: str) -> bool:
+        """Compare-and-swap; `old` "" means it must not exist. False when it was elsewhere. Raises Denied, Trouble."""
+        if self.remote:
+            return self.remote.push(self.name, new, old)
+        return self.git.move_ref(self.ref, new, old)
+
     def refuse_unborn_checkout(self) -> None:
         """Raises Trouble when a work tree stands on the branch before its first commit."""
+        if self.remote:
+            return
         place = ""
         for line in self.git.text("worktree", "list", "--porcelain").split("\n"):
             place = line.removeprefix("worktree ") if line.startswith("worktree ") else place

@@ -7,7 +7,7 @@ repository with one commit on `main` that holds README.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -31,8 +31,9 @@ from ralph_mission.mission.effects import (
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.mission.model import Actor, Touch
 from ralph_mission.mission.ports import Forge
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.mission.trouble import Missing
 from ralph_mission.safety.edits import Edit, FileDelta
+from ralph_mission.safety.patch import patch_id
 
 WHEN = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 KEY, OTHER = "a1" * 8, "b2" * 8
@@ -177,13 +178,13 @@ class ForgeContract:
         assert world.forge.perform(comment(99)).status == "failed"
 
     def test_missing_issue_is_trouble(self, world: World) -> None:
-        with pytest.raises(Trouble, match="99"):
+        with pytest.raises(Missing, match="99"):
             world.forge.issue(99)
 
     def test_pull_is_no_issue(self, world: World) -> None:
         number = pulled(world).number
         assert not world.forge.issues("all")
-        with pytest.raises(Trouble):
+        with pytest.raises(Missing):
             world.forge.issue(number)
 
     @pytest.mark.parametrize(
@@ -350,6 +351,31 @@ class ForgeContract:
         receipt = world.forge.perform(push_branch(world, new_file(path, "x\n")))
         assert path in [entry.path for entry in world.git.listing(receipt.sha)]
 
+    def test_branch_follows_its_base_by_a_merge(self, world: World) -> None:
+        first = world.forge.perform(push_branch(world))
+        base = world.push("main", {"other.txt": b"o\n"})
+        effect = PushBranch(OTHER, "ralph/fix", base, "Merge main", WHEN, (), onto=first.sha)
+        receipt = world.forge.perform(effect)
+        assert (receipt.status, world.forge.branch("ralph/fix")) == ("done", receipt.sha)
+        assert world.git.text("rev-list", "--parents", "-1", receipt.sha).split()[1:] == [first.sha, base]
+        assert {entry.path for entry in world.git.listing(receipt.sha)} == {"README.md", "other.txt"}
+        assert world.forge.perform(effect).status == "adopted"
+
+    def test_branch_that_conflicts_with_its_base_stays(self, world: World) -> None:
+        first = world.forge.perform(push_branch(world))
+        base = world.push("main", {"README.md": b"# Third\n"})
+        receipt = world.forge.perform(PushBranch(OTHER, "ralph/fix", base, "Merge main", WHEN, (), onto=first.sha))
+        assert receipt.status == "failed" and "conflict" in receipt.detail
+        assert world.forge.branch("ralph/fix") == first.sha
+
+    def test_branch_that_somebody_pushed_to_is_not_moved_on(self, world: World) -> None:
+        first = world.forge.perform(push_branch(world))
+        theirs = world.push("ralph/fix", {"x.txt": b"x\n"})
+        more = PushBranch(OTHER, "ralph/fix", world.forge.default_branch().sha, "More", WHEN,
+                          (new_file("more", "m\n"),), onto=first.sha)  # fmt: skip
+        assert outcome(world.forge.perform(more)) == ("failed", "foreign-commit")
+        assert world.forge.branch("ralph/fix") == theirs
+
     # --- pulls
 
     def test_pull_reads_back_with_touches_and_commits(self, world: World) -> None:
@@ -410,6 +436,35 @@ class ForgeContract:
             ("changes_requested", opened.sha, mara.actor), ("approved", theirs, mara.actor)]  # fmt: skip
         assert reviews[0].body == "Too loud."
 
+    def test_same_change_by_others_has_the_same_patch_id(self, world: World) -> None:
+        opened = pulled(world)
+        world.push("topic", {"README.md": b"#   Better\n"})
+        number = world.human("mara").open_pull("topic", "main", "My own")
+        world.push("else", {"README.md": b"# Worse\n"})
+        other = world.human("mara").open_pull("else", "main", "Another")
+        ids = {pull.number: pull.patch_ids for pull in world.forge.pulls()}
+        assert ids[opened.number] == ids[number] == {patch_id("README.md", [b"# Sample\n"], [b"# Better\n"])}
+        assert not ids[other] & ids[number]
+
+    def test_merged_pull_is_listed_with_its_patch_id_and_touches_nothing_any_more(self, world: World) -> None:
+        opened = pulled(world)
+        before = world.forge.pulls()[0].patch_ids
+        world.forge.perform(merge_pull(opened))
+        (pull,) = world.forge.pulls("all")
+        assert (pull.state, pull.touches, pull.patch_ids) == ("merged", (), before)
+
+    def test_pulse_counts_what_happened_since(self, world: World) -> None:
+        mara = world.human("mara")
+        mara.close_issue(mara.create_issue("Old"))
+        opened = pulled(world)
+        long_ago = datetime(2020, 1, 1, tzinfo=UTC)
+        assert [p.number for p in world.forge.pulse(long_ago).merged] == []
+        world.forge.perform(merge_pull(opened))
+        pulse = world.forge.pulse(long_ago)
+        assert ([p.number for p in pulse.merged], pulse.opened, pulse.closed) == ([opened.number], 1, 1)
+        later = world.forge.pull(opened.number).closed_at
+        assert later and world.forge.pulse(later).merged == ()
+
     def test_pull_of_a_person_is_listed(self, world: World) -> None:
         head = world.push("topic", {"README.md": b"# Other\n"})
         number = world.human("mara").open_pull("topic", "main", "My own")
@@ -456,6 +511,27 @@ class ForgeContract:
         world.push("main", {"other.txt": b"o\n"})
         tip = world.forge.perform(merge_pull(opened)).sha
         assert {entry.path for entry in world.git.listing(tip)} >= {"README.md", "other.txt"}
+
+    def test_merge_whose_approval_stands_goes_through(self, world: World) -> None:
+        opened = pulled(world)
+        mara = world.human("mara")
+        mara.review(opened.number, "approved")
+        merge = replace(merge_pull(opened), approver=mara.actor.id, base="main")
+        assert world.forge.perform(merge).status == "done"
+
+    def test_merge_without_the_approval_it_rests_on_is_refused(self, world: World) -> None:
+        opened = pulled(world)
+        mara, jonas = world.human("mara"), world.human("jonas")
+        merge = replace(merge_pull(opened), approver=mara.actor.id, base="main")
+        assert outcome(world.forge.perform(merge)) == ("failed", "approval-author")
+        mara.review(opened.number, "approved")
+        jonas.review(opened.number, "changes_requested", "Wait.")
+        assert outcome(world.forge.perform(merge)) == ("failed", "approval-author")
+
+    def test_merge_into_another_base_than_approved_is_refused(self, world: World) -> None:
+        opened = pulled(world)
+        merge = replace(merge_pull(opened), base="release")
+        assert outcome(world.forge.perform(merge)) == ("failed", "approval-content")
 
     def test_conflict_is_not_merged(self, world: World) -> None:
         opened = pulled(world)

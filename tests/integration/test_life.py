@@ -305,3 +305,24 @@ def test_the_files_of_a_pull_stay_under_the_limit_together(tmp_path):
     lines = harbour.git("diff", "--numstat", "main", harbour.pulls[0].head).splitlines()
     assert sum(int(a) + int(b) for a, b, _ in (line.split("\t") for line in lines)) == 48
     assert len(TYPOS) < len(lines)
+
+
+MIXED = {**TYPOS, **BUGS}
+ALL = BUG.replace("fixers: []", "fixers: [codespell]")
+
+
+def test_work_that_a_cap_alone_cut_is_due_at_once_and_counted(tmp_path):
+    harbour = world(tmp_path, MIXED, ALL)
+    first, _ = harbour.cycle()
+    assert "new-mission-cap" in {rule for line in first.decisions for rule in line.rules}
+    assert first.next_due_at == first.started_at
+    second, _ = harbour.cycle(after=timedelta(0))
+    assert [line.action for line in second.decisions if line.verdict.value == "allow"] != []
+    assert second.next_due_at > second.started_at
+    assert "dispatches: 1" in harbour.memory()
+
+
+def test_todays_wakes_used_up_make_work_wait_its_turn(tmp_path):
+    harbour = world(tmp_path, MIXED, f"limits: {{dispatches_per_day: 0}}\n{ALL}")
+    report, _ = harbour.cycle()
+    assert report.next_due_at > report.started_at

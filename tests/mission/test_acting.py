@@ -175,3 +175,10 @@ class TestReconcile:
             ScriptedPorts(forge), self.state, {"k1": record(OPEN), "k2": replace(record(PULL), effect=comment)}
         )
         assert deeds[1].receipt.detail.startswith("not attempted")
+
+    def test_finds_late_what_a_list_did_not_show_at_first_and_sends_nothing(self):
+        forge = ScriptedForge({}, {"k1": Receipt("k1", "adopted", 12)})
+        doubt = {"k1": record(OPEN, "unknown", Receipt("k1", "unknown")), "k3": record(LABEL, "unknown")}
+        deeds = reconcile(ScriptedPorts(forge), OpenState(unknown=("k1", "k3")), doubt)
+        assert [(deed.receipt.key, deed.receipt.status) for deed in deeds] == [("k1", "adopted")]
+        assert forge.sent == []

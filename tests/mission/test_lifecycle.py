@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -183,3 +184,17 @@ class TestProposals:
 def test_a_merge_by_a_person_completes_the_mission():
     merged = pull(state="merged", merged_by=MARA, merged_sha=HEAD)
     assert read(mission(), facts(pull=merged), NOW).event is Event.MERGED
+
+
+def test_what_only_a_person_can_lift_is_stuck_at_once():
+    refused = mission(status=Status.EXECUTING, pull=0, failure="needs a person: Settings, Actions", failures=1)
+    reading = read(refused, facts(pull=None), NOW)
+    assert (reading.event, reading.words) == (Event.STUCK, "Settings, Actions")
+    tried = replace(refused, failure="the server was busy")
+    assert read(tried, facts(pull=None), NOW).event is None
+
+
+def test_an_approved_pull_behind_its_base_is_brought_up_to_date_first():
+    approved = facts(pull=pull(reviews=(review(),)))
+    assert read(mission(failure="behind: main moved on", failures=1), approved, NOW).event is Event.BEHIND
+    assert read(mission(failure="behind: main moved on", failures=3), approved, NOW).event is Event.STUCK

@@ -16,9 +16,10 @@ from ralph_mission.mission.model import Action, Limits, Severity, Touch, Verdict
 from ralph_mission.mission.policy import judge, judge_all
 from ralph_mission.mission.proposal import Spent
 from ralph_mission.mission.rules import RULES
-from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Patch
+from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Patch, patch_ids
 from tests.mission.build import (
     BASE,
+    BOT,
     MARA,
     NOW,
     ask,
@@ -144,10 +145,31 @@ def test_a_pull_of_someone_else_on_other_lines_is_no_duplicate():
     assert judge(fix(), bench(pulls=(elsewhere,))).verdict is Verdict.ALLOW
 
 
-@pytest.mark.parametrize("state", ["merged", "closed"])
-def test_a_pull_of_someone_else_that_ended_covers_nothing(state):
-    ended = pull(author=MARA, state=state, touches=(Touch("docs/guide.md", 1, 2),))
+def test_a_pull_of_someone_else_that_was_turned_down_covers_nothing():
+    ended = pull(author=MARA, state="closed", touches=(Touch("docs/guide.md", 1, 2),), patch_ids=patch_ids(fix().patch))
     assert judge(fix(), bench(pulls=(ended,))).verdict is Verdict.ALLOW
+
+
+def test_a_merged_pull_that_our_default_branch_lacks_covers_its_lines():
+    merged = pull(author=MARA, state="merged", touches=(Touch("docs/guide.md", 1, 2),))
+    assert judge(fix(), bench(pulls=(merged,))).rules == ("human-duplicate",)
+
+
+@pytest.mark.parametrize("state", ["open", "merged"])
+def test_the_same_change_in_a_pull_of_anyone_is_a_duplicate_wherever_it_stands(state):
+    same = pull(author=MARA, state=state, touches=(), patch_ids=patch_ids(fix().patch) | {"another"})
+    assert judge(fix(), bench(pulls=(same,))).rules == ("human-duplicate",)
+    part = replace(same, patch_ids=frozenset({"another"}))
+    assert judge(fix(), bench(pulls=(part,))).verdict is Verdict.ALLOW
+
+
+@pytest.mark.parametrize("words", ["Fixes #3", "closes: #3 and more", "resolves https://github.com/o/r/issues/3"])
+def test_a_pull_that_closes_the_issue_holds_the_approved_proposal(words):
+    theirs = pull(author=MARA, head="mend", body=words, touches=())
+    carried = fix(before=mission(issue=3), approved=True, patch=None)
+    assert judge(carried, bench(pulls=(theirs,))).rules == ("human-duplicate",)
+    for other in (replace(theirs, body="Part of #3"), replace(theirs, state="closed"), replace(theirs, author=BOT)):
+        assert judge(carried, bench(pulls=(other,))).verdict is Verdict.ALLOW
 
 
 def test_an_issue_of_a_person_about_the_same_file_covers_a_fix():

@@ -18,12 +18,12 @@ from ralph_mission.mission.effects import (
 )
 from ralph_mission.mission.ledger import EffectRecord
 from ralph_mission.mission.lifecycle import Event, Facts, Reading
-from ralph_mission.mission.model import Action, Status, Verdict
+from ralph_mission.mission.model import Action, Branch, Status, Verdict
 from ralph_mission.mission.policy import judge
 from ralph_mission.mission.steps import Circumstances, step
 from tests.mission.build import BASE, HEAD, MARA, NOW, bench, issue, mission, patch, pull, push
 
-AROUND = Circumstances(5, NOW, ("mara",), "squash", {})
+AROUND = Circumstances(5, NOW, ("mara",), "squash", {}, Branch("main", "b" * 40))
 MARAS = frozenset({MARA.id})
 SAID_YES = Opinion("approved", MARA)
 
@@ -165,3 +165,17 @@ def test_parking_says_how_to_bring_it_back():
     found = one(Event.UNANSWERED, "nobody answered for 14 days")
     assert found.proposal.after.status is Status.PARKED
     assert "ralph:mission" in found.proposal.effects[0].body
+
+
+def test_a_branch_behind_its_base_is_merged_with_it_and_reviewed_anew():
+    found = one(Event.BEHIND, failure="behind: main moved on", failures=1)
+    assert kinds(found) == ["push_branch", "comment"]
+    push_branch = found.proposal.effects[0]
+    assert (push_branch.onto, push_branch.base_sha, push_branch.files) == (HEAD, "b" * 40, ())
+    assert (found.proposal.after.status, found.proposal.after.failure) == (Status.IN_REVIEW, "")
+    assert judge(found.proposal, bench()).verdict is Verdict.ALLOW
+
+
+def test_a_merge_names_the_approver_and_the_base_it_rests_on():
+    merge = one(Event.MERGEABLE).proposal.effects[0]
+    assert (merge.approver, merge.base) == (MARA.id, "main")

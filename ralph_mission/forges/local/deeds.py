@@ -5,20 +5,20 @@ Both need the desk's lock when something is to be done. A no is `Refused`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import singledispatchmethod
 
+from ralph_mission.forges.commits import commit, mark
 from ralph_mission.forges.local import branches, merging, pushing, threads
 from ralph_mission.forges.local.desk import Desk
 from ralph_mission.forges.local.identity import BOT
-from ralph_mission.forges.local.refusal import Refused
 from ralph_mission.forges.local.threads import Change, Thread
+from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.git import Git, Identity
+from ralph_mission.mission.approval import merge_objection
 from ralph_mission.mission.effects import (
-    MARKER,
     CloseIssue,
     ClosePull,
     Comment,
@@ -31,12 +31,12 @@ from ralph_mission.mission.effects import (
     PushBranch,
     Receipt,
 )
+from ralph_mission.mission.model import Actor
 
 
-def mark(body: str) -> str:
-    """The key of the last marker, "" without one: those before it may be quoted from anybody."""
-    keys: list[str] = re.findall(MARKER, body)
-    return keys[-1] if keys else ""
+def may_approve(actor: Actor) -> bool:
+    """Every person: whoever can write these files has write access. No bot."""
+    return not actor.is_bot and actor.id != BOT.id
 
 
 def texts(thread: Thread) -> list[tuple[int, int, str]]:
@@ -69,7 +69,7 @@ class Deeds:
     @found.register
     def _(self, effect: PushBranch) -> Receipt | None:
         here = self.git.resolve(branches.HEADS + effect.branch)
-        if not here or here != pushing.commit(self.git, effect, self._default()):
+        if not here or here != commit(self.git, effect, self._default()):
             return None
         return Receipt(effect.key, "adopted", sha=here)
 
@@ -143,7 +143,11 @@ class Deeds:
     @do.register
     def _(self, effect: MergePull) -> Receipt:
         order = merging.Order(effect.head_sha, effect.method, effect.message, BOT, Identity())
-        thread = merging.land(self.desk, self.git, self.desk.require("pull", effect.pull), order, self.now())
+        thread = self.desk.require("pull", effect.pull)
+        head = branches.head_of(thread, branches.tips(self.git))
+        if rule := merge_objection(threads.pull(thread, "", head, details=True), effect, may_approve):
+            raise Refused(rule)
+        thread = merging.land(self.desk, self.git, thread, order, self.now())
         assert thread.change
         return replace(self._done(effect, thread), sha=thread.change.merged_sha)
 

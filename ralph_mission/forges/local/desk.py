@@ -17,8 +17,8 @@ from pathlib import Path
 
 from ralph_mission.forges.local import documents
 from ralph_mission.forges.local.front_matter import Mangled
-from ralph_mission.forges.local.refusal import Refused
 from ralph_mission.forges.local.threads import Thread
+from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.mission.trouble import Trouble

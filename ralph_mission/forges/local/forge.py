@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
+from ralph_mission.forges import history
+from ralph_mission.forges.commits import mark
 from ralph_mission.forges.local import branches, threads
-from ralph_mission.forges.local.deeds import Deeds, mark, texts
+from ralph_mission.forges.local.deeds import Deeds, may_approve, texts
 from ralph_mission.forges.local.desk import Desk
 from ralph_mission.forges.local.identity import BOT
-from ralph_mission.forges.local.refusal import Refused
 from ralph_mission.forges.local.threads import Thread
+from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.mission.effects import AT_MOST_ONCE, MARKER, Effect, Receipt, Ref
 from ralph_mission.mission.ledger import Anchor
-from ralph_mission.mission.model import Actor, Branch, Issue, Pull
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.mission.model import Actor, Branch, Issue, Pull, Pulse
+from ralph_mission.mission.trouble import Missing, Trouble
 
 HOW = {
     "show_pull": "pr diff {}",
@@ -24,6 +26,9 @@ HOW = {
     "show_issue": "issue show {}",
     "approve_issue": "issue label {} ralph:approved",
 }
+
+
+RECENT = timedelta(days=7)  # how long the change of a closed pull is told with it, as in `ports.Forge.pulls`
 
 
 def utc_now() -> datetime:
@@ -86,17 +91,26 @@ class LocalForge:
         thread = branches.settled(self.git, self._thread(number, "pull"), known)
         return self._pull(thread, known, details=True)
 
+    def pulse(self, since: datetime) -> Pulse:
+        """Merged pulls, and issues opened and closed, since then; a folder has no stars."""
+        issues = self.issues("all")
+        return Pulse(
+            merged=tuple(pull for pull in self.pulls("closed") if _merged_after(pull, since)),
+            opened=sum(issue.created_at > since for issue in issues),
+            closed=sum(issue.closed_at is not None and issue.closed_at > since for issue in issues),
+        )
+
     def diff(self, number: int) -> str:
         """What a pull changes, as git's patch, for a person to read. Raises Trouble when there is none."""
         known = branches.tips(self.git)
         thread = branches.settled(self.git, self._thread(number, "pull"), known)
         assert thread.change
         base, head = branches.base_of(self.git, thread.change, known), branches.head_of(thread, known)
-        return branches.diff(self.git, base, head) if base and head else ""
+        return history.diff(self.git, base, head) if base and head else ""
 
     def may_approve(self, actor: Actor) -> bool:
         """Every person: whoever can write these files has write access. No bot."""
-        return not actor.is_bot and actor.id != BOT.id
+        return may_approve(actor)
 
     @property
     def lists_at_once(self) -> bool:
@@ -150,17 +164,31 @@ class LocalForge:
         try:
             return self.desk.require(kind, number)
         except Refused as refused:
-            raise Trouble(refused.what, refused.mend) from None
+            raise Missing(refused.what, refused.mend) from None
 
     def _pull(self, thread: Thread, known: dict[str, str], details: bool) -> Pull:
         head = branches.head_of(thread, known)
         pull = threads.pull(thread, self.desk.url(thread), head, details)
         assert thread.change
-        base = branches.base_of(self.git, thread.change, known) if details else known.get(pull.base, "")
+        base = branches.base_of(self.git, thread.change, known)
         if not head or not base:
             return pull
-        touches = branches.touches(self.git, base, head) if details or pull.state == "open" else ()
-        return replace(pull, touches=touches, commits=branches.commits(self.git, base, head) if details else ())
+        if not details and pull.state != "open" and not self._recent(pull.closed_at):
+            return pull
+        changes = history.changes(self.git, base, head)
+        return replace(
+            pull,
+            touches=changes.touches if details or pull.state == "open" else (),
+            patch_ids=changes.patch_ids,
+            commits=history.commits(self.git, base, head) if details else (),
+        )
+
+    def _recent(self, at: datetime | None) -> bool:
+        return at is not None and self.now() - at <= RECENT
+
+
+def _merged_after(pull: Pull, since: datetime) -> bool:
+    return pull.state == "merged" and pull.closed_at is not None and pull.closed_at > since
 
 
 def _require_ready(effect: Effect) -> None:

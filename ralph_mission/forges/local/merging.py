@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from ralph_mission.forges.commits import merged_tree
 from ralph_mission.forges.local import branches, checkouts
 from ralph_mission.forges.local.desk import Desk
-from ralph_mission.forges.local.refusal import Refused
 from ralph_mission.forges.local.threads import Change, Thread, after, merged
-from ralph_mission.gateways.git import Git, GitError, Identity
+from ralph_mission.forges.refusal import Refused
+from ralph_mission.gateways.git import Git, Identity
 from ralph_mission.mission.model import Actor
 
 OURS = ".ralph"
@@ -82,19 +83,10 @@ def _move(git: Git, trees: Sequence[Git], branch: str, old: str, new: str) -> No
 
 
 def _commit(git: Git, base: str, order: Order, at: datetime) -> str:
-    tree = _tree(git, base, order.head_sha)
+    tree = merged_tree(git, base, order.head_sha)
     _spare_our_files(git, base, tree)
     parents = (base,) if order.method == "squash" else (base, order.head_sha)
     return git.commit_tree(tree, parents, order.message, at, order.who)
-
-
-def _tree(git: Git, base: str, head: str) -> str:
-    try:
-        return git.text("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", base, head).split("\0")[0]
-    except GitError as error:
-        if error.code == 1:
-            raise Refused("the merge has conflicts", "bring the branch up to date with its base") from None
-        raise Refused(f"git cannot merge: {error.detail.strip()}") from None
 
 
 def _spare_our_files(git: Git, base: str, tree: str) -> None:

@@ -9,8 +9,8 @@ from datetime import datetime
 from ralph_mission.forges.local import branches, merging, pushing, threads
 from ralph_mission.forges.local.forge import LocalForge
 from ralph_mission.forges.local.identity import person
-from ralph_mission.forges.local.refusal import Refused
 from ralph_mission.forges.local.threads import Change, Thread
+from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.git import GitError, Identity
 from ralph_mission.mission.model import Actor
 from ralph_mission.mission.trouble import Trouble

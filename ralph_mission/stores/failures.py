@@ -1,0 +1,61 @@
+"""How often the whole cycle failed in a row, kept beside the clone: the alarm must work when memory cannot be read.
+
+Where: `RUNNER_TOOL_CACHE` when a runner sets it, else `<git common dir>/ralph/failures.json`. On a self-hosted
+runner both outlive a job, but a checkout that finds the wrong remote or a broken repository deletes the
+clone, which is one of the failures that must be counted; the tool cache it leaves alone. A runner that is
+made anew for every job forgets both, so there nothing can be counted from job to job.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ralph_mission.flows.alarm import Episode
+from ralph_mission.stores.anchor import durable
+
+NAME = "failures.json"
+_FIELDS = {"number": int, "identity": str, "count": int, "issue": int, "told": str, "doubt": int}
+
+
+@dataclass(frozen=True, slots=True)
+class FailureFile:
+    """The counter of one repository; a file that is missing or broken is an episode that has not begun."""
+
+    path: Path
+
+    def read(self) -> Episode:
+        """What was kept."""
+        try:
+            return _episode(json.loads(self.path.read_bytes()))
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            return Episode()
+
+    def write(self, episode: Episode) -> None:
+        """Keep it, all at once. Raises OSError."""
+        kept = asdict(episode) | {"since": episode.since.isoformat() if episode.since else None}
+        durable(self.path, json.dumps(kept, indent=1).encode() + b"\n")
+
+
+def place(common_dir: Path, environment: Mapping[str, str]) -> Path:
+    """Where the counter of this repository is kept; a tool cache is shared by all repositories of a runner."""
+    cache, repository = environment.get("RUNNER_TOOL_CACHE", ""), environment.get("GITHUB_REPOSITORY", "")
+    if cache and re.fullmatch(r"[A-Za-z0-9_-][\w.-]*/[\w.-]+", repository):
+        return Path(cache) / "ralph" / repository.lower().replace("/", "+") / NAME
+    return common_dir / "ralph" / NAME
+
+
+def _episode(kept: dict[str, Any]) -> Episode:
+    if any(type(kept[name]) is not kind for name, kind in _FIELDS.items()):
+        raise ValueError
+    if min(kept[name] for name, kind in _FIELDS.items() if kind is int) < 0:
+        raise ValueError
+    since = datetime.fromisoformat(kept["since"]) if kept["since"] else None
+    if since is not None and since.tzinfo is None:
+        raise ValueError
+    return Episode(since=since, **{name: kept[name] for name in _FIELDS})
