@@ -6,7 +6,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test check bench lock clean
+.PHONY: help install install-dev run test test-real crash check bench lock clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##/  make \1	/p' Makefile
@@ -27,6 +27,13 @@ run: install  ## one cycle on the sample, or on another repository: make run REP
 test: install-dev  ## all tests, with coverage
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --cov --cov-report=term
 
+test-real: install-dev  ## what is too large for that: an emulator of GitHub (60 MB), a cold runner
+	@$(BIN)/python scripts/node.py
+	@$(BIN)/python -m pytest -q -m real -n $(WORKERS)
+
+crash: install-dev  ## every moment of dying, every fault at every write, every race: long (about half an hour)
+	@$(BIN)/python -m pytest -q -m crash -n $(WORKERS) -o faulthandler_timeout=0
+
 check: install-dev  ## style, types, floors, and what must not be in the repository
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -36,12 +43,14 @@ check: install-dev  ## style, types, floors, and what must not be in the reposit
 
 bench: install-dev  ## how fast it is beside what it replaces
 	@$(BIN)/python -m bench.run
+	@$(BIN)/python -m bench.drift
 
 lock: install-dev  ## pin the newest dependencies that fit, with hashes and without naming a registry
 	@$(BIN)/python -m pip install -qq uv
-	@for group in build dev; do \
-	  [ $$group = dev ] && out=requirements-dev.lock || out=requirements.lock; \
-	  $(BIN)/uv pip compile pyproject.toml --group $$group --output-file $$out --upgrade --quiet --universal \
+	@for group in build dev real; do \
+	  [ $$group = build ] && out=requirements.lock || out=requirements-$$group.lock; \
+	  [ $$group = real ] && from= || from=pyproject.toml; \
+	  $(BIN)/uv pip compile $$from --group pyproject.toml:$$group --output-file $$out --upgrade --quiet --universal \
 	    --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
 	    || exit 1; \
 	done

@@ -50,7 +50,8 @@ def install(kind):
     """Everything the lock file names, verified by hash, then ralph_mission itself from this folder."""
     pip = [PYTHON, "-I", "-m", "pip", "-qq", "--disable-pip-version-check", "--no-input", "install"]
     say("installing %s (a minute the first time)" % LOCKS[kind])
-    code = run(*pip + ["--require-hashes", "-r", os.path.join(ROOT, LOCKS[kind])])
+    # The lock is whole; an old pip that looks for dependencies all the same stumbles over extras.
+    code = run(*pip + ["--require-hashes", "--no-deps", "-r", os.path.join(ROOT, LOCKS[kind])])
     return code or run(*pip + ["--no-deps", "--no-build-isolation", "-e", ROOT])
 
 

@@ -82,9 +82,10 @@ def test_no_file_names_the_folder_of_this_checkout() -> None:
 
 
 def test_lock_files_name_no_place() -> None:
-    for lock in ("requirements.lock", "requirements-dev.lock"):
+    for lock in ("requirements.lock", "requirements-dev.lock", "requirements-real.lock"):
         lines = (ROOT / lock).read_text().splitlines()
         assert [line for line in lines if not LOCK_LINE.fullmatch(line)] == []
+    assert '"resolved"' not in (ROOT / "tests" / "real" / "node" / "package-lock.json").read_text()
 
 
 def test_runtime_lock_holds_every_dependency() -> None:

@@ -16,10 +16,12 @@ from ralph_mission.mission.trouble import Trouble
 COMMANDS = {
     "cycle": ("ralph_mission.cli.cycle:cycle", "Run one cycle: recall, observe, think, judge, act, reflect."),
     "due": ("ralph_mission.cli.due:due", "Say whether a cycle is due (exit code 0) or not (10)."),
+    "watch": ("ralph_mission.cli.watch:watch", "Keep cycling here, whenever a cycle is due."),
+    "wake": ("ralph_mission.cli.wake:wake", "Wake the loop on GitHub when a cycle is due; for a timer."),
     "status": ("ralph_mission.cli.status:status", "Show missions, free slots, who waits for whom, the next wake."),
     "report": ("ralph_mission.cli.status:report", "Write the dashboard: everything known, as one page."),
     "doctor": ("ralph_mission.cli.doctor:doctor", "Check what ralph needs here, and how to mend what is missing."),
-    "init": ("ralph_mission.cli.init:init", "Write a commented ralph.yml that fits this repository."),
+    "init": ("ralph_mission.cli.init:init", "Write ralph.yml, and the workflow or units that run it."),
     "pause": ("ralph_mission.cli.control:pause", "Stop before the next effect, until `ralph resume`."),
     "resume": ("ralph_mission.cli.control:resume", "Go on after `ralph pause`."),
     "issue": ("ralph_mission.cli.issue:issue", "Read and answer issues of the local forge."),

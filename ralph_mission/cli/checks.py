@@ -5,36 +5,29 @@ A check reads and never mends. One that cannot be made says so as its own answer
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ralph_mission.cli.checks_line import Check, Get, Hub, attempted
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.mission.trouble import Trouble
 
 if TYPE_CHECKING:
     from ralph_mission.bootstrap import Household
     from ralph_mission.config import Config
+    from ralph_mission.wakers.facts import Facts
 
 PYTHON = (3, 11)
 ROOM = 200 * 1024 * 1024  # bytes: a clone to try a change in, memory, records of fifty cycles
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One line of the doctor. `status`: ok, note (worth knowing), wrong (mend it)."""
-
-    name: str
-    status: str
-    found: str
-    mend: str = ""
 
 
 def checkup(repo: Path, config: Path | None) -> tuple[Check, ...]:
@@ -175,16 +168,42 @@ def program(command: str) -> str:
 def _alive(house: Household) -> list[Check]:
     return [
         *_attempt("forge", lambda: _forge(house)),
+        *(_attempt("GitHub", lambda: _github(house)) if house.github else []),
         *_attempt("memory", lambda: _memory(house)),
     ]
 
 
 def _forge(house: Household) -> Iterator[Check]:
-    branch = house.ports.forge.default_branch()
-    yield Check("forge", "ok", f"local, as {house.ports.forge.identity().login}; merges into {branch.name}")
+    branch, where = house.ports.forge.default_branch(), "github" if house.github else "local"
+    yield Check("forge", "ok", f"{where}, as {house.ports.forge.identity().login}; merges into {branch.name}")
+
+
+def _github(house: Household) -> Iterator[Check]:
+    from ralph_mission.cli.checks_github import asking, github
+    from ralph_mission.wakers import facts, timer
+
+    assert house.github is not None
+    get, folder, config = asking(house.github.api), house.git.work_tree, house.config
+    instance = timer.instance(folder) if folder else ""
+    here = facts.look(folder, instance, facts.unit_places(Path.home()))
+    yield from github(
+        Hub(get, house.ports.forge.identity().login, house.ports.clock.now(), config.memory.branch,
+            config.forge.merge_method, here.workflow, os.environ)
+    )  # fmt: skip
+    yield from attempted("waking", lambda: _waking(get, config.schedule.wake, here))
+
+
+def _waking(get: Get, wanted: str, here: Facts) -> Iterable[Check]:
+    from ralph_mission.cli.checks_schedule import wait_timers, waking
+    from ralph_mission.wakers import environment
+
+    names = [environment.name_of(urgency) for urgency in environment.MINUTES]
+    return waking(wanted, replace(here, environments=wait_timers(get, names)))
 
 
 def _memory(house: Household) -> Iterator[Check]:
+    from ralph_mission.cli.checks_schedule import wakes
+
     if house.ports.switch():
         yield Check("paused", "note", "RALPH_PAUSED=1 stands in the environment", "unset RALPH_PAUSED")
     recalled = house.ports.store.recall()
@@ -198,6 +217,7 @@ def _memory(house: Household) -> Iterator[Check]:
         yield Check("paused", "note", "nothing will be done", "ralph resume")
     when = header.last_cycle_at.strftime("%Y-%m-%d %H:%M UTC") if header.last_cycle_at else "never"
     yield Check("last cycle", "ok", f"{header.cycle}, {when}, {header.drift_seconds} s after it was due")
+    yield from wakes(recalled.state.wakes)
     for key in recalled.state.unknown:
         yield Check("unknown", "wrong", f"was {key} sent?", f"ralph journal resolve {key} --sent|--not-sent")
 

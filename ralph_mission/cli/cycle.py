@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ralph_mission.cli.alarmed import alarmed
 from ralph_mission.cli.moment import moment
 from ralph_mission.cli.options import at_repository, json_option, now_option, print_json
 from ralph_mission.cli.typed import typed
@@ -33,13 +34,16 @@ def cycle(
 
     Exit code 0 when it ran or had nothing to do, 1 when it failed.
     """
+    from ralph_mission.report.outputs import tell_runner
     from ralph_mission.report.voice import speaking
 
-    with speaking(sys.stderr) as voice:
-        house = household(repo, config, forge, staged=staged, now=moment(now), voice=voice)
+    with alarmed(repo, staged) as course, speaking(sys.stderr) as voice:
+        course.house = house = household(repo, config, forge, staged=staged, now=moment(now), voice=voice)
         for warning in house.config.warnings:
             voice.note(f"note: {warning}")
         report, telling = run_cycle(house, staged=staged, force=force)
+        course.report = report
+    tell_runner(report, telling, os.environ, house.github.requests.total if house.github else None)
     show(report, telling, as_json, house.git.work_tree, repo)
     return 1 if report.outcome == "failed" else 0
 

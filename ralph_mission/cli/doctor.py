@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from ralph_mission.cli.checks import Check, checkup
+from ralph_mission.cli.checks import checkup
+from ralph_mission.cli.checks_line import Check
 from ralph_mission.cli.options import at_repository, json_option, print_json
 from ralph_mission.cli.typed import typed
 from ralph_mission.safety.text import sanitise

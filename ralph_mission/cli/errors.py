@@ -81,6 +81,10 @@ def document(trouble: Trouble) -> dict[str, dict[str, str]]:
 def _tell(trouble: Trouble, as_json: bool) -> int:
     try:
         print(_line(trouble), file=sys.stderr, flush=True)
+        if os.environ.get("GITHUB_STEP_SUMMARY"):
+            from ralph_mission.report.outputs import tell_trouble
+
+            tell_trouble(document(trouble)["error"], os.environ)
         if as_json:
             import json
 

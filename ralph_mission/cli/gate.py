@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tempfile
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,7 +40,7 @@ def plain(arguments: list[str]) -> Plain | None:
     return asked
 
 
-def _memory_place(asked: Plain) -> dict[str, str]:
+def memory_place(asked: Plain) -> dict[str, str]:
     """Where memory is, when it may be elsewhere than usual: only then are the settings worth their cost."""
     place = Path(asked.config) if asked.config else Path(asked.repo) / "ralph.yml"
     if not asked.config and not (
@@ -63,22 +62,26 @@ def _on_server(asked: Plain) -> bool:
     return place.is_file() and bool(re.search(rb"\bkind\s*:\s*['\"]?github\b", place.read_bytes()))
 
 
-def _kept(url: str) -> Path:
+def kept(url: str) -> Path:
     """The folder of the cache: the runner's tool cache outlives a workspace."""
-    base = os.environ.get("RUNNER_TOOL_CACHE") or os.environ.get("XDG_CACHE_HOME") or tempfile.gettempdir()
-    return Path(base) / "ralph-due" / hashlib.sha256(f"{os.getuid()} {url}".encode()).hexdigest()[:16]
+    base = os.environ.get("RUNNER_TOOL_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "ralph-due" / hashlib.sha256(url.encode()).hexdigest()[:16]
+
+
+def ask(asked: Plain) -> tuple[bool, datetime | None, str]:
+    """(due, when next, why). Raises Trouble."""
+    from ralph_mission.stores.due import due_fast, due_on_server
+
+    now, memory = moment(asked.now) or datetime.now(UTC), memory_place(asked)
+    if _on_server(asked):
+        place = server(os.environ)
+        return due_on_server(place, kept(place.git_url), now, **memory)
+    return due_fast(Path(asked.repo), now, **memory)
 
 
 def answer(asked: Plain) -> int:
     """Print whether a cycle is due; 0 when it is, 10 when not. Raises Trouble."""
-    from ralph_mission.stores.due import due_fast, due_on_server
-
-    now, memory = moment(asked.now) or datetime.now(UTC), _memory_place(asked)
-    if _on_server(asked):
-        place = server(os.environ)
-        due, next_due_at, reason = due_on_server(place, _kept(place.git_url), now, **memory)
-    else:
-        due, next_due_at, reason = due_fast(Path(asked.repo), now, **memory)
+    due, next_due_at, reason = ask(asked)
     if asked.json:
         import json
 

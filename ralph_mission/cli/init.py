@@ -1,61 +1,265 @@
-"""`ralph init`: a commented `ralph.yml` that fits what the repository holds. Overwrites nothing unasked."""
+"""`ralph init`: what a repository needs so that Ralph looks after it. Overwrites nothing of a person's unasked."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from ralph_mission.cli import units, workflow
 from ralph_mission.cli.checks import program
 from ralph_mission.cli.options import json_option, print_json, repo_option
 from ralph_mission.cli.typed import typed
+from ralph_mission.cli.uninstall import Fate, read, remove, sealed, untouched
+from ralph_mission.config import NAME, Config, load
 from ralph_mission.gateways.git import Git
+from ralph_mission.mission.model import Urgency
 from ralph_mission.mission.trouble import Trouble
+from ralph_mission.wakers import WAKERS
+from ralph_mission.wakers.environment import name_of
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was asked for. `wake` None: nothing was said about it."""
+
+    runner: str | None
+    wake: str | None
+    service: bool
+    action: str | None
+    units: Path | None
+
+    @property
+    def told(self) -> bool:
+        """Whether more was asked for than a ralph.yml: one that is there then stays as it is."""
+        return self.service or any(asked is not None for asked in (self.runner, self.wake, self.action, self.units))
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A file to write. `keep`: leave a person's as it is, without a question; `private`: for its owner's eyes."""
+
+    place: Path
+    text: str
+    keep: bool = False
+    private: bool = False
 
 
 @click.command()
 @repo_option
-@click.option("--yes", is_flag=True, help="Overwrite an existing ralph.yml without asking.")
+@click.option("--runner", metavar="LABELS", help="Labels of your runner, for the workflow; default: self-hosted.")
+@click.option("--wake", type=click.Choice(["auto", *WAKERS]), help="What wakes the next cycle.")
+@click.option("--service", is_flag=True, help="A systemd service that runs `ralph watch`, without GitHub Actions.")
+@click.option("--action", metavar="OWNER/NAME@REF", help="The action that the workflow uses.")
+@click.option("--units", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Where units are written.")
+@click.option("--server", is_flag=True, help="Not part of this version.")
+@click.option("--uninstall", is_flag=True, help="Remove what init wrote and nobody has edited since.")
+@click.option("--yes", is_flag=True, help="Overwrite (or with --uninstall: remove) edited files without asking.")
 @json_option
-def init(repo: Path, yes: bool, as_json: bool) -> None:
-    """Write a commented ralph.yml that fits this repository, and keep .ralph/ out of git."""
-    from ralph_mission.cli.template import render
-    from ralph_mission.config import NAME, load
-    from ralph_mission.observers.recipes import fitting
+def init(
+    repo: Path, runner: str | None, wake: str | None, service: bool, action: str | None, folder: Path | None,
+    server: bool, uninstall: bool, yes: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Write a commented ralph.yml that fits this repository, and on GitHub the workflow that runs it."""
+    if server:
+        raise Trouble("--server is not part of this version", "use --service, or GitHub Actions", usage=True)
+    git = Git.open(repo)
+    top = git.work_tree
+    if top is None:
+        raise Trouble(f"{repo} is bare: there is no place for {NAME}", "run it in a clone, commit and push", usage=True)
+    wish = Wish(runner, wake, service, action, folder.absolute() if folder else None)
+    if uninstall:
+        _tell_removed(list(remove(_places(top, wish), git, yes)), as_json, repo)
+    else:
+        _install(git, top, wish, yes, as_json, repo)
+
+
+def _install(git: Git, top: Path, wish: Wish, yes: bool, as_json: bool, repo: Path) -> None:
     from ralph_mission.stores.recordings import keep_out_of_git
 
-    git = Git.open(repo)
-    if git.work_tree is None:
-        raise Trouble(f"{repo} is bare: there is no place for {NAME}", "run it in a clone, commit and push", usage=True)
-    place = git.work_tree / NAME
-    _may_write(place, yes)
-    recipes = fitting([path.name for path in git.work_tree.iterdir()])
-    here = [recipe for recipe in recipes if shutil.which(program(recipe.settings["run"]))]
-    text = render(here, [recipe for recipe in recipes if recipe not in here])
-    load(text)  # what we write, we must be able to read
-    place.write_text(text, encoding="utf-8")
+    _no_link(top / NAME, top)
+    present = read(top / NAME) or ""
+    stays = wish.told or untouched(present)  # what was chosen there
+    settings, names = _settings(top, wish, load(present).schedule.wake if stays else "auto")
+    config = load(present if present and wish.told and not untouched(present) else settings.text)
+    plan = [settings, *_workflow(git, top, wish, config), *_units(top, wish)]
+    fates = [Fate(planned.place, _state(planned, yes, top)) for planned in plan]  # every question before any deed
+    for planned, fate in zip(plan, fates, strict=True):
+        if fate.state in ("new", "replaced"):
+            _write(planned)
     keep_out_of_git(git)
-    _tell(place, [recipe.settings["name"] for recipe in here], as_json, repo)
+    _tell(fates, names, list(_steps(top, wish, plan, config)), as_json, repo)
 
 
-def _may_write(place: Path, yes: bool) -> None:
-    if place.is_symlink():  # what it leads to may be anyone's
-        raise Trouble(f"{place.name} is a symbolic link", "remove it, then run again", usage=True)
-    if yes or not place.exists():
+# --- what would be written ------------------------------------------------------------
+
+
+def _settings(top: Path, wish: Wish, wake: str) -> tuple[Planned, list[str]]:
+    from ralph_mission.cli.template import render
+    from ralph_mission.observers.recipes import fitting
+
+    recipes = fitting([path.name for path in top.iterdir()])
+    here = [recipe for recipe in recipes if shutil.which(program(recipe.settings["run"]))]
+    text = render(here, [recipe for recipe in recipes if recipe not in here], wish.wake or wake)
+    load(text)  # what we write, we must be able to read
+    return Planned(top / NAME, text, keep=wish.told), [recipe.settings["name"] for recipe in here]
+
+
+def _workflow(git: Git, top: Path, wish: Wish, config: Config) -> Iterator[Planned]:
+    asked = any(option is not None for option in (wish.wake, wish.runner, wish.action))
+    if not asked and (wish.service or not workflow.hosted(git)):
+        return
+    waits = _waits(config) if (wish.wake or config.schedule.wake) == "environment" else None
+    present = read(top / workflow.PLACE) or ""
+    labels = workflow.labels_of(wish.runner) if wish.runner is not None else workflow.labels_in(present)
+    yield Planned(top / workflow.PLACE, workflow.render(workflow.action_of(wish.action), labels, waits))
+
+
+def _waits(config: Config) -> dict[str, int]:
+    """Minutes that each environment must wait, by urgency, the most urgent first."""
+    rhythm = config.schedule.rhythm()
+    return workflow.minutes_of({urgency: rhythm.pause(urgency).total_seconds() for urgency in reversed(Urgency)})
+
+
+def _units(top: Path, wish: Wish) -> Iterator[Planned]:
+    texts = _unit_texts(wish)
+    if texts:
+        yield from (Planned(_folder(top, wish) / name, text) for name, text in texts.items())
+        yield Planned(top / units.ENVIRONMENT, units.CREDENTIALS, keep=True, private=True)
+
+
+def _unit_texts(wish: Wish) -> dict[str, str]:
+    return {**(units.timer() if wish.wake == "timer" else {}), **(units.service() if wish.service else {})}
+
+
+def _folder(top: Path, wish: Wish) -> Path:
+    return wish.units or top / units.FOLDER
+
+
+def _places(top: Path, wish: Wish) -> Iterator[Path]:
+    yield from (top / NAME, top / workflow.PLACE, top / units.ENVIRONMENT)
+    yield from (_folder(top, wish) / name for name in {**units.timer(), **units.service()})
+
+
+# --- whose file it is -----------------------------------------------------------------
+
+
+def _state(planned: Planned, yes: bool, top: Path) -> str:
+    """new, replaced, unchanged or kept. Raises Trouble when a person's file is in the way."""
+    place = planned.place
+    _no_link(place, top)
+    present = read(place)
+    if present is None:
+        return "new"
+    if present.replace("\r\n", "\n") == sealed(planned.text):
+        return "unchanged"
+    if untouched(present):
+        return "replaced"
+    if planned.keep:
+        return "kept"
+    _may_overwrite(place.name, yes)
+    return "replaced"
+
+
+def _no_link(place: Path, top: Path) -> None:
+    inside = [folder for folder in (place, *place.parents) if top in folder.parents]
+    for part in inside or [place]:
+        if part.is_symlink():  # what it leads to may be anyone's
+            raise Trouble(f"{part.name} is a symbolic link", "remove it, then run again", usage=True)
+
+
+def _may_overwrite(name: str, yes: bool) -> None:
+    if yes:
         return
     if not sys.stdin.isatty():
-        raise Trouble(f"{place.name} is there already", "to overwrite it: ralph init --yes", usage=True)
-    if not click.confirm(f"{place.name} is there already. Overwrite it?", err=True):
-        raise Trouble("nothing was written", f"edit {place.name}, or overwrite it: ralph init --yes")
+        also = "; for the workflow alone: ralph init --wake auto" if name == NAME else ""
+        raise Trouble(f"{name} is there already", f"to overwrite it: ralph init --yes{also}", usage=True)
+    if not click.confirm(f"{name} is there already. Overwrite it?", err=True):
+        raise Trouble("nothing was written", f"edit {name}, or overwrite it: ralph init --yes")
 
 
-def _tell(place: Path, names: list[str], as_json: bool, repo: Path) -> None:
-    if as_json:
-        print_json({"wrote": str(place), "commands": names})
+def _write(planned: Planned) -> None:
+    planned.place.parent.mkdir(parents=True, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with os.fdopen(os.open(planned.place, flags, 0o600 if planned.private else 0o666), "w", encoding="utf-8") as file:
+        file.write(sealed(planned.text))
+
+
+# --- what a person is told ------------------------------------------------------------
+
+
+def _steps(top: Path, wish: Wish, plan: Sequence[Planned], config: Config) -> Iterator[str]:
+    """What only a person can do, one line each."""
+    flow = next((planned for planned in plan if planned.place == top / workflow.PLACE), None)
+    if wish.wake and config.schedule.wake != wish.wake:
+        yield f"in {NAME}: schedule: {{wake: {wish.wake}}}"
+    if flow:
+        yield f"commit {workflow.PLACE} to the default branch and push it"
+        yield "Settings, Actions, General: allow GitHub Actions to create pull requests"
+    if wish.wake == "environment":
+        for urgency, minutes in _waits(config).items():
+            yield f"Settings, Environments: create {name_of(urgency)} with a wait timer of {minutes} minutes"
+    yield from _unit_steps(top, wish)
+
+
+def _unit_steps(top: Path, wish: Wish) -> Iterator[str]:
+    if not _unit_texts(wish):
         return
-    click.echo(f"wrote {place}")
-    click.echo(f"checks switched on: {', '.join(names) or 'none'}")
+    yield f"write the credentials into {top / units.ENVIRONMENT}"
+    for wanted, texts in ((wish.wake == "timer", units.timer), (wish.service, units.service)):
+        if wanted:
+            yield from units.commands(texts(), _folder(top, wish), top)
+    yield "to run them while nobody is logged in: loginctl enable-linger"
+
+
+def _tell(fates: Sequence[Fate], names: Sequence[str], steps: Sequence[str], as_json: bool, repo: Path) -> None:
+    settings = fates[0]
+    wrote = str(settings.place) if settings.state in ("new", "replaced") else None
+    if as_json:
+        print_json({"wrote": wrote, "commands": names, "files": _files(fates), "steps": steps})
+        return
+    for fate in fates:
+        click.echo(_line(fate))
+    if wrote:
+        click.echo(f"checks switched on: {', '.join(names) or 'none'}")
     click.echo("/.ralph/ stands in .git/info/exclude: ralph's working files stay out of git")
+    for step in steps:
+        click.echo(f"to do: {step}")
     click.echo(typed("next: ralph doctor\nthen: ralph cycle --staged", repo))
+
+
+LINES = {
+    "new": "wrote {}",
+    "replaced": "wrote {} anew",
+    "unchanged": "unchanged {}",
+    "kept": "kept {}: it is yours",
+    "removed": "removed {}",
+    "cleaned": "took /.ralph/ out of {}",
+}
+
+
+def _line(fate: Fate) -> str:
+    return LINES[fate.state].format(fate.place)
+
+
+def _files(fates: Sequence[Fate]) -> list[dict[str, str]]:
+    return [{"path": str(fate.place), "state": fate.state} for fate in fates]
+
+
+def _tell_removed(fates: Sequence[Fate], as_json: bool, repo: Path) -> None:
+    if as_json:
+        print_json({"files": _files(fates)})
+        return
+    for fate in fates:
+        click.echo(_line(fate))
+    if not fates:
+        click.echo("there is nothing of ralph init here")
+    if any(fate.state == "kept" for fate in fates):
+        click.echo(typed("what was edited since stays; to remove that too: ralph init --uninstall --yes", repo))
+    if any(fate.state == "removed" and fate.place.suffix in (".timer", ".service") for fate in fates):
+        click.echo("if they were switched on: systemctl --user disable --now the ralph-wake@ or ralph-watch@ units")

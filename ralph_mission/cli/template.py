@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ HEAD = """\
 # Check it with `ralph doctor`; every key is listed by `ralph schema config`.
 
 # How soon to look again: nothing new, an opportunity, a bug or an error.
-# schedule: {low: 6h, medium: 1h, high: 15m}
+SCHEDULE
 
 # What ralph may do at most. These are the ceilings: lower them as you like.
 # limits: {active_missions: 3, actions_per_cycle: 3, auto_prs_per_cycle: 1, auto_pr_lines: 49}
@@ -51,9 +52,17 @@ hands:
 """
 
 
-def render(here: Sequence[Recipe], missing: Sequence[Recipe] = ()) -> str:
+def render(here: Sequence[Recipe], missing: Sequence[Recipe] = (), wake: str = "auto") -> str:
     """The file: a command for each recipe whose tool is `here`, commented out when it is `missing`."""
-    return HEAD + "".join(_commands(here, missing)) + TAIL
+    schedule = "# schedule: {low: 6h, medium: 1h, high: 15m}"
+    if wake != "auto":
+        schedule = f"# and what wakes the next cycle.\nschedule: {{low: 6h, medium: 1h, high: 15m, wake: {wake}}}"
+    return filled(HEAD, {"SCHEDULE": schedule}) + "".join(_commands(here, missing)) + TAIL
+
+
+def filled(template: str, words: Mapping[str, str]) -> str:
+    """A template with its words in capitals replaced, in one pass: what was put in is not looked at again."""
+    return re.sub(rf"\b(?:{'|'.join(words)})\b", lambda word: words[word[0]], template)
 
 
 def _commands(here: Sequence[Recipe], missing: Sequence[Recipe]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 _VERBS = "list|show|diff|create|comment|label|unlabel|close|approve|request-changes|merge|verify|recover|resolve|check"
-_HERE = "cycle|due|status|report|doctor|init|pause|resume|replay"
+_HERE = "cycle|due|wake|watch|status|report|doctor|init|pause|resume|replay"
 _COMMAND = re.compile(
     rf"(?<![\w./-])ralph (?P<words>(?:issue|pr|memory|journal|policy)(?: (?:{_VERBS})\b)?|(?:{_HERE})\b)"
     r"(?![^\n`]*--repo\b)(?P<help> --help)?"

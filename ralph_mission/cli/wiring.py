@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -12,9 +13,12 @@ from ralph_mission.mission.trouble import Trouble
 
 if TYPE_CHECKING:
     from ralph_mission.bootstrap import Household
-    from ralph_mission.mission.account import CycleReport, Telling
+    from ralph_mission.mission.account import CycleReport, Telling, Trigger
     from ralph_mission.mission.ledger import Recollection
     from ralph_mission.mission.ports import Voice
+
+TRIGGERS: dict[str, Trigger] = {"schedule": "cron", "workflow_dispatch": "manual", "repository_dispatch": "dispatch"}
+"""What started the cycle, by the event that GitHub Actions names."""
 
 
 def household(
@@ -41,10 +45,11 @@ def recollection(house: Household) -> Recollection:
 
 
 def run_cycle(house: Household, *, staged: bool, force: bool) -> tuple[CycleReport, Telling]:
-    """One cycle, asked for on the command line."""
+    """One cycle, asked for on the command line or by an event of GitHub Actions."""
     from ralph_mission.mission import cycle
 
-    request = cycle.Request(trigger="cli", staged=staged, force=force)
+    trigger = TRIGGERS.get(os.environ.get("GITHUB_EVENT_NAME", ""), "cli")
+    request = cycle.Request(trigger=trigger, staged=staged, force=force)
     return cycle.run_cycle(house.ports, house.charter, request, house.secrets)
 
 

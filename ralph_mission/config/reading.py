@@ -37,15 +37,16 @@ ORCHESTRATOR = frozenset(
 """Top-level keys of ralph-orchestrator's own ralph.yml."""
 
 
-def read(git: Git, path: Path | None = None) -> Config:
+def read(git: Git, path: Path | None = None, commit: str = "") -> Config:
     """The configuration of a repository; all defaults when it has no `ralph.yml`.
 
-    `path` names another file. Otherwise the work tree is read, or HEAD when the repository is
-    bare. Raises Trouble (usage) when the file is not there or says something impossible.
+    `path` names another file, `commit` the commit to read it from. Otherwise the work tree is read, or HEAD
+    when the repository is bare. Raises Trouble (usage) when the file is not there or says something impossible.
     """
     if path is not None:
         return load(_text(_bytes(path), str(path)), str(path))
-    raw = _committed(git) if git.work_tree is None else _in_work_tree(git.work_tree / NAME)
+    bare = git.work_tree is None
+    raw = _committed(git, commit or "HEAD") if commit or bare else _in_work_tree(git.work_tree / NAME)  # type: ignore[operator]  # not bare
     return load(_text(raw, NAME), NAME) if raw is not None else Config()
 
 
@@ -82,8 +83,8 @@ def _in_work_tree(path: Path) -> bytes | None:
     return _bytes(path) if path.exists() or path.is_symlink() else None
 
 
-def _committed(git: Git) -> bytes | None:
-    name = f"HEAD:{NAME}"
+def _committed(git: Git, commit: str) -> bytes | None:
+    name = f"{commit}:{NAME}"
     return git.blobs([name]).get(name)
 
 

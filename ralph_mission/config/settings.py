@@ -68,7 +68,7 @@ class Schedule(Section):
     medium: Pause = Field(Rhythm().medium, description="An opportunity or an anomaly.")
     high: Pause = Field(Rhythm().high, description="A bug, an error or a vulnerability.")
     wake: Literal["auto", "timer", "environment", "heartbeat"] = Field(
-        "auto", description="What wakes the next cycle. Recorded only: this version is woken by whoever calls it."
+        "auto", description="What wakes the next cycle; `ralph init --wake` sets it up. auto: the best that is set up."
     )
 
     def rhythm(self) -> Rhythm:

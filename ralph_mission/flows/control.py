@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from ralph_mission.mission.acting import Deed
 from ralph_mission.mission.chronicle import settle_open
 from ralph_mission.mission.drafting import monitor_key
-from ralph_mission.mission.effects import Receipt
+from ralph_mission.mission.effects import OpenIssue, Receipt
 from ralph_mission.mission.ledger import Batch, EffectRecord, Recollection, settle
 from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.ports import Store
@@ -69,6 +69,8 @@ def resolve(store: Editable, key: str, sent: bool, number: int = 0) -> None:
         record = store.records([key], past).get(key)
         if not isinstance(record, EffectRecord) or key not in past.state.unknown:
             raise Trouble(f"no effect {key} is waiting for an answer", "see `ralph journal`")
+        if sent and not number and isinstance(record.effect, OpenIssue):  # a mission without its issue waits for ever
+            raise Trouble(f"{key} opens an issue: which one is it?", "add: --number NUMBER", usage=True)
         said = "" if sent else "not sent, says a person"
         receipt = Receipt(key, "adopted" if sent else "failed", number, detail=said)
         store.commit(_settled(store, past, record, receipt), past)

@@ -25,6 +25,12 @@ def mark(body: str) -> str:
     return keys[-1] if keys else ""
 
 
+def is_work(body: str) -> bool:
+    """Whether a text of ours belongs to a mission or a watch: an alarm is no work, memory may never have known it."""
+    found = MARKER.search(body)
+    return found is not None and " alarm=" not in found[0]
+
+
 def commit(git: Git, effect: PushBranch, default: str) -> str:
     """The commit the branch is to point at; made, but nothing points at it yet. Raises Refused."""
     _require_name(git, effect.branch, default)

@@ -133,11 +133,11 @@ class Remote:
             self.git.run("update-ref", "--no-deref", f"{KEPT}{ref.removeprefix('refs/')}", oid)
 
     def _ask(self, *arguments: str) -> bytes:
-        with _told(self.url):
-            try:
+        try:
+            with _told(self.url):
                 return self._run(*arguments)
-            except GitError as error:
-                raise _not_readable(self.url, error) from None
+        except GitError as error:
+            raise _not_readable(self.url, error) from None
 
     def _run(self, *arguments: str) -> bytes:
         return self.git.run(*arguments, env=self._environment(), timeout=PATIENCE)

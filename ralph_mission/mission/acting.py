@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ralph_mission.mission.effects import AT_MOST_ONCE, Comment, Effect, Fate, Receipt, kind_of, resolve
+from ralph_mission.mission.effects import AT_MOST_ONCE, Comment, Effect, Fate, MergePull, Receipt, kind_of, resolve
 from ralph_mission.mission.ledger import (
     NOT_ATTEMPTED,
     EffectRecord,
@@ -187,8 +187,19 @@ def _look_up(ports: Ports, record: EffectRecord, effect: Effect, known: dict[str
     found = ports.forge.find(ready)
     if found is not None:
         return found
+    if _was_to_follow_a_merge(record, known):
+        return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}the merge it tells of was not done")
     if not may_redo(effect, ports.forge.lists_at_once):
         return Receipt(effect.key, "unknown", detail="it was intended, and nobody can tell whether it was sent")
     if record.mission:
         return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}its run ended before")
     return None if stopped(ports) else _perform(ports, ready)
+
+
+def _was_to_follow_a_merge(record: EffectRecord, known: Mapping[str, Record]) -> bool:
+    """Whether the same action's merge certainly never happened: nothing that comes after it was sent either."""
+    return any(
+        isinstance(other, EffectRecord) and other.action_key == record.action_key
+        and isinstance(other.effect, MergePull) and other.state == "failed"
+        for other in known.values()
+    )  # fmt: skip

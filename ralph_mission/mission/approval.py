@@ -133,7 +133,10 @@ def _objections(counted: bool, fresh: bool) -> tuple[str, ...]:
 
 
 def _asked_at(issue: Issue, mission: Mission) -> datetime:
-    """When the newest line that names the hash was posted; the plan to post it is a little older."""
+    """When the newest line that names the hash was posted, all by the forge's own clock.
+
+    The issue was opened with the first; the plan to post another counts where the posting is in doubt.
+    """
     ours = [r.created_at for r in issue.remarks if r.author.id == issue.author.id and LINE.search(r.body)]
     return max([issue.created_at, *ours, *([mission.proposal_at] if mission.proposal_at else [])])
 

@@ -112,7 +112,8 @@ def _without_unopened(
 ) -> tuple[OpenState, tuple[FindingRecord, ...]]:
     """Missions whose issue was never opened are taken back, as if they had not been thought of."""
     unopened = [r for r in settled if r.state == "failed" and isinstance(deeds[r.key].effect, OpenIssue)]
-    ids, times = {record.mission for record in unopened}, {record.at for record in unopened}
+    ids = {record.mission for record in unopened}
+    times = {record.at for record in unopened if record.action is Action.OPEN_FIX}  # only a fix changes lines unasked
     gone = [mission for mission in state.missions if mission.id in ids]
     members = [records.get(member) for mission in gone for member in mission.members]
     return (

@@ -22,7 +22,7 @@ from ralph_mission.mission.ledger import NOT_ATTEMPTED, Recollection, Record
 from ralph_mission.mission.model import Verdict
 from ralph_mission.mission.ports import Ports
 from ralph_mission.mission.proposal import Decision
-from ralph_mission.mission.trouble import Lost
+from ralph_mission.mission.trouble import Lost, Trouble
 
 Account = tuple[CycleReport, Telling]
 
@@ -82,7 +82,7 @@ def _reason_to_leave(run: Run, past: Recollection | None, ours: bool) -> Outcome
 
 def _cycle(run: Run, past: Recollection | None) -> Account:
     ports = run.ports
-    gathering.check_anchor(ports, past)
+    _check_position(run, past)
     ports.voice.phase("check", gathering.slots(past, run.charter))
     past, settled = _settle(run, past)
     situation = _gather(run, past)
@@ -103,6 +103,17 @@ def _cycle(run: Run, past: Recollection | None) -> Account:
     landed = ports.store.commit(batch, claimed)
     ports.forge.set_anchor(gathering.anchor_of(landed))
     return _wake(run, landed, account) if conclusion.at_once else account
+
+
+def _check_position(run: Run, past: Recollection | None) -> None:
+    """Raises Trouble when forge and memory disagree; Lost when only because somebody was at work since we recalled."""
+    try:
+        gathering.check_anchor(run.ports, past)
+    except Trouble:
+        now = run.ports.store.recall()
+        if (now.oid if now else "") != (past.oid if past else ""):
+            raise Lost from None
+        raise
 
 
 def _wake(run: Run, landed: Recollection, account: Account) -> Account:

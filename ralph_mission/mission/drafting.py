@@ -177,8 +177,7 @@ def _question(thought: Thought, finding: Finding, desk: Desk, patch: Patch | Non
     labels = ("ralph:mission", *(lookup(thought.kind).labels or RESEARCH))
     planned = carrying(subject, thought.kind, title, (finding,), shown, desk, Ref(issue), thought.why) if shown else ()
     mission = _mission(subject, title, Action.OPEN_PROPOSAL, thought.kind, (finding,), desk)
-    mission = replace(mission, proposal_hash=digest, proposal_at=desk.now,
-                      pending=tuple(effect.key for effect in planned))  # fmt: skip
+    mission = replace(mission, proposal_hash=digest, pending=tuple(effect.key for effect in planned))
     return Proposal(
         subject, Action.OPEN_PROPOSAL, thought.kind, title, (OpenIssue(issue, title, body, labels),),
         (finding,), shown, interim=mission, after=mission, planned=planned,

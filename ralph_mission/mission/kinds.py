@@ -49,6 +49,7 @@ KINDS: dict[str, Kind] = {
     "stale-issue": Kind(_MONITOR, _LOW, 3, "issue nobody has taken", "issues nobody has taken"),
     "pull-waiting": Kind(_MONITOR, _LOW, 4, "pull waiting for review", "pulls waiting for review"),
     "question": Kind(_MONITOR, _LOW, 4, "question without an answer", "questions without an answer"),
+    "community": Kind(_MONITOR, _LOW, 2, "sign of how the project fares", "signs of how the project fares"),
     "dependency": Kind(_MONITOR, _LOW, 3, "outdated dependency", "outdated dependencies"),
     "bug": Kind(_PROPOSE, _HIGH, 8, "bug", "bugs", RESEARCH),
     "vulnerability": Kind(_PROPOSE, _HIGH, 9, "vulnerability", "vulnerabilities", RESEARCH),

@@ -206,9 +206,11 @@ def _read_issue(mission: Mission, facts: Facts, now: datetime) -> Reading:
 def _revived(issue: Issue, mission: Mission, authorised: frozenset[int]) -> bool:
     """A person set `ralph:mission` again, or took our parked or escalated label off, after we put it there."""
     ours = {"ralph:parked", "ralph:escalated"}
+    put = [event.at for event in issue.events if event.added and event.label in ours]  # by the forge's clock
+    since = max(put, default=mission.changed_at)
     return any(
         event.actor.id in authorised
-        and event.at >= mission.changed_at
+        and event.at >= since
         and ((event.added and event.label == "ralph:mission") or (not event.added and event.label in ours))
         for event in issue.events
     )

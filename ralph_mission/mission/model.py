@@ -297,7 +297,7 @@ class Mission:
     failures: int = 0
     waiting_since: datetime | None = None  # since when a person is waited for
     proposal_hash: str = ""
-    proposal_at: datetime | None = None  # when the line that names the hash was posted
+    proposal_at: datetime | None = None  # what a yes must be newer than, once an edit made us ask again
     rounds: int = 0
     stalled_cycles: int = 0
     last_action: str = ""

@@ -18,6 +18,7 @@ from ralph_mission.mission.model import Action, Issue, Tier, Verdict
 from ralph_mission.mission.overlap import closes, recent, same_change, touches
 from ralph_mission.mission.proposal import Bench, Proposal
 from ralph_mission.safety import objections, paths, secrets, text
+from ralph_mission.safety.edits import sketch
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +90,10 @@ def _pushes(proposal: Proposal) -> bool:
 
 def _inspected(proposal: Proposal, bench: Bench) -> tuple[objections.Objection, ...]:
     if proposal.patch is None:
-        if proposal.approved or proposal.before is not None:
-            return ()  # measured when it was first judged; only the same stored edits are sent again
-        raise ValueError("a branch without a patch cannot be measured")
+        if proposal.before is None:
+            raise ValueError("a branch without a patch cannot be measured")
+        # What memory kept is measured again before it is sent, unless a person saw it: memory grants nothing.
+        return () if proposal.approver else _kept(proposal, bench)
     return objections.inspect(
         proposal.patch,
         max_lines=bench.limits.auto_pr_lines,
@@ -99,6 +101,12 @@ def _inspected(proposal: Proposal, bench: Bench) -> tuple[objections.Objection, 
         recent=bench.recent_lines,
         secrets=bench.secrets,
     )
+
+
+def _kept(proposal: Proposal, bench: Bench) -> tuple[objections.Objection, ...]:
+    found = (sketch(effect.files, effect.base_sha) for effect in _branches(proposal))
+    most, known = bench.limits.auto_pr_lines, bench.secrets
+    return tuple(o for patch in found for o in objections.inspect(patch, max_lines=most, secrets=known))
 
 
 def _kind_tier(proposal: Proposal, bench: Bench) -> bool:

@@ -190,7 +190,7 @@ def _carried_out(mission: Mission, executing: Mission, around: Circumstances, wh
     after = replace(advance(executing, Event.PULL_OPENED, around.now), pending=(), waiting_since=around.now)
     proposal = Proposal(
         key_of(mission.key, "carry-out"), Action.OPEN_FIX, mission.kind, mission.title, effects,
-        before=mission, interim=executing, after=after, approved=True, approver=who,
+        before=mission, interim=executing, after=after, approved=bool(who), approver=who,
     )  # fmt: skip
     return Step(_waited(mission), proposal, lesson)
 
@@ -291,7 +291,7 @@ def _ask_again(mission: Mission, facts: Facts, around: Circumstances) -> Step:
     assert facts.issue is not None
     digest = content_hash(facts.issue.title, facts.issue.body)
     key = key_of(mission.key, "comment", digest)
-    asked = max(around.now, facts.issue.updated_at + TICK)  # whatever our clock says, an earlier yes is no answer
+    asked = facts.issue.updated_at + TICK  # by the forge's clock: ours may be fast, and an earlier yes is no answer
     after = replace(mission, proposal_hash=digest, proposal_at=asked, pending=(), waiting_since=around.now)
     comment = Comment(key, mission.issue, wording.ask_again(digest, key))
     return _proposed(Action.ANSWER, mission, after, (comment,), "", None)

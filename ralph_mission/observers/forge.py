@@ -1,7 +1,7 @@
-"""Observes the forge: issues nobody took, pulls that wait for review, questions nobody answered.
+"""Observes the forge: issues nobody took, pulls that wait for review, questions nobody answered, how it fares.
 
-Ours (by the author's id) and bots' are left out. Cost is bounded however many issues there are,
-and authors take turns, so that one who files thousands hides nobody else's.
+Ours (by the author's id) and bots' are left out. Cost is bounded however many issues there are: lists show
+what is stale, and in full a few are read on each look, in turns (`forge_turns`), so that all come up over time.
 
 What an instance is: for a stale issue the day of its last activity, for a waiting pull the commit
 that waits, for a question the remark that asks. New activity is thus a new instance.
@@ -11,28 +11,27 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice, zip_longest
-from typing import TypeVar
 
 from pydantic import Field
 
 from ralph_mission.mission.model import Actor, Issue, Pull, Severity, Sighting, Signal
 from ralph_mission.mission.ports import Forge, Gaze, Observer
+from ralph_mission.mission.trouble import Missing
+from ralph_mission.observers import forge_pulse, forge_turns
+from ralph_mission.observers.forge_turns import Cursor, Item, Told, fair
 from ralph_mission.observers.settings import Duration, Section
 from ralph_mission.observers.text import block, one_line
 
 NAME = "forge"
 MOST = 50  # signals of one kind
-LOOKS = 20  # issues, and pulls, that are read in full
+ISSUES, PULLS = 6, 4  # read in full on one look; on GitHub an issue costs two requests, a pull three
 SECONDS = 60.0  # for reading them
 QUOTE = 500  # characters of a question
 _QUESTION = re.compile(r"\?[\s()\[\]\"'*_`>!.:;^-\U0001F600-\U0001F64F]{0,20}$")
 _HIDDEN = re.compile(r"<!--.*?(?:-->|$)", re.DOTALL)
-
-Item = TypeVar("Item", Issue, Pull)
 
 
 class Settings(Section):
@@ -59,6 +58,37 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Lists:
+    """What people have open, and what of it may turn out to wait: `stale` by itself, the others once read in full."""
+
+    issues: Sequence[Issue]
+    pulls: Sequence[Pull]
+    stale: Sequence[Issue]
+    quiet: Sequence[Issue]
+    aged: Sequence[Pull]
+
+    @property
+    def to_read(self) -> int:
+        """How many would have to be read to know everything."""
+        return len(self.quiet) + len(self.aged)
+
+    def unchanged(self, before: Cursor) -> frozenset[int]:
+        """What is still open and has had no activity since the last look."""
+        everything: list[Issue | Pull] = [*self.issues, *self.pulls]
+        return frozenset(one.number for one in everything if before.at and one.updated_at < before.at)
+
+    def waiting_still(self, before: Cursor, items: Sequence[Issue | Pull]) -> frozenset[Told]:
+        """What was told before and was not looked at now, but cannot have changed either."""
+        stale, looked = {issue.number for issue in self.stale}, {item.number for item in items}
+        unchanged = self.unchanged(before)
+        return frozenset(
+            (kind, number)
+            for kind, number in before.told
+            if number in unchanged and (number in stale if kind == "stale-issue" else number not in looked)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Watch:
     """Reads lists first, and in full only what may turn out to wait."""
 
@@ -67,31 +97,55 @@ class Watch:
     name: str = NAME
 
     def observe(self, gaze: Gaze) -> Sighting:
-        """Everything that waits now."""
-        us, now, after = self.forge.identity().id, gaze.now, self.settings
+        """What waits, as far as it was looked at, and what waits no longer."""
+        us, before = self.forge.identity().id, Cursor.parse(gaze.cursor)
+        lists = self._lists(us, gaze.now)
+        fares = forge_pulse.look(self.forge.pulse, before, gaze, len(lists.issues), lambda who: _foreign(who, us))
+        items, had = self._in_full(lists, before)
+        waits = self._waits(lists, items, us, gaze.now)
+        told = lists.waiting_still(before, items) | {(signal.kind, signal.reference) for signal in waits}
+        return Sighting(
+            self.name, "ok", (*waits, *fares.signals),
+            detail=f"{len(lists.issues)} open issues and {len(lists.pulls)} open pulls of people, "
+                   f"{len(told)} wait for someone{fares.detail}",
+            cursor=Cursor(gaze.now, fares.since, fares.stars, had, told).dump(),
+            complete=before.at is None and len(lists.stale) <= MOST and len(items) == lists.to_read,
+            gone=tuple((kind, str(number)) for kind, number in sorted(before.told - told)),
+        )  # fmt: skip
+
+    def _lists(self, us: int, now: datetime) -> Lists:
+        after = self.settings
         issues = [issue for issue in self.forge.issues("open") if _foreign(issue.author, us)]
         pulls = [pull for pull in self.forge.pulls("open") if _foreign(pull.author, us)]
-        stale = [issue for issue in issues if not issue.assignees and now - issue.updated_at > after.stale_after]
-        aged = [pull for pull in pulls if now - pull.created_at > min(after.review_after, after.answer_after)]
-        quiet = [issue for issue in issues if now - issue.updated_at > after.answer_after]
-        deadline = time.monotonic() + SECONDS
-        read_pulls, read_issues = _read(self.forge.pull, aged, deadline), _read(self.forge.issue, quiet, deadline)
-        items: list[Issue | Pull] = [*read_issues, *read_pulls]
-        signals = (
-            *(_stale(issue, now) for issue in fair(stale, MOST)),
-            *(s for pull in read_pulls if (s := _waiting(pull, us, now, after.review_after))),
+        return Lists(
+            issues,
+            pulls,
+            [issue for issue in issues if not issue.assignees and now - issue.updated_at > after.stale_after],
+            [issue for issue in issues if now - issue.updated_at > after.answer_after],
+            [pull for pull in pulls if now - pull.created_at > min(after.review_after, after.answer_after)],
+        )
+
+    def _in_full(self, lists: Lists, before: Cursor) -> tuple[list[Issue | Pull], frozenset[int]]:
+        """Those whose turn it is, read in full, and everyone who had it in this round."""
+        deadline, read = time.monotonic() + SECONDS, before.read & lists.unchanged(before)
+        issues, had_issues = _read(self.forge.issue, lists.quiet, read, ISSUES, deadline)
+        pulls, had_pulls = _read(self.forge.pull, lists.aged, read, PULLS, deadline)
+        return [*issues, *pulls], had_issues | had_pulls
+
+    def _waits(self, lists: Lists, items: Sequence[Issue | Pull], us: int, now: datetime) -> tuple[Signal, ...]:
+        pulls = [item for item in items if isinstance(item, Pull)]
+        return (
+            *(_stale(issue, now) for issue in fair(lists.stale, MOST)),
+            *(s for pull in pulls if (s := _waiting(pull, us, now, self.settings.review_after))),
             *(s for item in items if (s := self._question(item, us, now))),
         )
-        detail = f"{len(issues)} open issues and {len(pulls)} open pulls of people, {len(signals)} wait for someone"
-        everything = len(stale) <= MOST and len(items) == len(aged) + len(quiet)
-        return Sighting(self.name, "ok", signals, detail=detail, complete=everything)
 
     def _question(self, item: Issue | Pull, us: int, now: datetime) -> Signal | None:
         asked = last_word(item)
         if not _foreign(asked.author, us) or not asks(asked.body) or now - asked.at <= self.settings.answer_after:
             return None
         # A member's question may well be one to the reporter, who is then the one to answer.
-        member = self.forge.may_approve(asked.author)
+        member = asked.author.id != item.author.id and self.forge.may_approve(asked.author)
         quote = "\n".join(f"> {line}" for line in block(_HIDDEN.sub("", asked.body), QUOTE).split("\n"))
         age = _days(asked.at, now)
         return Signal(
@@ -106,15 +160,6 @@ class Watch:
             age_days=age,
             reference=item.number,
         )
-
-
-def fair(items: Iterable[Item], most: int) -> list[Item]:
-    """At most `most` items, the latest activity first, authors taking turns."""
-    by_author: dict[int, list[Item]] = {}
-    for item in sorted(items, key=lambda item: item.updated_at, reverse=True):
-        by_author.setdefault(item.author.id, []).append(item)
-    turns = (item for turn in zip_longest(*by_author.values()) for item in turn if item is not None)
-    return list(islice(turns, most))
 
 
 def last_word(item: Issue | Pull) -> Question:
@@ -135,8 +180,21 @@ def _foreign(actor: Actor, us: int) -> bool:
     return actor.id != us and not actor.is_bot
 
 
-def _read(full: Callable[[int], Item], items: Sequence[Item], deadline: float) -> list[Item]:
-    return [full(item.number) for item in fair(items, LOOKS) if time.monotonic() < deadline]
+def _read(
+    full: Callable[[int], Item], items: Sequence[Item], read: frozenset[int], most: int, deadline: float
+) -> tuple[list[Item], frozenset[int]]:
+    """Whose turn it is, in full, and which were read in this round; one that was just deleted has had its turn."""
+    chosen, had = forge_turns.next_up(items, read, most)
+    found = []
+    for item in chosen:
+        if time.monotonic() >= deadline:
+            break
+        had |= {item.number}
+        try:
+            found.append(full(item.number))
+        except Missing:
+            continue
+    return found, had
 
 
 def _stale(issue: Issue, now: datetime) -> Signal:

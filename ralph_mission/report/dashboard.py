@@ -1,141 +1,176 @@
-"""The dashboard: the memory branch's README. A pure function of memory; markdown out.
+"""The dashboard: the memory branch's README. A pure function of memory; markdown out, made for a phone.
 
-Ages count up to the last cycle, so the same memory always makes the same page.
+Short lists, what waits for a person first. Ages count up to the last cycle, so the same memory always
+makes the same page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from statistics import median
 
 from ralph_mission.mission.ledger import OpenState
 from ralph_mission.mission.memory import CompletedNote, Header, Memory
-from ralph_mission.mission.model import Mission, Status
+from ralph_mission.mission.model import Acceptance, Mission, Status
+from ralph_mission.report.dashboard_text import deed, foreign, numbered, ours
+from ralph_mission.report.dashboard_timeline import timeline
 from ralph_mission.report.lines import counted, spell, stamp
-from ralph_mission.safety.text import sanitise
 
 SLOTS = 3  # seed 003: at most three active missions
-GANTT = ("```mermaid", "gantt", "  dateFormat YYYY-MM-DDTHH:mm", "  axisFormat %d %b")
+REJECTED = ("rejected", "parked")  # outcomes that are no success
 ASKING = {
-    Status.DISCOVERED: "approve or reject the proposal",
-    Status.PLANNED: "carry it out, or decide otherwise",
-    Status.IN_REVIEW: "review the change",
-    Status.ESCALATED: "it is stuck: look and decide",
+    Status.DISCOVERED: ("approve or reject the proposal", "issue"),
+    Status.PLANNED: ("carry it out, or decide otherwise", ""),
+    Status.IN_REVIEW: ("review the change", "pull"),
+    Status.ESCALATED: ("it is stuck: look and decide", ""),
 }
+"""What a person is asked for, and what there is to say yes to."""
+
+Link = Callable[[int], str]
+How = Callable[[str, int], str]
 
 
-def dashboard(memory: Memory, state: OpenState, repository: str, slots: int = SLOTS) -> str:
-    """The whole page; `slots` is how many missions may be active."""
+def _nowhere(_number: int) -> str:
+    return ""
+
+
+def _unsaid(_deed: str, _number: int) -> str:
+    return ""
+
+
+def dashboard(
+    memory: Memory, state: OpenState, repository: str, slots: int = SLOTS, link: Link = _nowhere, how: How = _unsaid
+) -> str:
+    """The whole page; `slots` is how many missions may be active.
+
+    `link`: an issue's or pull's number to its address, "" where there is none; a file's `#12` is no link by
+    itself. `how`: as `Forge.how`, what a person types or clicks for a deed.
+    """
+    now = memory.header.last_cycle_at
+    active = [mission for mission in state.missions if mission.status.active]
     parts = (
-        _head(memory.header, repository),
-        _missions(state.missions, memory.header.last_cycle_at, slots),
-        _waiting(state),
+        _head(memory.header, state, repository, len(active), slots),
+        _waiting(state, link, how),
+        _missions(f"## Missions ({len(active)} of {slots} slots)", active, now, link) or ["## Missions", "", "None."],
+        _missions("## Parked", [m for m in state.missions if not m.status.active], now, link),
         _done(memory.completed),
-        _learned(memory, state),
-        _costs(memory.header, state),
-        _timeline(memory, state),
+        _learned(memory.completed, state.acceptance),
+        _wakes(state.wakes),
+        timeline(state.missions, memory.completed, now),
     )
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def _head(header: Header, repository: str) -> list[str]:
-    last = f"Last cycle: {header.cycle}, {stamp(header.last_cycle_at)}." if header.last_cycle_at else "No cycle yet."
-    due = f" Next: {stamp(header.next_due_at)} (urgency {header.urgency.value})." if header.next_due_at else ""
-    paused = ["", "**Paused.** Nothing is done until `ralph resume`."] if header.paused else []
-    return [f"# Ralph looks after {_cell(repository)}", "", last + due, *paused]
+def _head(header: Header, state: OpenState, repository: str, used: int, slots: int) -> list[str]:
+    last = f"cycle {header.cycle}, {stamp(header.last_cycle_at)}" if header.last_cycle_at else "none yet"
+    due = [f"- **Next:** {stamp(header.next_due_at)}, urgency {header.urgency.value}"] if header.next_due_at else []
+    paused = ["**Paused.** Nothing is done until `ralph resume`.", ""] if header.paused else []
+    return [
+        f"# Ralph looks after {foreign(repository)}",
+        "",
+        *paused,
+        f"- **Slots:** {'●' * used}{'○' * (slots - used)} {used} of {slots}",
+        f"- **Last:** {last}",
+        *due,
+        f"- **Backlog:** {counted(len(state.backlog), 'finding')}",
+        f"- **Spent {header.today or 'so far'}:** ${header.spend_usd:.2f}, {counted(header.dispatches, 'wake')} sent",
+    ]
 
 
-def _missions(missions: Sequence[Mission], now: datetime | None, slots: int) -> list[str]:
-    used = sum(mission.status.active for mission in missions)
-    heading = f"## Missions ({used} of {slots} slots)"
-    if not missions:
-        return [heading, "", "None."]
-    rows = [(str(m.id), _cell(m.title), m.status.value, _links(m), _age(m, now), _cell(m.next_step)) for m in missions]
-    return [heading, "", *_table(("#", "Mission", "Status", "On", "Age", "Next step"), rows)]
+# --- waiting for you ------------------------------------------------------------------
 
 
-def _waiting(state: OpenState) -> list[str]:
-    asks = [f"- {_links(mission)} {_cell(mission.title)}: {ASKING[mission.status]}"
-            for mission in state.missions if _waits(mission)]  # fmt: skip
-    doubts = [f"- unknown whether it was sent: `ralph journal resolve {key} --sent` or `--not-sent`"
-              for key in state.unknown]  # fmt: skip
-    return ["## Waiting for you", "", *(asks + doubts or ["Nothing."])]
+def _waiting(state: OpenState, link: Link, how: How) -> list[str]:
+    asks = [line for mission in state.missions if _waits(mission) for line in _ask(mission, link, how)]
+    for key in state.unknown:
+        asks += ["- **Was it sent?** Nobody can tell. Look, then", f"  - `ralph journal resolve {key} --sent`",
+                 f"  - or `ralph journal resolve {key} --not-sent`"]  # fmt: skip
+    return ["## Waiting for you", "", *(asks or ["Nothing."])]
+
+
+def _ask(mission: Mission, link: Link, how: How) -> Iterator[str]:
+    what, thing = ASKING[mission.status]
+    number, kind = (mission.pull, "pull") if thing == "pull" else (mission.issue, "issue")
+    yield f"- **{foreign(mission.title)}** {_links(mission, link)}: {what}"
+    if look := deed(how(f"show_{kind}", number)):
+        yield f"  - look: {look}"
+    if thing and (yes := deed(how(f"approve_{kind}", number))):
+        yield f"  - say yes: {yes}"
 
 
 def _waits(mission: Mission) -> bool:
     if mission.status is Status.DISCOVERED:
-        return bool(mission.proposal_hash)
-    return mission.status in ASKING and bool(mission.issue or mission.pull)
+        return bool(mission.proposal_hash and mission.issue)
+    if mission.status is Status.IN_REVIEW:
+        return bool(mission.pull)
+    return mission.status in ASKING and bool(mission.issue)
+
+
+# --- missions -------------------------------------------------------------------------
+
+
+def _missions(heading: str, missions: Sequence[Mission], now: datetime | None, link: Link) -> list[str]:
+    lines = [line for mission in missions for line in _mission(mission, now, link)]
+    return [heading, "", *lines] if lines else []
+
+
+def _mission(mission: Mission, now: datetime | None, link: Link) -> Iterator[str]:
+    age = f", {spell(max(now, mission.started_at) - mission.started_at)} old" if now else ""
+    yield f"- **{foreign(mission.title)}** {_links(mission, link)}".rstrip()
+    yield f"  - {mission.status.value}{age}"
+    if mission.next_step:
+        yield f"  - next: {ours(mission.next_step)}"
+
+
+def _links(mission: Mission, link: Link) -> str:
+    return ", ".join(numbered(number, link(number)) for number in (mission.issue, mission.pull) if number)
+
+
+# --- what became of it ----------------------------------------------------------------
 
 
 def _done(completed: Sequence[CompletedNote]) -> list[str]:
-    if not completed:
+    lines = [_note(note) for note in completed if note.outcome not in REJECTED]
+    return ["## Done", "", *lines] if lines else []
+
+
+def _learned(completed: Sequence[CompletedNote], acceptance: Sequence[tuple[str, Acceptance]]) -> list[str]:
+    said_no = [_note(note) for note in completed if note.outcome in REJECTED]
+    rates = [
+        f"- {foreign(kind)}: {of.accepted} of {of.accepted + of.rejected} accepted, the next with {of.mean:.0%}"
+        for kind, of in acceptance
+    ]
+    return ["## Rejected and learned", "", *said_no, *rates] if said_no or rates else []
+
+
+def _note(note: CompletedNote) -> str:
+    why = f": {foreign(note.learning)}" if note.learning else ""
+    return f"- **{foreign(note.title)}**\n  - {foreign(note.date)}, {foreign(note.outcome)}{why}"
+
+
+# --- wakes ----------------------------------------------------------------------------
+
+
+def _wakes(wakes: Sequence[tuple[datetime, int]]) -> list[str]:
+    if not wakes:
         return []
-    rows = [(note.date, _cell(note.title), str(note.cycles), _cell(note.outcome), _cell(note.learning))
-            for note in completed]  # fmt: skip
-    return ["## Done", "", *_table(("Date", "Mission", "Cycles", "Outcome", "Learning"), rows)]
-
-
-def _learned(memory: Memory, state: OpenState) -> list[str]:
-    rows = [(_cell(kind), str(of.accepted), str(of.rejected), f"{of.mean:.0%}") for kind, of in state.acceptance]
-    table = ["", *_table(("Kind", "Accepted", "Rejected", "Expected acceptance"), rows)] if rows else []
-    lines = ["", *(f"- {_cell(line.removeprefix('- '))}" for line in memory.measured)] if memory.measured else []
-    return ["## Rejected and learned", *table, *lines] if table or lines else []
-
-
-def _costs(header: Header, state: OpenState) -> list[str]:
-    day = header.today or "no day yet"
+    drifts = [drift for _, drift in wakes]
+    rows = [f"| {start:%m-%d %H:%M} | {_late(drift)} |" for start, drift in reversed(wakes)]
     return [
-        "## Spend and drift",
+        "## Wakes",
         "",
-        f"- {day}: ${header.spend_usd:.2f} on models, {counted(header.dispatches, 'wake')} sent",
-        f"- the last cycle started {header.drift_seconds} s after it was due",
-        f"- {counted(len(state.backlog), 'finding')} waiting for a free slot",
+        f"- late by {_late(int(median(drifts)))} at the median, {_late(max(drifts))} at most",
+        "",
+        f"<details><summary>The last {len(wakes)}</summary>",
+        "",
+        "| Woke (UTC) | Late |",
+        "| --- | --- |",
+        *rows,
+        "",
+        "</details>",
     ]
 
 
-def _timeline(memory: Memory, state: OpenState) -> list[str]:
-    now = memory.header.last_cycle_at
-    bars = [*_bars(state.missions, now), *_milestones(memory.completed)]
-    if not bars or now is None:
-        return []
-    return ["## Timeline", "", *GANTT, *bars, "```"]
-
-
-def _bars(missions: Iterable[Mission], now: datetime | None) -> Iterator[str]:
-    for mission in missions:
-        if now is not None and mission.status.active:
-            end = max(now, mission.started_at)
-            yield f"  {_name(mission.title)} :active, {_minute(mission.started_at)}, {_minute(end)}"
-
-
-def _milestones(completed: Iterable[CompletedNote]) -> Iterator[str]:
-    for note in completed:
-        yield f"  {_name(note.title)} :milestone, done, {note.date}T12:00, 0d"
-
-
-def _minute(when: datetime) -> str:
-    return when.strftime("%Y-%m-%dT%H:%M")
-
-
-def _links(mission: Mission) -> str:
-    return ", ".join(f"#{number}" for number in (mission.issue, mission.pull) if number)
-
-
-def _age(mission: Mission, now: datetime | None) -> str:
-    return spell(max(now, mission.started_at) - mission.started_at) if now else ""
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [header, ["---"] * len(header), *rows]
-    return [f"| {' | '.join(cells)} |" for cells in lines]
-
-
-def _cell(text: str) -> str:
-    return " ".join(sanitise(text, "summary").split()).replace("|", "&#124;")
-
-
-def _name(text: str) -> str:
-    # Mermaid has no escapes: what could end a name, or open a directive, is left out.
-    plain = "".join(char if char.isalnum() or char in " -_.,()/" else " " for char in text)
-    return " ".join(plain.split())[:60] or "mission"
+def _late(seconds: int) -> str:
+    return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"

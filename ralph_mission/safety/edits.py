@@ -6,10 +6,11 @@ UTF-8 text; anything else has no compact form and never goes into an automatic p
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ralph_mission.safety.lines import changed
-from ralph_mission.safety.patch import FileChange, Patch
+from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,22 @@ def apply(old: bytes, changes: tuple[Edit, ...]) -> bytes:
 def deltas(patch: Patch) -> tuple[FileDelta, ...]:
     """The compact form of a patch. Raises UnicodeDecodeError when a side is not UTF-8."""
     return tuple(_delta(change) for change in patch.changes)
+
+
+def sketch(files: Iterable[FileDelta], base: str) -> Patch:
+    """A patch of the same paths, modes, size and new text as `files`, for judging them where the old text is not known.
+
+    Every line that goes stands for itself as an empty one.
+    """
+    return Patch(base, tuple(_sketched(file) for file in files))
+
+
+def _sketched(file: FileDelta) -> FileChange:
+    gone = b"\n" * sum(edit.delete for edit in file.edits)
+    come = "".join(line for edit in file.edits for line in edit.insert).encode()
+    if not file.mode:
+        return FileChange(file.path, REGULAR, "", b"\n", None)
+    return FileChange(file.path, REGULAR if gone else "", file.mode, gone or None, come)
 
 
 def _delta(change: FileChange) -> FileDelta:

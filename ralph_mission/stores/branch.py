@@ -36,8 +36,9 @@ class BranchStore:
     def __init__(
         self, git: Git, clock: Clock, *, branch: str = layout.BRANCH, path: str = layout.MEMORY, holder: str = "",
         remote: Remote | None = None, run_is_over: Callable[[str], bool] = lambda holder: False,
+        vouched: Callable[[], Anchor | None] = lambda: None,
     ) -> None:  # fmt: skip
-        self.branch = Branch(git, branch, path, remote)
+        self.branch = Branch(git, branch, path, remote, vouched)
         self.anchorage = Anchorage(git.common_dir / "ralph")
         self.git, self._clock, self._holder, self._run_is_over = git, clock, holder, run_is_over
         self._working = False
@@ -79,12 +80,15 @@ class BranchStore:
 
     def recall(self) -> Recollection | None:
         """As in `ports.Store`."""
+        return self._recalled(alone=False)
+
+    def _recalled(self, alone: bool) -> Recollection | None:
         with told("read memory"):
             head, mark = self.branch.head(), self.anchorage.read()
             if not head:
                 self._refuse_gone(mark)
                 return None
-            ours = self.branch.ours(head, mark)
+            ours = self.branch.ours(head, mark, alone)
             memory, state = self.read(head)
             edits: tuple[str, ...] = ()
             if ours != head:
@@ -107,7 +111,7 @@ class BranchStore:
         try:
             head = self.branch.head()
             if not head or head != self._paused[0]:
-                found = self.recall()
+                found = self._recalled(alone=True)
                 self._paused = (head, bool(found and found.memory.header.paused))
             return self._paused[1]
         except (Trouble, *BOOM):

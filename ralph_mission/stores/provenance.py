@@ -5,14 +5,19 @@ Looks at what a commit changed and at what this clone remembers, never at names.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.gateways.remote import Remote
+from ralph_mission.mission.ledger import Anchor
+from ralph_mission.mission.memory_parse import parse
 from ralph_mission.mission.position import refuse
 from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.patch import REGULAR
 from ralph_mission.stores.anchor import Mark
+
+UNTOLD = 6  # commits: two cycles', of three each, that the forge could not be told of
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,7 @@ class Branch:
     name: str
     path: str
     remote: Remote | None = None
+    vouched: Callable[[], Anchor | None] = lambda: None  # the position that the forge was told of last
 
     @property
     def ref(self) -> str:
@@ -62,10 +68,12 @@ class Branch:
             if line == f"branch {self.ref}":
                 raise _checked_out(self.name, place)
 
-    def ours(self, head: str, mark: Mark | None) -> str:
+    def ours(self, head: str, mark: Mark | None, alone: bool = True) -> str:
         """The newest commit of ours that `head` is or stands on. Raises Trouble.
 
-        A clone that remembers nothing trusts what it finds, once, if its files are regular.
+        A clone that remembers nothing trusts what it finds, once, if its files are regular. Unless it has to be
+        `alone` (a cycle is under way), a clone of a server's repository lets runners elsewhere have gone on meanwhile:
+        as far as the forge was told of it, and by the few commits more that a runner may have died after.
         """
         if mark is None or not mark.oid + mark.pending:
             self._refuse_odd_files(head)
@@ -74,9 +82,23 @@ class Branch:
             return head
         for known in (mark.pending, mark.oid):
             if known and self.contains(known, head):
-                self._refuse_foreign(known, head)
-                return known
+                newest = known if alone or self.remote is None else self._handed_on(known, head)
+                self._refuse_foreign(newest, head)
+                return newest
         raise refuse(self._lost(mark, head))
+
+    def _handed_on(self, known: str, head: str) -> str:
+        """The newest commit since `known` that is another runner's: serial grew by one and lineage stayed."""
+        told = self.vouched()
+        if told and told.oid and self.contains(known, told.oid) and self.contains(told.oid, head):
+            known = told.oid
+        since = self.git.text("rev-list", "--first-parent", "--reverse", f"{known}..{head}").split()
+        oids = [*reversed(since[:UNTOLD]), known]
+        blobs = self.git.blobs(f"{oid}:{self.path}" for oid in oids)
+        headers = [parse(blobs.get(f"{oid}:{self.path}", b"")).header for oid in oids]
+        steps = zip(oids, headers, headers[1:], strict=False)
+        grown = (oid for oid, new, old in steps if (new.lineage, new.serial) == (old.lineage, old.serial + 1))
+        return next(grown, known)
 
     def contains(self, commit: str, head: str) -> bool:
         """Whether `commit` is `head` or one of its ancestors."""

@@ -56,6 +56,14 @@ def test_a_repository_without_commits_is_wrong(tmp_path: Path) -> None:
     assert checks(told)["commits"]["mend"]
 
 
+def test_it_says_how_late_the_last_wakes_were(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path)
+    assert "wakes" not in checks(cli_here("doctor", "--json", repo=repo))
+    assert cli_here("cycle", repo=repo).code == 0
+    found = checks(cli_here("doctor", "--json", repo=repo))["wakes"]
+    assert (found["status"], found["found"]) == ("ok", "late by 0 s at the median, 0 s at most, over the last 1 wake")
+
+
 def test_a_broken_configuration_is_named_with_its_line(tmp_path: Path) -> None:
     repo = make_repo(tmp_path)
     (repo / "ralph.yml").write_text("schedul: {}\n")

@@ -97,10 +97,23 @@ def test_a_folder_that_is_no_repository_is_named(tmp_path: Path) -> None:
     assert told.err.count("\n") == 1
 
 
-def test_github_is_said_to_be_missing_from_this_version(tmp_path: Path) -> None:
-    told = cli_here("cycle", "--forge", "github", "--json", repo=make_repo(tmp_path))
+@pytest.mark.parametrize(
+    ("environ", "what"),
+    [
+        ({}, "GITHUB_REPOSITORY is not set"),
+        ({"GITHUB_REPOSITORY": "o/n"}, "GITHUB_TOKEN is not set"),
+        ({"GITHUB_REPOSITORY": "../n", "GITHUB_TOKEN": "t"}, "GITHUB_REPOSITORY is '../n'"),
+        ({"GITHUB_REPOSITORY": "o/n", "GITHUB_TOKEN": "a\nb"}, "GITHUB_TOKEN holds a space or a line break"),
+        ({"GITHUB_REPOSITORY": "o/n", "GITHUB_TOKEN": "t", "GITHUB_API_URL": "http://example.org"},
+         "GITHUB_API_URL is no https address"),
+        ({"GITHUB_REPOSITORY": "o/n", "GITHUB_TOKEN": "t", "GITHUB_API_URL": "https://u:p@example.org"},
+         "GITHUB_API_URL is no https address"),
+    ],
+)  # fmt: skip
+def test_github_without_its_environment_is_wrong_usage(tmp_path: Path, environ: dict[str, str], what: str) -> None:
+    told = cli_here("cycle", "--forge", "github", "--json", repo=make_repo(tmp_path), env=environ)
     assert told.code == 2
-    assert told.json["error"]["what"] == "the GitHub forge is not part of this version"
+    assert told.json["error"]["what"] == what
 
 
 @pytest.mark.parametrize("now", ["tomorrow", "2026-13-01", "0001-01-01", "9999-12-31T23:59:59Z", "\x1b[31m"])

@@ -166,6 +166,11 @@ class ForgeContract:
         world.forge.perform(open_issue())
         assert world.forge.has_our_work()
 
+    def test_alarm_is_no_work_that_memory_would_have_to_know(self, world: World) -> None:
+        alarm = OpenIssue(KEY, "Ralph cannot work", f"Help.\n\n{marker(KEY, alarm='1')}")
+        assert world.forge.perform(alarm).status == "done"
+        assert not world.forge.has_our_work()
+
     def test_unresolved_number_is_refused(self, world: World) -> None:
         with pytest.raises(ValueError, match="waits for a number"):
             world.forge.perform(Comment(KEY, Ref(OTHER), marker(KEY)))

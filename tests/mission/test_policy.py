@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph_mission.mission.do_not_repeat import understand
-from ralph_mission.mission.effects import Label, OpenPull
+from ralph_mission.mission.effects import Label, OpenPull, PushBranch
 from ralph_mission.mission.ledger import FindingRecord
 from ralph_mission.mission.model import Action, Limits, Severity, Touch, Verdict
 from ralph_mission.mission.policy import judge, judge_all
 from ralph_mission.mission.proposal import Spent
 from ralph_mission.mission.rules import RULES
+from ralph_mission.safety.edits import Edit, FileDelta
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Patch, patch_ids
 from tests.mission.build import (
     BASE,
@@ -227,3 +228,30 @@ def test_caps_hold_under_arbitrary_plans(plan, limits, active):
 def test_severity_changes_nothing_that_is_permitted():
     loud = fix(members=(finding(patch=patch(), severity=Severity.HIGH),))
     assert judge(loud, bench(spent=FULL)).rules == ("mission-cap",)
+
+
+def kept(*files, approver=""):
+    """What a mission planned earlier and memory kept, about to be sent."""
+    effect = PushBranch("k", "ralph/spelling-1", BASE, "m", NOW, files)
+    return writing(
+        effect, before=mission(), interim=mission(), action=Action.OPEN_FIX, approved=bool(approver), approver=approver
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "rule"),
+    [
+        ((FileDelta("a.md", REGULAR, (Edit(0, 30, ("x\n",) * 30),)),), "diff-size"),
+        ((FileDelta(".github/workflows/x.yml", REGULAR, (Edit(0, 1, ("on: push\n",)),)),), "protected-path"),
+        ((FileDelta("a.md", EXECUTABLE, (Edit(0, 1, ("x\n",)),)),), "file-mode"),
+        ((FileDelta("a.md", REGULAR, (Edit(0, 1, (f"{SECRET}\n",)),)),), "secret"),
+    ],
+)
+def test_what_memory_kept_is_measured_again_unless_a_person_saw_it(files, rule):
+    assert rule in judge(kept(*files), bench(secrets=(SECRET,))).rules
+    assert judge(kept(*files, approver="mara"), bench()).verdict is Verdict.ALLOW
+
+
+def test_a_small_fix_that_memory_kept_goes_on():
+    small = FileDelta("docs/guide.md", REGULAR, (Edit(2, 1, ("the way\n",)),))
+    assert judge(kept(small), bench()).verdict is Verdict.ALLOW

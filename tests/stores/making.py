@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.gateways.git import Git
+from ralph_mission.gateways.remote import Remote
 from ralph_mission.mission.effects import Comment, OpenIssue, Receipt, marker
 from ralph_mission.mission.ledger import (
     Batch,
@@ -26,6 +27,7 @@ from ralph_mission.mission.memory_parse import parse
 from ralph_mission.mission.memory_text import render, trimmed
 from ralph_mission.mission.model import Action, Urgency
 from ralph_mission.stores.branch import BranchStore
+from tests.fakes.github import FakeGitHub
 from tests.helpers import NOON, git
 
 LOG = "memory/ralph-log.md"
@@ -45,6 +47,19 @@ class SteppingClock:
 
 def branch_store(repo: Path, holder: str = "", **options: str) -> BranchStore:
     return BranchStore(Git.open(repo), SteppingClock(), holder=holder, **options)
+
+
+def on_server(repo: Path, bare: Path) -> FakeGitHub:
+    """A server that holds a copy of the repository."""
+    git(repo, "clone", "--quiet", "--bare", ".", str(bare))
+    return FakeGitHub(bare, "harbour/slackwater")
+
+
+def server_store(clone: Path, fake: FakeGitHub, token: str, holder: str = "", **options: Any) -> BranchStore:
+    """The memory on a server, as one clone sees it."""
+    here = Git.open(clone)
+    remote = Remote(here, fake.git_url, token)
+    return BranchStore(here, SteppingClock(), holder=holder, remote=remote, **options)
 
 
 def key(*parts: object) -> str:

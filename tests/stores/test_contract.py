@@ -1,8 +1,8 @@
-"""What every store must do: the same bodies for the branch and for the one in memory."""
+"""What every store must do: the same bodies for the branch here, on a server, and for the one in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,20 +13,36 @@ from ralph_mission.mission.ledger import OpenState
 from ralph_mission.mission.memory import Header, Memory
 from ralph_mission.mission.trouble import Lost, Trouble
 from tests.helpers import make_repo
-from tests.stores.making import batch, branch_store, claim, finding, intended, key, monitor, settled
+from tests.stores.making import (
+    batch,
+    branch_store,
+    claim,
+    finding,
+    intended,
+    key,
+    monitor,
+    on_server,
+    server_store,
+    settled,
+)
 from tests.stores.memory_store import MemoryStore, Shelf
 
 Factory = Callable[[str], Editable]
 
 
-@pytest.fixture(params=["branch", "memory"])
-def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Factory:
+@pytest.fixture(params=["branch", "memory", "server"])
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Factory]:
     """Opens the same memory again and again, each time as another holder."""
+    repo = make_repo(tmp_path / "repo")
     if request.param == "memory":
         shelf = Shelf()
-        return lambda holder: MemoryStore(shelf, holder)  # type: ignore[return-value]  # no journal
-    repo = make_repo(tmp_path / "repo")
-    return lambda holder: branch_store(repo, holder)
+        yield lambda holder: MemoryStore(shelf, holder)  # type: ignore[return-value]  # no journal
+    elif request.param == "branch":
+        yield lambda holder: branch_store(repo, holder)
+    else:
+        with on_server(repo, tmp_path / "server.git") as fake:
+            token = fake.token()
+            yield lambda holder: server_store(repo, fake, token, holder)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from ralph_mission.forges import history
-from ralph_mission.forges.commits import mark
+from ralph_mission.forges.commits import is_work, mark
 from ralph_mission.forges.local import branches, threads
 from ralph_mission.forges.local.deeds import Deeds, may_approve, texts
 from ralph_mission.forges.local.desk import Desk
@@ -15,7 +15,7 @@ from ralph_mission.forges.local.identity import BOT
 from ralph_mission.forges.local.threads import Thread
 from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.git import Git, GitError
-from ralph_mission.mission.effects import AT_MOST_ONCE, MARKER, Effect, Receipt, Ref
+from ralph_mission.mission.effects import AT_MOST_ONCE, Effect, Receipt, Ref
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.mission.model import Actor, Branch, Issue, Pull, Pulse
 from ralph_mission.mission.trouble import Missing, Trouble
@@ -124,7 +124,7 @@ class LocalForge:
     def has_our_work(self) -> bool:
         """Whether anything with our marker by our own account exists."""
         every = (thread for folder in ("issues", "pulls") for thread in self.desk.threads(folder))
-        return any(MARKER.search(body) for thread in every for _, author, body in texts(thread) if author == BOT.id)
+        return any(is_work(body) for thread in every for _, author, body in texts(thread) if author == BOT.id)
 
     def anchor(self) -> Anchor | None:
         """The highest memory position the forge has been told of."""

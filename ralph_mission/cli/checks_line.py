@@ -1,0 +1,68 @@
+"""One line of the doctor, and what every check on GitHub is made with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ralph_mission.mission.trouble import Trouble
+
+Get = Callable[[str], tuple[int, Any]]
+"""Status and JSON of a read: "/labels" is below the repository, "//user" below the API. May raise Trouble."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the doctor. `status`: ok, note (worth knowing), wrong (mend it)."""
+
+    name: str
+    status: str
+    found: str
+    mend: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """A repository on GitHub as the checks see it. `workflow`: the text of the one that runs us, "" for none."""
+
+    get: Get
+    account: str
+    now: datetime
+    memory_branch: str = "ralph-memory"
+    merge_method: str = "squash"
+    workflow: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def token(self) -> str:
+        """What kind of token it is: workflow, fine-grained, classic, oauth, app-user; "" when it cannot be told."""
+        said = self.environment.get("GITHUB_TOKEN", "")
+        return next((kind for prefix, kind in PREFIXES.items() if said.startswith(prefix)), "")
+
+    @property
+    def personal(self) -> bool:
+        """Whether the token acts in a person's name."""
+        return self.token not in ("workflow", "")
+
+
+PREFIXES = {
+    "ghs_": "workflow", "github_pat_": "fine-grained", "ghp_": "classic", "gho_": "oauth", "ghu_": "app-user",
+}  # fmt: skip
+"""GitHub's own token formats (docs.github.com, "Token types")."""
+
+Made = Iterable[Check]
+
+
+def unseen(name: str, where: str) -> Check:
+    """A check that cannot be made with this token; `where` a person sees it."""
+    return Check(name, "note", "cannot be seen with this token", f"look at {where}")
+
+
+def attempted(name: str, check: Callable[[], Made]) -> list[Check]:
+    """The lines of a check; one that GitHub or the network keeps from being made says so."""
+    try:
+        return list(check())
+    except Trouble as trouble:
+        return [Check(name, "note", f"could not be checked: {trouble.what}", trouble.next_step)]

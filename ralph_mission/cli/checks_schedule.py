@@ -1,0 +1,120 @@
+"""What keeps a repository on GitHub awake: its runner, its workflow, its schedule, and the way it is woken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from ralph_mission.cli.checks_line import Check, Get, Hub, Made, unseen
+from ralph_mission.report.lines import counted, spell
+
+if TYPE_CHECKING:
+    from ralph_mission.wakers.facts import Facts
+
+WORKFLOW = "ralph-loop.yml"
+IDLE = timedelta(days=60)  # without a push, GitHub switches off the schedules of a public repository
+WARN = timedelta(days=45)
+LATE = timedelta(hours=1)  # a wake that is later is worth a note
+NEVER = ("never use a self-hosted runner on a public repository: anyone's pull request could run code on it; "
+         "set runs-on: ubuntu-latest, or make the repository private")  # fmt: skip
+SWITCHED_OFF = {
+    "disabled_inactivity": ("wrong", "GitHub switched it off after 60 days without activity"),
+    "disabled_fork": ("wrong", "GitHub switches workflows off in a fork"),
+    "disabled_manually": ("note", "a person switched it off"),
+    "deleted": ("wrong", "it was deleted"),
+}
+"""A workflow's `state` on GitHub, other than `active`."""
+
+
+def runner(hub: Hub, repository: Mapping[str, Any]) -> Made:
+    """Whose machine this is, when it is a runner."""
+    kind = hub.environment.get("RUNNER_ENVIRONMENT", "")
+    if kind == "self-hosted" and not repository.get("private"):
+        yield Check("runner", "wrong", "self-hosted, and the repository is public", NEVER)
+    elif kind == "github-hosted":
+        found = "GitHub's own, made anew for every job: failures are not counted from job to job, so no alarm is sent"
+        yield Check("runner", "note", found, "have GitHub tell you of failed runs: Settings → Notifications → Actions")
+    elif kind:
+        yield Check("runner", "ok", kind)
+
+
+def workflow(hub: Hub, _: Mapping[str, Any]) -> Made:
+    """Whether the workflow is on the default branch, and on."""
+    status, told = hub.get("/actions/workflows?per_page=100")
+    if status != 200 or not isinstance(told, dict):
+        yield unseen("workflow", "the Actions tab, or give the job `permissions: {actions: read}`")
+        return
+    found = [flow for flow in told.get("workflows", ()) if str(flow.get("path", "")).endswith(f"/{WORKFLOW}")]
+    if not found:
+        yield Check("workflow", "wrong", f"the default branch has no {WORKFLOW}", "ralph init, then commit and push it")
+        return
+    state = str(found[0].get("state"))
+    if state == "active":
+        yield Check("workflow", "ok", f"{WORKFLOW} is active")
+        return
+    level, words = SWITCHED_OFF.get(state, ("note", f"its state is {state}"))
+    yield Check("workflow", level, f"{WORKFLOW}: {words}", f"Actions → {WORKFLOW} → Enable workflow")
+
+
+def schedule(hub: Hub, repository: Mapping[str, Any]) -> Made:
+    """How far GitHub is from switching the schedule off."""
+    if repository.get("private"):
+        return
+    try:
+        idle = hub.now - datetime.fromisoformat(str(repository.get("pushed_at")))
+    except (ValueError, TypeError):
+        yield unseen("schedule", "the date of the last commit: after 60 days without one GitHub stops schedules")
+        return
+    days = max(0, idle.days)
+    rule = f"GitHub stops the schedules of a public repository {IDLE.days} days after the last push"
+    if idle >= WARN:
+        yield Check("schedule", "note", f"the last push was {days} days ago; {rule}", "push a commit")
+    else:
+        yield Check("schedule", "ok", f"the last push was {days} days ago; {rule}")
+
+
+def wakes(drifts: Sequence[tuple[datetime, int]]) -> Iterable[Check]:
+    """How late the last wakes were; any forge has them."""
+    if not drifts:
+        return
+    late = [seconds for _, seconds in drifts]
+    usual, worst = (spell(timedelta(seconds=int(value))) for value in (median(late), max(late)))
+    found = f"late by {usual} at the median, {worst} at most, over the last {counted(len(late), 'wake')}"
+    if timedelta(seconds=median(late)) > LATE:
+        yield Check("wakes", "note", found, "GitHub's cron is late under load: set up a timer, ralph init --wake timer")
+    else:
+        yield Check("wakes", "ok", found)
+
+
+def waking(wanted: str, facts: Facts) -> Iterable[Check]:
+    """Which way of being woken is in force; `wanted` is `schedule.wake`."""
+    from ralph_mission.wakers import WAKERS, best
+
+    way = best(facts) if wanted == "auto" else WAKERS.get(wanted)
+    if way is None:
+        reasons = "; ".join(f"{name}: {each.set_up(facts).reason}" for name, each in WAKERS.items())
+        yield Check("waking", "wrong", f"nothing wakes it ({reasons})", "ralph init --wake auto")
+        return
+    standing = way.set_up(facts)
+    if standing.ok:
+        yield Check("waking", "ok", f"{way.name}: {standing.reason}")
+    else:
+        yield Check(
+            "waking", "wrong", f"{way.name}: {standing.reason}", f"it needs {way.needs}: ralph init --wake {wanted}"
+        )
+
+
+def wait_timers(get: Get, names: Iterable[str]) -> Mapping[str, int] | None:
+    """Minutes that each environment waits; None when GitHub does not let us see them."""
+    found: dict[str, int] = {}
+    for name in names:
+        status, told = get(f"/environments/{name}")
+        if status == 404:
+            continue
+        if status != 200 or not isinstance(told, dict):
+            return None
+        rules: list[dict[str, Any]] = told.get("protection_rules") or []
+        found[name] = next((int(rule.get("wait_timer") or 0) for rule in rules if rule.get("type") == "wait_timer"), 0)
+    return found

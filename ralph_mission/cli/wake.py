@@ -1,0 +1,73 @@
+"""`ralph wake`: for a timer. Asks the gate and, when a cycle is due, dispatches once for each due time."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from ralph_mission.cli.gate import NOT_DUE, Plain, kept, memory_place
+from ralph_mission.cli.moment import iso, moment
+from ralph_mission.cli.options import at_repository, json_option, now_option, print_json
+from ralph_mission.gateways.git import Git
+from ralph_mission.gateways.place import Place, place
+from ralph_mission.mission.memory import Header
+from ralph_mission.mission.schedule import is_due
+from ralph_mission.mission.trouble import Trouble
+
+
+@click.command()
+@at_repository
+@now_option
+@json_option
+def wake(repo: Path, config: Path | None, now: str | None, as_json: bool) -> int:
+    """Wake the loop on GitHub when a cycle is due: exit code 0 when one is, 10 when not.
+
+    Sends one dispatch for each due time, and the same again after 10 minutes while nothing has come of it.
+    GITHUB_REPOSITORY and GITHUB_TOKEN say where.
+    """
+    from ralph_mission.stores import layout
+    from ralph_mission.stores.due import due_on_server
+    from ralph_mission.wakers.reading import header_on_server
+
+    server, asked = place(os.environ), Plain(str(repo), str(config) if config else None)
+    memory = {"branch": layout.BRANCH, "path": layout.MEMORY, **memory_place(asked)}
+    when = moment(now) or datetime.now(UTC)
+    due, next_due_at, reason = due_on_server(server, kept(server.git_url), when, **memory)
+    if due:
+        header = header_on_server(server, **memory)
+        due, next_due_at = not header.paused and is_due(header.next_due_at, when), header.next_due_at
+        sent, reason = _send(repo, config, server, header, when) if due else (False, "not due: another was first")
+    else:
+        sent = False
+    if as_json:
+        print_json({"due": due, "next_due_at": iso(next_due_at), "sent": sent, "reason": reason})
+    else:
+        click.echo(reason)
+    return 0 if due else NOT_DUE
+
+
+def _send(repo: Path, config: Path | None, server: Place, header: Header, now: datetime) -> tuple[bool, str]:
+    """Whether a dispatch was sent, and what to say. Raises Trouble when GitHub refused it."""
+    from ralph_mission.config import read
+    from ralph_mission.stores.anchor import durable, flocked
+    from ralph_mission.wakers import calls
+    from ralph_mission.wakers.dispatch import DispatchWaker, poster
+
+    git = Git.open(repo)
+    notes = git.common_dir / "ralph" / "wake.json"
+    with flocked(notes.with_name("wake.lock"), wait=False) as ours:
+        if not ours:
+            return False, "another wake is at it"
+        past = calls.load(notes.read_bytes() if notes.exists() else b"")
+        objection = calls.objection(past, header, now, read(git, config).limits.dispatches_per_day)
+        if objection:
+            return False, objection
+        durable(notes, calls.dump(calls.called(past, header, now)))
+        waker = DispatchWaker(server.repository, poster(server.api, server.token))
+        receipt = waker.wake(header.next_due_at or now, header.generation)
+    if receipt.status != "done":
+        raise Trouble(f"nobody was woken: {receipt.detail}", "the timer tries again in 10 minutes", who="forge")
+    return True, f"woke {server.repository} for generation {header.generation}"

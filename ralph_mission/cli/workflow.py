@@ -1,0 +1,209 @@
+"""The workflow that `ralph init` writes for a repository on GitHub: `.github/workflows/ralph-loop.yml`.
+
+Everything that goes into it has been checked against a pattern first: nothing here can end a YAML scalar.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+
+from ralph_mission import __version__
+from ralph_mission.cli.template import filled
+from ralph_mission.gateways.git import Git
+from ralph_mission.mission.trouble import Trouble
+from ralph_mission.wakers.environment import LONGEST, SHORTEST, name_of
+from ralph_mission.wakers.facts import EVENT
+from ralph_mission.wakers.heartbeat import BASELINE, EVERY
+
+PLACE = ".github/workflows/ralph-loop.yml"
+HOME = "ralph-mission/ralph_mission"  # where the action lives, unless the installation says otherwise
+LABELS = ("self-hosted",)
+_ACTION = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100})@([A-Za-z0-9][A-Za-z0-9._/-]{0,127})")
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_ON_GITHUB = re.compile(
+    r"(?:https?://|ssh://)?(?:[^@/\s]+@)?github\.com[:/]+([A-Za-z0-9-]+/[A-Za-z0-9._-]+?)(?:\.git)?/?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Which action is used: `repository` is owner/name, `ref` a commit, a tag or a branch."""
+
+    repository: str
+    ref: str
+
+    @property
+    def pinned(self) -> bool:
+        """Whether `ref` is a commit, which nobody can move."""
+        return bool(_SHA.fullmatch(self.ref))
+
+    def __str__(self) -> str:
+        return f"{self.repository}@{self.ref}"
+
+
+def action_of(text: str | None) -> Action:
+    """`OWNER/NAME@REF` as given; without one, what this installation is. Raises Trouble (usage)."""
+    if text is None:
+        return installed()
+    named = _ACTION.fullmatch(text)
+    if not named or ".." in text:
+        raise Trouble(f"--action {text!r} is no action", "write it like owner/name@commit", usage=True)
+    return Action(named[1], named[2])
+
+
+def installed() -> Action:
+    """The commit that this installation was made from, where pip wrote it down; else the tag of this version."""
+    origin = _origin()
+    vcs = origin.get("vcs_info")
+    commit = vcs.get("commit_id") if isinstance(vcs, dict) else None
+    if not isinstance(commit, str) or not _SHA.fullmatch(commit):
+        return Action(HOME, f"v{__version__}")
+    return Action(on_github(str(origin.get("url", ""))) or HOME, commit)
+
+
+def _origin() -> Mapping[str, object]:
+    try:
+        told = json.loads(distribution("ralph-mission").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError, OSError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def on_github(url: str) -> str:
+    """owner/name of a remote on github.com, "" of any other."""
+    found = _ON_GITHUB.fullmatch(url)
+    return found[1] if found else ""
+
+
+def hosted(git: Git) -> str:
+    """owner/name of the repository on github.com that this is a clone of, `origin` before any other; "" of none."""
+    lines = git.try_text("config", "--local", "--get-regexp", r"^remote\..*\.url$").splitlines()
+    urls = dict(line.split(" ", 1) for line in lines if " " in line)
+    ordered = [urls.pop("remote.origin.url", ""), *urls.values()]
+    return next((name for url in ordered if (name := on_github(url))), "")
+
+
+def labels_in(present: str) -> tuple[str, ...]:
+    """The labels that a workflow of ours names already; the default where there is none."""
+    found = re.search(r"^    runs-on: \[?([A-Za-z0-9._, -]+)\]?$", present, re.M)
+    return labels_of(found[1]) if found else LABELS
+
+
+def labels_of(text: str) -> tuple[str, ...]:
+    """A runner's labels, separated by commas or spaces. Raises Trouble (usage)."""
+    labels = tuple(re.split(r"[,\s]+", text.strip(", \t")))
+    strange = [label for label in labels if not _LABEL.fullmatch(label)]
+    if strange:
+        raise Trouble(f"--runner {text!r}: {strange[0]!r} is no label", "write it like self-hosted,linux", usage=True)
+    return labels
+
+
+def minutes_of(pauses: Mapping[str, float]) -> dict[str, int]:
+    """Wait timers by urgency for pauses in seconds: whole minutes, within GitHub's bounds."""
+    return {name: min(max(round(seconds / 60), SHORTEST), LONGEST) for name, seconds in pauses.items()}
+
+
+def render(action: Action, labels: tuple[str, ...], waits: Mapping[str, int] | None = None) -> str:
+    """The file. `waits`: minutes by urgency, for jobs that wait behind an environment and then wake the loop."""
+    runner = labels[0] if len(labels) == 1 else f"[{', '.join(labels)}]"
+    words = {
+        "RUNNER": runner,
+        "ACTION": f"{action} # v{__version__}" if action.pinned else f"{action} # {PIN.format(action=action)}",
+        "EVENT": EVENT,
+        "EVERY": EVERY,
+        "BASELINE": BASELINE,
+    }
+    return filled(CYCLE, words) + (BETWEEN + "".join(_waiting(words, waits)) if waits else "")
+
+
+def _waiting(words: Mapping[str, str], waits: Mapping[str, int]) -> Iterator[str]:
+    for urgency, minutes in waits.items():
+        yield filled(WAIT, {**words, "URGENCY": urgency, "PLACE": name_of(urgency), "MINUTES": str(minutes)})
+
+
+PIN = "a tag can move; its commit: git ls-remote https://github.com/{action.repository} {action.ref}"
+
+CYCLE = """\
+# Ralph looks after this repository: a heartbeat, a hand on the button, or a wake of its own making.
+# A wake that comes before the next cycle is due ends within seconds and changes nothing.
+# Do not use self-hosted runners in a public repository: anyone's pull request could run code on them.
+name: ralph-loop
+
+on:
+  schedule:
+    # The heartbeat asks every 15 minutes whether a cycle is due, off the full hour, when GitHub is busiest.
+    - cron: "EVERY"
+    # The baseline: every 6 hours, whatever else gets lost.
+    - cron: "BASELINE"
+  workflow_dispatch:
+    inputs:
+      staged:
+        description: Change nothing, say what would happen
+        type: boolean
+        default: false
+      force:
+        description: Run even when no cycle is due
+        type: boolean
+        default: false
+  repository_dispatch:
+    types: [EVENT]
+
+# Nothing by default; each job asks for what it needs.
+permissions: {}
+
+jobs:
+  cycle:
+    name: One cycle
+    runs-on: RUNNER
+    timeout-minutes: 60
+    # One cycle at a time, and never one cut off half-way. A wake that is lost this way the heartbeat makes up for.
+    concurrency:
+      group: ralph-loop
+      cancel-in-progress: false
+    permissions:
+      contents: write # the memory branch, ralph/* branches, waking itself by a dispatch
+      issues: write # one issue for each mission, labels, comments
+      pull-requests: write # opening, answering and, once approved, merging pull requests
+      actions: read # whether a run that held the memory is still alive
+    env:
+      # The kill switch: set the repository variable RALPH_PAUSED to 1, and nothing more is done.
+      RALPH_PAUSED: ${{ vars.RALPH_PAUSED }}
+    outputs:
+      urgency: ${{ steps.ralph.outputs.urgency }}
+    steps:
+      # It checks the repository out itself, and only when a cycle is due.
+      - id: ralph
+        uses: ACTION
+        with:
+          staged: ${{ inputs.staged }}
+          force: ${{ inputs.force }}
+          # Each key enables what it is for; store them in Settings, Secrets and variables, Actions.
+          # anthropic-api-key: ${{ secrets.ANTHROPIC_API_KEY }}
+"""
+
+BETWEEN = """\
+
+  # The next wake. A job waits behind its environment's wait timer without using a runner, then dispatches.
+  # The minutes are a setting of the environment (Settings, Environments); what comes too early is turned away.
+"""
+
+WAIT = """\
+  wake-URGENCY:
+    name: Wake after MINUTES minutes
+    needs: cycle
+    if: needs.cycle.outputs.urgency == 'URGENCY'
+    runs-on: RUNNER
+    timeout-minutes: 10
+    environment: PLACE # wait timer: MINUTES minutes
+    permissions:
+      contents: write # the dispatch
+    steps:
+      - uses: ACTION
+        with:
+          mode: wake
+"""

@@ -1,0 +1,102 @@
+"""Cycling without anybody who calls us: wait until memory says that a cycle is due, run it, wait again.
+
+Memory is the only due time there is. It is read again at least once a minute, so that a person's change or
+another runner's cycle counts; between two cycles lies a minute at least, so that nothing can spin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from ralph_mission.mission.account import CycleReport
+from ralph_mission.mission.ports import Clock
+from ralph_mission.mission.trouble import Trouble
+
+LOOK = 60.0  # seconds at most between two looks at memory
+LONGEST_PAUSE = 60  # minutes after failures in a row: 1, 2, 4 …
+USAGE = 2  # the exit code of a mistake that no waiting mends
+
+Gate = Callable[[], tuple[bool, datetime | None, str]]
+"""(due, when next, why), as `ralph due` answers. May raise Trouble."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """What watching needs from the world. `sleep` takes seconds; `cycle` and `gate` may raise Trouble."""
+
+    clock: Clock
+    sleep: Callable[[float], None]
+    gate: Gate
+    cycle: Callable[[], CycleReport]
+    say: Callable[[str], None]
+
+
+def watch(watcher: Watcher, once: bool = False) -> None:
+    """Cycle until interrupted; `once` ends after one cycle that ran to its end.
+
+    Raises Trouble for wrong usage or configuration, and with `once` for any other reason too.
+    """
+    failures, told = 0, Told()
+    while True:
+        try:
+            report, told = _turn(watcher, told)
+        except Trouble as trouble:
+            if once or trouble.exit_code == USAGE:
+                raise
+            minutes = min(2**failures, LONGEST_PAUSE)
+            failures += 1
+            watcher.say(f"{trouble.what}; {trouble.next_step}; trying again in {minutes} min")
+            watcher.sleep(minutes * 60.0)
+            continue
+        failures = 0
+        if once and report and report.outcome == "done":
+            return
+        watcher.sleep(LOOK if report else _until(told.next_due_at, watcher.clock.now()))
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was said last, so that what does not change is said once. `cycle`: it was a cycle's own line."""
+
+    line: str = ""
+    next_due_at: datetime | None = None
+    cycle: bool = False
+
+
+def _turn(watcher: Watcher, told: Told) -> tuple[CycleReport | None, Told]:
+    """One look at the gate, and a cycle when one is due. Raises Trouble."""
+    due, next_due_at, reason = watcher.gate()
+    if due:
+        report = watcher.cycle()
+        now = Told(_line(report), report.next_due_at, report.outcome == "done")
+    else:
+        report, now = None, Told(reason, next_due_at)
+    announced = told.cycle and not due and now.next_due_at == told.next_due_at
+    if now.cycle or not (announced or now.line == told.line):
+        watcher.say(now.line)
+    return report, now
+
+
+def _until(next_due_at: datetime | None, now: datetime) -> float:
+    """Seconds until the next look: to the due second, but a minute at most and a second at least."""
+    left = (next_due_at - now).total_seconds() if next_due_at else LOOK
+    return min(max(left, 1.0), LOOK)
+
+
+def _line(report: CycleReport) -> str:
+    if report.outcome != "done":
+        return f"no cycle: {WHY.get(report.outcome, report.outcome)}"
+    done = sum(effect.status in ("done", "adopted") for effect in report.effects)
+    effects = "1 effect" if done == 1 else f"{done} effects"
+    when = f"{report.next_due_at:%Y-%m-%d %H:%M UTC}" if report.next_due_at else "now"
+    return f"cycle {report.cycle}: {effects}; urgency {report.urgency}; next {when}"
+
+
+WHY = {
+    "lost": "another runner has it",
+    "paused": "paused",
+    "not_due": "another runner was first",
+    "failed": "it failed; see ralph status",
+}

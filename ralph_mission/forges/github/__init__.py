@@ -1,0 +1,30 @@
+"""GitHub, or a GitHub Enterprise server: issues and pulls by its REST API, branches by git over HTTPS."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from ralph_mission.forges.github.api import PACE, Api, Counts
+from ralph_mission.forges.github.etags import Kept, scope_of
+from ralph_mission.forges.github.forge import GitHubForge, utc_now
+from ralph_mission.gateways.git import Git
+from ralph_mission.gateways.place import Place
+from ralph_mission.gateways.remote import Remote
+
+__all__ = ["Counts", "GitHubForge", "connect"]
+
+
+def connect(
+    git: Git, place: Place, *, now: Callable[[], datetime] = utc_now,
+    note: Callable[[str], None] = lambda text: None, staged: bool = False,
+    memory_branch: str = "ralph-memory", memory_path: str = "memory/ralph-log.md",
+    sleep: Callable[[float], None] = time.sleep, pace: float = PACE, timeout: float = 30,
+) -> GitHubForge:  # fmt: skip
+    """The forge of a clone. Sends nothing yet. `staged`: changes neither GitHub nor a ref or file here."""
+    kept = Kept(None if staged else git.common_dir / "ralph" / "github.json",
+                scope_of(place.api, place.repository, place.token))  # fmt: skip
+    api = Api(place, kept, note=note, sleep=sleep, pace=pace, timeout=timeout, staged=staged)
+    remote = Remote(git, place.git_url, place.token, keep=not staged)
+    return GitHubForge(git, remote, api, now, memory_branch, memory_path)

@@ -1,0 +1,103 @@
+"""The one standing issue in which the forge remembers how far memory had come; it is also a sign for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ralph_mission.forges.commits import mark
+from ralph_mission.forges.github import reading
+from ralph_mission.forges.github.limits import Doubt
+from ralph_mission.forges.github.reading import Thread
+from ralph_mission.forges.github.threads import Threads
+from ralph_mission.forges.refusal import Refused
+from ralph_mission.mission.effects import marker
+from ralph_mission.mission.ledger import Anchor, key_of
+from ralph_mission.mission.model import Actor
+from ralph_mission.mission.trouble import Missing, Trouble
+
+TITLE = "Ralph looks after this repository"
+KEY = key_of("anchor")
+LINE = re.compile(r"^<!-- ralph:anchor lineage=(\S+) serial=([0-9]{1,12}) oid=([0-9a-f]*) -->$", re.MULTILINE)
+TEXT = """\
+Ralph reads this repository, fixes small things by pull request and asks before it does anything larger.
+
+- **What it does and did**: [the dashboard]({page}/blob/{branch}/README.md)
+- **Stop it**: set `paused: true` at the top of [its memory]({page}/blob/{branch}/{path}), or `RALPH_PAUSED=1`
+- **Steer it**: review its pull requests, label its issues `ralph:approved` or `ralph:rejected`, set \
+`ralph:mission` on an issue of yours, and write under *Learnings* and *Do Not Repeat* in its memory
+
+The last lines of this issue say how far its memory has come, so that a loss would be noticed. Please leave them.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The standing issue, found by its marker and our own author id; `branch` and `path` say where memory is."""
+
+    threads: Threads
+    us: Callable[[], Actor]
+    branch: str = "ralph-memory"
+    path: str = "memory/ralph-log.md"
+
+    def is_it(self, wire: Thread) -> bool:
+        """Whether this is the standing issue. One of somebody else's with our marker is not."""
+        is_issue = wire.pull_request is None and mark(wire.body or "") == KEY
+        return is_issue and reading.actor(wire.user).id == self.us().id
+
+    def read(self) -> Anchor | None:
+        """The position it tells. Raises Trouble when there is one that cannot be read."""
+        wire = self._found()
+        if wire is None:
+            return None
+        lines = LINE.findall(wire.body or "")
+        if not lines:
+            raise Trouble(f"the last lines of issue #{wire.number} are damaged", "run: ralph memory recover")
+        lineage, serial, oid = lines[-1]
+        return Anchor(lineage, int(serial), oid)
+
+    def write(self, anchor: Anchor) -> None:
+        """Have it tell a position; made when there is none. What cannot be written is said, and tried next time."""
+        api, body = self.threads.api, self._text(anchor)
+        wire = self._found()
+        try:
+            if wire is None:
+                made = api.send("POST", "/issues", {"title": TITLE, "body": body})
+                self._remember(reading.read(Thread, made).number)
+            elif wire.body != body:
+                api.send("PATCH", f"/issues/{wire.number}", {"body": body})
+        except (Refused, Doubt) as no:
+            api.note(f"how far memory has come could not be noted on GitHub: {no}")
+
+    def _found(self) -> Thread | None:
+        """The oldest one, however many a race or a late list may have made."""
+        listed = (wire for _, wire in sorted(self.threads.open().items()) if self.is_it(wire))
+        found = next(listed, None) or self._kept() or self._of_ours()
+        if found is not None:
+            self._remember(found.number)
+        return found
+
+    def _kept(self) -> Thread | None:
+        """The one this clone remembers: closed, perhaps, or too new for the list."""
+        number = self.threads.api.kept.get("anchor")
+        if not isinstance(number, int):
+            return None
+        try:
+            wire = self.threads.thread(number)
+        except Missing:
+            return None
+        return wire if self.is_it(wire) else None
+
+    def _of_ours(self) -> Thread | None:
+        wires: Iterable[Thread] = (wire for wire in self.threads.by(self.us()) if self.is_it(wire))
+        return min(wires, key=lambda wire: wire.number, default=None)
+
+    def _remember(self, number: int) -> None:
+        if self.threads.api.kept.get("anchor") != number:
+            self.threads.api.kept.put("anchor", number)
+
+    def _text(self, anchor: Anchor) -> str:
+        told = TEXT.format(page=self.threads.api.place.page, branch=self.branch, path=self.path)
+        line = f"<!-- ralph:anchor lineage={anchor.lineage} serial={anchor.serial} oid={anchor.oid} -->"
+        return f"{told}\n{line}\n{marker(KEY)}"

@@ -1,0 +1,228 @@
+"""Requests to GitHub, one at a time: how they are sent, counted, retried (reads) or not (mutations).
+
+PyGithub's requester is the HTTP client. What is sent, and what an answer means, is decided here: a read
+is tried again after a failure and waits for a rate limit; a mutation is sent once, and it ends as done,
+`Refused` (it certainly did not happen) or `Doubt`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from ralph_mission.forges.github import limits
+from ralph_mission.forges.github.etags import Kept, Page, slim
+from ralph_mission.forges.github.limits import Absent, Answer, Doubt
+from ralph_mission.forges.github.wire import Unsent, Wire
+from ralph_mission.forges.refusal import Refused
+from ralph_mission.gateways.place import Place
+from ralph_mission.mission.ledger import NOT_ATTEMPTED
+from ralph_mission.mission.trouble import Trouble
+
+BACK_OFF = (1.0, 2.0, 4.0)  # seconds before a read is tried again
+PATIENCE = 120.0  # seconds that one cycle waits for rate limits, in all
+PACE = 1.0  # seconds between two mutations, as GitHub asks
+NUMBERED = re.compile(r"/repositories/(\d+)(/.*)?")
+
+
+@dataclass(slots=True)
+class Counts:
+    """Requests so far: of any kind, those of them answered by 304, and mutations."""
+
+    total: int = 0
+    not_modified: int = 0
+    mutations: int = 0
+
+
+class Api:
+    """One repository's REST API. Paths begin below the repository ("/issues"), or with "//" below the API ("//user").
+
+    `note` hears what a person should know while it goes on. A `staged` one sends no mutation.
+    """
+
+    def __init__(
+        self, place: Place, kept: Kept, *, note: Callable[[str], None] = lambda text: None,
+        sleep: Callable[[float], None] = time.sleep, pace: float = PACE, timeout: float = 30, staged: bool = False,
+    ) -> None:  # fmt: skip
+        self.place, self.kept, self.note, self.sleep = place, kept, note, sleep
+        self.pace, self.staged = pace, staged
+        self.counts = Counts()
+        self.waited = 0.0
+        self._wire = Wire(place.api, place.token, timeout)
+        self._seen = (datetime.now(UTC), time.monotonic())
+        self._last_mutation = float("-inf")
+        self._no_mutation_before = datetime.min.replace(tzinfo=UTC)
+        self._home: int | None = None
+
+    @property
+    def now(self) -> datetime:
+        """The present by GitHub's clock, as far as it was told."""
+        at, then = self._seen
+        return at + timedelta(seconds=time.monotonic() - then)
+
+    # --- reading
+
+    def get(self, path: str, fresh: bool = False) -> Any:
+        """The JSON at a path, `fresh` without asking whether what is kept still holds. Raises Absent, Trouble."""
+        return self._page(self._below(path), fresh).body
+
+    def pages(self, path: str, fresh: bool = False) -> Iterator[list[Any]]:
+        """The pages of a list, as far as they are asked for. Raises Absent, Trouble."""
+        below = self._below(path)
+        while below:
+            page = self._page(below, fresh)
+            if not isinstance(page.body, list):
+                raise Trouble(f"GitHub's answer to GET {path} is no list", "the next wake tries again", who="forge")
+            yield page.body
+            below = page.next
+
+    def all(self, path: str, fresh: bool = False) -> list[Any]:
+        """Everything in a list."""
+        return [item for page in self.pages(path, fresh) for item in page]
+
+    def ask(self, query: str) -> Any:
+        """The `data` of a GraphQL query, which must only read. Raises Trouble."""
+        answer = self._persist("POST", self._wire.graphql, {"query": query})
+        body = answer.body
+        if not answer.ok or not isinstance(body, dict) or not isinstance(body.get("data"), dict):
+            raise _trouble(limits.unreadable("/graphql", answer))
+        return body["data"]
+
+    def _page(self, place: str, fresh: bool) -> Page:
+        known = None if fresh else self.kept.page(place)
+        answer = self._persist("GET", place, etag=known.etag if known else "")
+        if answer.status == 304 and known:
+            self.counts.not_modified += 1
+            return known
+        if 300 <= answer.status < 400 and (elsewhere := self._same_repository(answer)):
+            return self._page(elsewhere, fresh)
+        if not answer.ok or not answer.readable:
+            raise limits.unreadable(place, answer)
+        page = Page(answer.headers.get("etag", ""), slim(answer.body), self._next(answer))
+        self.kept.put_page(place, page)
+        return page
+
+    def _persist(self, method: str, place: str, body: Any = None, etag: str = "") -> Answer:
+        """A read's answer, after as much patience as is due. Raises Trouble."""
+        delays = iter(BACK_OFF)
+        while True:
+            try:
+                answer = self._exchange(method, place, body, etag)
+                problem = ""
+            except OSError as error:
+                answer, problem = Answer(0, {}), str(error)
+            pause = limits.wait_for(answer, self.now)
+            if pause is not None:
+                self._wait(pause)
+            elif not problem and answer.status < 500 and answer.readable:
+                return answer
+            elif (delay := next(delays, None)) is not None:
+                self.sleep(delay)
+            elif problem:
+                what = f"cannot reach {urlsplit(self.place.api).netloc} ({problem})"
+                raise Trouble(what, "nothing was lost; the next wake tries again", who="network")
+            else:
+                return answer
+
+    def _wait(self, seconds: float) -> None:
+        if self.waited + seconds > PATIENCE:
+            again = self.now + timedelta(seconds=seconds)
+            raise Trouble("GitHub's rate limit is reached", f"try again after {again:%H:%M} UTC", who="forge")
+        self.note(f"GitHub's rate limit: waiting {seconds:.0f} s")
+        self.sleep(seconds)
+        self.waited += seconds
+
+    def _next(self, answer: Answer) -> str:
+        found = re.search(r'<([^<>]+)>\s*;\s*rel="next"', answer.headers.get("link", ""))
+        return self._local(found[1]) if found else ""
+
+    def _same_repository(self, answer: Answer) -> str:
+        """Where a read was redirected to, if that is this repository under its number (as after a renaming)."""
+        place = self._local(answer.headers.get("x-location", ""))
+        found = NUMBERED.match(place)
+        if not found:
+            return ""
+        return place if not found[2] or int(found[1]) == self._number() else ""
+
+    def _number(self) -> int | None:
+        if self._home is None:
+            body = self.get("")
+            self._home = body.get("id") if isinstance(body, dict) else None
+        return self._home
+
+    def _local(self, url: str) -> str:
+        """An address of the API as a path below it, "" for one elsewhere: the token goes nowhere else."""
+        base = self.place.api
+        return url.removeprefix(base) if url.startswith(f"{base}/") else ""
+
+    # --- doing
+
+    def send(self, method: str, path: str, body: Any = None) -> Any:
+        """Send a mutation once, whatever comes of it; the JSON of the answer. Raises Refused or Doubt."""
+        if self.staged:
+            raise RuntimeError(f"a staged cycle must not send {method} {path}")
+        self._require_leave()
+        self.counts.mutations += 1
+        try:
+            answer = self._exchange(method, self._below(path), body)
+        except Unsent as error:
+            raise Refused(f"{NOT_ATTEMPTED}cannot reach GitHub ({error})") from None
+        except OSError as error:
+            raise Doubt(f"the answer was lost ({error})") from None
+        finally:
+            self._last_mutation = time.monotonic()
+        if answer.ok and answer.readable:
+            return answer.body
+        raise self._no(method, path, answer)
+
+    def _no(self, method: str, path: str, answer: Answer) -> Refused | Doubt:
+        pause = limits.wait_for(answer, self.now)
+        if pause is not None:
+            self._no_mutation_before = self.now + timedelta(seconds=pause)
+            return self._limited()
+        if answer.ok or answer.status >= 500 or answer.status == 408:
+            return Doubt(f"GitHub answered {answer.status}{'' if answer.readable else ', which cannot be read'}")
+        return limits.refused(method, path, answer)
+
+    def _require_leave(self) -> None:
+        """Keep the pace, and send nothing into a rate limit that was announced."""
+        if self.now < self._no_mutation_before:
+            raise self._limited()
+        pause = self._last_mutation + self.pace - time.monotonic()
+        if pause > 0:
+            self.sleep(pause)
+
+    def _limited(self) -> Refused:
+        return Refused(f"{NOT_ATTEMPTED}GitHub's rate limit: try again after {self._no_mutation_before:%H:%M:%S} UTC")
+
+    def _exchange(self, method: str, place: str, body: Any = None, etag: str = "") -> Answer:
+        """One request. Raises OSError without the token in it; Unsent when it certainly never left."""
+        self.counts.total += 1
+        status, headers, text = self._wire.request(method, place, body, {"If-None-Match": etag} if etag else {})
+        self._look_at_the_clock(headers.get("date", ""))
+        try:
+            return Answer(status, headers, json.loads(text) if text else None, bool(text) or status in (204, 304))
+        except ValueError:
+            return Answer(status, headers, readable=False)
+
+    def _look_at_the_clock(self, date: str) -> None:
+        try:
+            self._seen = (parsedate_to_datetime(date).astimezone(UTC), time.monotonic())
+        except ValueError:
+            return
+
+    def _below(self, path: str) -> str:
+        return path[1:] if path.startswith("//") else f"/repos/{self.place.repository}{path}"
+
+
+def _trouble(problem: Trouble | Absent) -> Trouble:
+    if isinstance(problem, Trouble):
+        return problem
+    return Trouble(f"GitHub has no {problem.path}", "check GITHUB_API_URL", who="you")

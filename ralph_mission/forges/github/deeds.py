@@ -1,0 +1,304 @@
+"""Each kind of effect on GitHub: how it is found again, and how it is done.
+
+Finding looks into lists, all pages, by our own author id. A definite no is `Refused`; an answer that
+does not tell whether it happened is `Doubt`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial, singledispatchmethod
+from itertools import chain
+
+from ralph_mission.forges.commits import commit, mark
+from ralph_mission.forges.github import merging, reading
+from ralph_mission.forges.github.api import Api
+from ralph_mission.forges.github.heads import Heads
+from ralph_mission.forges.github.labels import canonical, shape
+from ralph_mission.forges.github.limits import Absent, Doubt
+from ralph_mission.forges.github.people import People
+from ralph_mission.forges.github.reading import CommentWire, PullWire, Thread
+from ralph_mission.forges.github.threads import Threads, label_path
+from ralph_mission.forges.refusal import Refused
+from ralph_mission.gateways.remote import HEADS, Denied
+from ralph_mission.mission.effects import (
+    CloseIssue,
+    ClosePull,
+    Comment,
+    EditComment,
+    Effect,
+    Label,
+    MergePull,
+    OpenIssue,
+    OpenPull,
+    PushBranch,
+    Receipt,
+)
+from ralph_mission.mission.ledger import NEEDS_PERSON
+from ralph_mission.mission.model import Branch
+from ralph_mission.mission.trouble import Missing, Trouble
+
+
+@dataclass(frozen=True)
+class Deeds:
+    """The verbs of the bot on one repository."""
+
+    threads: Threads
+    heads: Heads
+    people: People
+    default: Callable[[], Branch]
+
+    @property
+    def api(self) -> Api:
+        """Where it is sent."""
+        return self.threads.api
+
+    # --- found
+
+    @singledispatchmethod
+    def found(self, effect: Effect) -> Receipt | None:
+        """What of `effect` is there already: an adopted receipt. Raises Refused, Trouble."""
+        raise ValueError(f"unknown effect {effect!r}")
+
+    @found.register
+    def _(self, effect: OpenIssue) -> Receipt | None:
+        for wire in chain(self.threads.open().values(), self.threads.by(self.people.us())):
+            if wire.pull_request is None and self._ours(wire) and mark(wire.body or "") == effect.key:
+                return _adopted(effect, wire)
+        return None
+
+    @found.register
+    def _(self, effect: Comment) -> Receipt | None:
+        for wire in self.threads.comments(_number(effect)):
+            if self._ours(wire) and mark(wire.body or "") == effect.key:
+                return _adopted(effect, wire)
+        return None
+
+    @found.register
+    def _(self, effect: PushBranch) -> Receipt | None:
+        here = self.heads.remote.head(effect.branch)
+        if not here or here != self._commit(effect):
+            return None
+        return Receipt(effect.key, "adopted", sha=here, url=f"{self.api.place.page}/tree/{effect.branch}")
+
+    @found.register
+    def _(self, effect: OpenPull) -> Receipt | None:
+        for wire in self.threads.pulls_on(effect.head):
+            if self._ours(wire):
+                self._repair(wire, effect.labels)
+                return _adopted(effect, wire)
+        return None
+
+    @found.register
+    def _(self, effect: MergePull) -> Receipt | None:
+        wire = self.threads.pull(effect.pull, fresh=True)
+        if wire.status != "merged" or wire.head.sha != effect.head_sha:
+            return None
+        return replace(_adopted(effect, wire), sha=wire.merge_commit_sha or "")
+
+    @found.register
+    def _(self, effect: CloseIssue) -> Receipt | None:
+        wire = self._issue(effect.issue)
+        return _adopted(effect, wire) if wire.state == "closed" else None
+
+    @found.register
+    def _(self, effect: ClosePull) -> Receipt | None:
+        wire = self.threads.pull(effect.pull, fresh=True)
+        return _adopted(effect, wire) if wire.status == "closed" else None
+
+    @found.register
+    def _(self, effect: EditComment) -> Receipt | None:
+        wire = self._text(effect)
+        return _adopted(effect, wire) if self._ours(wire) and (wire.body or "") == effect.body else None
+
+    @found.register
+    def _(self, effect: Label) -> Receipt | None:
+        wire = self.threads.thread(_number(effect), fresh=True)
+        have = reading.names(wire.labels)
+        missing = set(effect.add) - have or have & set(effect.remove) or self._assignable(effect, wire)
+        return None if missing else _adopted(effect, wire)
+
+    # --- done
+
+    @singledispatchmethod
+    def do(self, effect: Effect) -> Receipt:
+        """Do what is not there yet. Raises Refused, Doubt, Trouble."""
+        raise ValueError(f"unknown effect {effect!r}")
+
+    @do.register
+    def _(self, effect: OpenIssue) -> Receipt:
+        self._make_labels(effect.labels)
+        order = {"title": effect.title, "body": effect.body, "labels": list(effect.labels)}
+        return _done(effect, _made(Thread, self.api.send("POST", "/issues", order)))
+
+    @do.register
+    def _(self, effect: Comment) -> Receipt:
+        path = f"/issues/{_number(effect)}/comments"
+        return _done(effect, _made(CommentWire, self.api.send("POST", path, {"body": effect.body})))
+
+    @do.register
+    def _(self, effect: PushBranch) -> Receipt:
+        sha = self._commit(effect)
+        try:
+            moved = self.heads.remote.push(effect.branch, sha, effect.onto)
+        except Denied as denied:
+            raise Refused(f"{NEEDS_PERSON}{denied.what}", denied.setting) from None
+        except Trouble as trouble:
+            raise Doubt(trouble.what) from None
+        if not moved:
+            raise Refused("foreign-commit")
+        return Receipt(effect.key, "done", sha=sha, url=f"{self.api.place.page}/tree/{effect.branch}")
+
+    @do.register
+    def _(self, effect: OpenPull) -> Receipt:
+        for other in self.threads.pulls_on(effect.head):
+            raise Refused(f"pull #{other.number} by {reading.actor(other.user).login} already has {effect.head}")
+        order = {"title": effect.title, "body": effect.body, "head": effect.head, "base": effect.base}
+        try:
+            wire = _made(PullWire, self.api.send("POST", "/pulls", order))
+        except Refused:
+            if found := self.found(effect):  # a list may have been late
+                return found
+            raise
+        self._repair(wire, effect.labels)
+        return _done(effect, wire)
+
+    @do.register
+    def _(self, effect: MergePull) -> Receipt:
+        sha = merging.merge(self.threads, effect, partial(self.people.may_write, fresh=True))
+        url = f"{self.api.place.page}/pull/{effect.pull}"
+        return Receipt(effect.key, "done", effect.pull, url, sha)
+
+    @do.register
+    def _(self, effect: CloseIssue) -> Receipt:
+        order = {"state": "closed", "state_reason": effect.reason}
+        return _done(effect, _made(Thread, self.api.send("PATCH", f"/issues/{effect.issue}", order)))
+
+    @do.register
+    def _(self, effect: ClosePull) -> Receipt:
+        if self.threads.pull(effect.pull).status == "merged":
+            raise Refused(f"pull #{effect.pull} is merged")
+        return _done(effect, _made(PullWire, self.api.send("PATCH", f"/pulls/{effect.pull}", {"state": "closed"})))
+
+    @do.register
+    def _(self, effect: EditComment) -> Receipt:
+        if not self._ours(self._text(effect)):
+            raise Refused(f"comment {effect.comment} of #{effect.issue} is not ours to edit")
+        path, kind = _place(effect)
+        return _done(effect, _made(kind, self.api.send("PATCH", path, {"body": effect.body})))
+
+    @do.register
+    def _(self, effect: Label) -> Receipt:
+        wire = self.threads.thread(_number(effect))
+        have = reading.names(wire.labels)
+        for name in (name for name in effect.remove if name in have):
+            self._unlabel(wire.number, name)
+        self._label(wire.number, [name for name in effect.add if name not in have])
+        if people := self._assignable(effect, wire):
+            self.api.send("POST", f"/issues/{wire.number}/assignees", {"assignees": people})
+        return _done(effect, wire)
+
+    # --- helpers
+
+    def _ours(self, wire: Thread | PullWire | CommentWire) -> bool:
+        return reading.actor(wire.user).id == self.people.us().id
+
+    def _issue(self, number: int) -> Thread:
+        wire = self.threads.thread(number, fresh=True)
+        if wire.pull_request is not None:
+            raise Missing(f"there is no issue #{number}: it is a pull", "close it as a pull")
+        return wire
+
+    def _commit(self, effect: PushBranch) -> str:
+        wanted = {HEADS + self.default().name: effect.base_sha}
+        if effect.onto:
+            wanted[HEADS + effect.branch] = effect.onto
+        git = self.heads.git
+        self.heads.fetch({ref: oid for ref, oid in wanted.items() if git.resolve(oid) != oid})
+        return commit(git, effect, self.default().name)
+
+    def _text(self, effect: EditComment) -> Thread | CommentWire:
+        """What is to be edited, as it stands now."""
+        path, kind = _place(effect)
+        wire = reading.read(kind, self.threads.one(path, f"comment {effect.comment} of #{effect.issue}", fresh=True))
+        if isinstance(wire, CommentWire) and not wire.issue_url.endswith(f"/issues/{effect.issue}"):
+            raise Refused(f"comment {effect.comment} is not one of #{effect.issue}")
+        return wire
+
+    def _assignable(self, effect: Label, wire: Thread) -> list[str]:
+        """Those to be assigned who are not yet, and can be; nobody else is anybody's mistake here."""
+        have = {user.login.casefold() for user in wire.assignees or ()}
+        return [login for login in effect.assign if login.casefold() not in have and self._can_be_assigned(login)]
+
+    def _can_be_assigned(self, login: str) -> bool:
+        try:
+            self.api.get(f"/assignees/{login}")
+        except Absent:
+            return False
+        return True
+
+    def _unlabel(self, number: int, name: str) -> None:
+        try:
+            self.api.send("DELETE", label_path(number, name))
+        except Refused:
+            if name in reading.names(self.threads.thread(number, fresh=True).labels):
+                raise
+
+    def _label(self, number: int, names: list[str]) -> None:
+        if names:
+            self._make_labels(names)
+            self.api.send("POST", f"/issues/{number}/labels", {"labels": names})
+
+    def _repair(self, wire: PullWire, names: tuple[str, ...]) -> None:
+        """Give a pull of ours its labels; they come in a second request, and say nothing that the pull does not."""
+        missing = [name for name in names if name not in reading.names(wire.labels)]
+        if wire.state != "open" or self.api.staged:
+            return
+        try:
+            self._label(wire.number, missing)
+        except (Refused, Doubt) as no:
+            self.api.note(f"pull #{wire.number} could not be labelled: {no}")
+
+    def _make_labels(self, names: Iterable[str]) -> None:
+        """Labels with our colours, where nobody has made them. Certain to have sent nothing else when it fails."""
+        raw = self.threads.once("labels", lambda: self.api.all("/labels?per_page=100"))
+        known = reading.names(reading.read(tuple[reading.Named, ...], raw))
+        try:
+            for name in (name for name in names if canonical(name) not in known):
+                self.api.send("POST", "/labels", shape(name))
+        except Doubt as doubt:
+            raise Refused(f"the label could not be made ({doubt})") from None
+        except Refused as no:
+            if "already_exists" not in no.what:
+                raise
+
+
+def _number(effect: Comment | Label) -> int:
+    assert isinstance(effect.issue, int)
+    return effect.issue
+
+
+def _place(effect: EditComment) -> tuple[str, type[Thread] | type[CommentWire]]:
+    if effect.comment:
+        return f"/issues/comments/{effect.comment}", CommentWire
+    return f"/issues/{effect.issue}", Thread
+
+
+def _made(kind: type[reading.T], body: object) -> reading.T:
+    """What a mutation answered with. It was done, whatever it answered; so what cannot be read is Doubt."""
+    try:
+        return reading.read(kind, body)
+    except Trouble as trouble:
+        raise Doubt(trouble.what) from None
+
+
+def _adopted(effect: Effect, wire: Thread | PullWire | CommentWire) -> Receipt:
+    return replace(_done(effect, wire), status="adopted")
+
+
+def _done(effect: Effect, wire: Thread | PullWire | CommentWire) -> Receipt:
+    """A receipt. The number of a comment is the comment's own, of the opening text 0."""
+    if isinstance(wire, CommentWire):
+        return Receipt(effect.key, "done", wire.id, wire.html_url)
+    return Receipt(effect.key, "done", 0 if isinstance(effect, EditComment) else wire.number, wire.html_url)

@@ -1,0 +1,134 @@
+"""What a refusal of GitHub's means: a setting that a person must change, a limit, a missing thing, or doubt. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ralph_mission.forges.refusal import Refused
+from ralph_mission.mission.ledger import NEEDS_PERSON
+from ralph_mission.mission.trouble import Trouble
+
+SECONDARY = 60.0  # seconds to wait where GitHub does not say how long; its own advice
+LONGEST = 200  # characters of GitHub's words that are passed on
+
+
+class Doubt(Exception):
+    """A mutation was sent and nobody can tell from the answer whether it happened."""
+
+
+class Absent(Exception):
+    """There is nothing at this path any more, or never was; `status` is GitHub's."""
+
+    def __init__(self, path: str, status: int) -> None:
+        super().__init__(f"{path}: {status}")
+        self.path, self.status = path, status
+
+
+class Forbidden(Trouble):
+    """The token is good, but not for this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A reply: header names in lower case; `body` is its JSON, and not `readable` when it was none."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Any = None
+    readable: bool = True
+
+    @property
+    def ok(self) -> bool:
+        """Whether it was done."""
+        return 200 <= self.status < 300
+
+
+SETTINGS: tuple[tuple[str, str], ...] = (
+    (r"not permitted to (?:create|approve)",
+     "Settings → Actions → General → Allow GitHub Actions to create and approve pull requests"),
+    (r"archived", "Settings → General → Danger Zone → Unarchive this repository"),
+    (r"issues (?:are|has been|have been) disabled", "Settings → General → Features → Issues"),
+    (r"(?:squash|merge) (?:merges|commits) are not allowed|merge method",
+     "Settings → General → Pull Requests: allow this merge method, or set forge.merge_method in ralph.yml"),
+    (r"bad credentials|requires authentication", "GITHUB_TOKEN is wrong or has expired: give a valid one"),
+    (r"SAML|single sign-on", "authorise the token for the organisation's single sign-on"),
+    (r"blocked from|user is blocked", "the token's account is blocked here: unblock it, or use another one"),
+)  # fmt: skip
+"""What GitHub says when it refuses for good (regular expression), and the setting behind it."""
+
+NO_RIGHTS = re.compile(r"resource not accessible|must have (?:admin|push|write)|permission|forbidden", re.IGNORECASE)
+
+
+def wait_for(answer: Answer, now: datetime) -> float | None:
+    """Seconds that a rate limit asks to wait; None when this is no rate limit."""
+    if answer.status not in (403, 429):
+        return None
+    if (asked := answer.headers.get("retry-after")) is not None:
+        return max(1.0, float(asked)) if asked.isdigit() else SECONDARY
+    if answer.headers.get("x-ratelimit-remaining") == "0" and not NO_RIGHTS.search(said(answer)):
+        reset = answer.headers.get("x-ratelimit-reset", "")
+        return max(1.0, float(reset) - now.timestamp()) if reset.isdigit() else SECONDARY
+    return SECONDARY if answer.status == 429 or "rate limit" in said(answer).lower() else None
+
+
+def refused(method: str, path: str, answer: Answer) -> Refused:
+    """A definite no to a mutation, with the setting or permission to change where there is one."""
+    words = said(answer)
+    if 300 <= answer.status < 400:
+        return Refused("GitHub has moved it elsewhere, and nothing is sent on", "check GITHUB_REPOSITORY")
+    if answer.status == 409 and path.endswith("/merge"):
+        return Refused("approval-head")
+    for pattern, setting in SETTINGS:
+        if re.search(pattern, words, re.IGNORECASE):
+            return Refused(f"{NEEDS_PERSON}{setting}")
+    if answer.status in (401, 403) and NO_RIGHTS.search(words):
+        return Refused(f"{NEEDS_PERSON}give the job `permissions: {permission(method, path)}` ({words})")
+    if answer.status in (404, 410):
+        return Refused(f"there is no such thing on GitHub, or the token may not write to it ({answer.status} {words})")
+    return Refused(f"GitHub refused: {words or answer.status}")
+
+
+def unreadable(path: str, answer: Answer) -> Trouble | Absent:
+    """Why a GET gave nothing."""
+    words = said(answer)
+    if answer.status in (404, 410) or 300 <= answer.status < 400:
+        return Absent(path, answer.status)
+    if answer.status == 401:
+        return Trouble(f"GitHub does not accept the token ({words})", "set GITHUB_TOKEN to a valid one")
+    if answer.status == 403:
+        what = f"the token may not read {path.partition('?')[0]} ({words})"
+        return Forbidden(what, f"give the job `permissions: {permission('GET', path)}`")
+    if answer.status >= 500 or not answer.readable:
+        what = f"GitHub answers {answer.status} to GET {path.partition('?')[0]}"
+        return Trouble(what, "nothing was lost; the next wake tries again", who="forge")
+    return Trouble(f"GitHub refused GET {path.partition('?')[0]}: {answer.status} {words}",
+                   "look at GITHUB_REPOSITORY and the token's permissions", who="forge")  # fmt: skip
+
+
+def permission(method: str, path: str) -> str:
+    """The line of a job's `permissions:` that a request needs."""
+    name = "contents" if path.endswith("/merge") or "/branches/" in path else "issues"
+    name = "pull-requests" if name == "issues" and "/pulls" in path else name
+    name = "actions" if "/actions/" in path else name
+    name = "metadata" if path.endswith("/permission") else name
+    return f"{name}: {'read' if method == 'GET' else 'write'}"
+
+
+def said(answer: Answer) -> str:
+    """GitHub's message and the errors it names, on one line."""
+    if not isinstance(answer.body, Mapping):
+        return ""
+    errors = answer.body.get("errors")
+    details = [_detail(error) for error in errors] if isinstance(errors, list) else []
+    parts = [str(answer.body.get("message") or ""), *details]
+    return " ".join("; ".join(part for part in parts if part).split())[:LONGEST]
+
+
+def _detail(error: Any) -> str:
+    if not isinstance(error, Mapping):
+        return str(error)
+    return str(error.get("message") or " ".join(str(error.get(key) or "") for key in ("resource", "field", "code")))

@@ -1,0 +1,99 @@
+"""How the project fares: stars, merged pulls, issues that pile up. An ordinary day makes no signal.
+
+Counted in windows of a day or more. A milestone is told once for ever; a jump of stars and issues that
+pile up once in a window; the merged pulls together, when their window ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from ralph_mission.mission.model import Actor, Pull, Pulse, Severity, Signal
+from ralph_mission.mission.ports import Gaze
+from ralph_mission.observers.forge_turns import Cursor
+from ralph_mission.observers.text import block, counted, one_line
+
+KIND = "community"
+WINDOW, LONGEST = timedelta(days=1), timedelta(days=7)  # what `Forge.pulls` certainly knows of what is closed
+MILESTONES = tuple(base * ten for ten in (10, 100, 1_000, 10_000, 100_000) for base in (1, 2.5, 5))
+JUMP, JUMP_SHARE = 10, 0.1  # new stars in one window: both so many and such a share of those there were
+MERGED = 3  # people's pulls in one window; fewer are an ordinary day
+SURGE, SURGE_SHARE = 10, 0.05  # issues opened beyond those closed: both so many and such a share of the open ones
+
+
+@dataclass(frozen=True, slots=True)
+class Fares:
+    """What is told now, in signals and in words, and from when on and how many stars are counted next."""
+
+    signals: tuple[Signal, ...]
+    detail: str
+    since: datetime
+    stars: int | None
+
+
+def look(
+    pulse: Callable[[datetime], Pulse], before: Cursor, gaze: Gaze, open_issues: int, foreign: Callable[[Actor], bool]
+) -> Fares:
+    """Count since the window began; a window that is over is told and a new one begins."""
+    since = max(before.since or gaze.last_cycle_at or gaze.now - WINDOW, gaze.now - LONGEST)
+    now = pulse(since)
+    merged = [pull for pull in now.merged if foreign(pull.author)]
+    over = gaze.now - since >= WINDOW
+    signals = (
+        *_stars(before.stars, now.stars, since),
+        *_piling_up(now, open_issues, since),
+        *(_merged(merged, since) if over else ()),
+    )
+    base = now.stars if over or before.stars is None else before.stars
+    return Fares(signals, _words(now, merged, since), gaze.now if over else since, base)
+
+
+def _stars(before: int | None, now: int | None, since: datetime) -> Iterable[Signal]:
+    if before is None or now is None or now <= before:
+        return
+    passed = [int(mark) for mark in MILESTONES if before < mark <= now]
+    if passed:
+        yield _signal(f"The project has {passed[-1]:,} stars", ("stars", str(passed[-1])), "", Severity.LOW)
+    gain = now - before
+    if gain >= max(JUMP, JUMP_SHARE * before):
+        title = f"{gain:,} new stars since {since:%Y-%m-%d}, {now:,} in all"
+        yield _signal(title, ("stars", "jump"), _window(since), Severity.MEDIUM)
+
+
+def _piling_up(now: Pulse, open_issues: int, since: datetime) -> Iterable[Signal]:
+    surplus = now.opened - now.closed
+    if surplus >= max(SURGE, SURGE_SHARE * open_issues):
+        title = f"Issues pile up: {now.opened} opened and {now.closed} closed since {since:%Y-%m-%d}"
+        yield _signal(title, ("issues", "pile up"), _window(since), Severity.MEDIUM)
+
+
+def _merged(pulls: Sequence[Pull], since: datetime) -> Iterable[Signal]:
+    if len(pulls) >= MERGED:
+        names = [f"#{pull.number} {one_line(pull.title)}" for pull in pulls]
+        title = f"{len(pulls)} pulls merged since {since:%Y-%m-%d}: {'; '.join(names)}"
+        yield _signal(title, ("merged",), _window(since), Severity.LOW, "\n".join(names))
+
+
+def _signal(title: str, essence: tuple[str, ...], occurrence: str, severity: Severity, detail: str = "") -> Signal:
+    return Signal(
+        observer="forge",
+        kind=KIND,
+        title=one_line(title),
+        essence=essence,
+        occurrence=occurrence,
+        severity=severity,
+        confidence=0.9,
+        detail=block(detail),
+    )
+
+
+def _window(since: datetime) -> str:
+    return f"{since:%Y-%m-%dT%H:%M}"
+
+
+def _words(now: Pulse, merged: Sequence[Pull], since: datetime) -> str:
+    stars = f", {counted(now.stars, 'star')}" if now.stars is not None else ""
+    pulls = counted(len(merged), "pull")
+    return f"; since {since:%Y-%m-%d %H:%M}: {pulls} merged, issues {now.opened} opened, {now.closed} closed{stars}"

@@ -1,0 +1,32 @@
+"""Texts as they may stand in the dashboard, which is a markdown file of a repository, not an issue."""
+
+from __future__ import annotations
+
+import re
+
+from ralph_mission.safety.text import said, sanitise
+
+TITLE = 120  # characters
+_LIVE = re.compile(r"[\\`*_{}\[\]()<>#~|!$^]")
+
+
+def foreign(text: str, limit: int = TITLE) -> str:
+    """One line of anybody's words, in which nothing is mark-up."""
+    return _LIVE.sub(r"\\\g<0>", said(text, limit)) or "\\-"
+
+
+def ours(text: str) -> str:
+    """One line of our own words: their code spans stay, links and tags of whatever is quoted in them do not."""
+    return re.sub(r"[\[\]|]", r"\\\g<0>", " ".join(sanitise(text, "summary").split()))
+
+
+def numbered(number: int, address: str) -> str:
+    """`#12`, as a link where there is an address: in a file it does not become one by itself."""
+    return f"[#{number}]({address})" if address else f"#{number}"
+
+
+def deed(how: str) -> str:
+    """What to type as code; in a sentence that holds an address, the address as a short link."""
+    if "://" in how:
+        return re.sub(r"https?://\S+", lambda address: f"[it]({address[0]})", how)
+    return f"`{how}`" if how else ""

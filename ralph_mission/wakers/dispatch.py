@@ -1,0 +1,110 @@
+"""`repository_dispatch`: the one event in which every way of waking ends.
+
+Sent once and never again on its own. The payload tells people what it was for; whoever is woken by it asks the
+gate, which reads memory alone, so a forged, late or repeated dispatch changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from ralph_mission.mission.effects import Receipt
+from ralph_mission.mission.ledger import key_of
+from ralph_mission.mission.trouble import Trouble
+from ralph_mission.wakers.facts import EVENT
+
+TIMEOUT = (10.0, 30.0)  # seconds to connect, seconds without an answer
+MOVED = "the repository was renamed or moved: set GITHUB_REPOSITORY to its new name"
+REASONS = {
+    **dict.fromkeys((301, 302, 307, 308), MOVED),
+    401: "the token is not valid: give GITHUB_TOKEN one that is",
+    403: "the token may not dispatch: give it `permissions: contents: write`",
+    404: "there is no such repository, or the token may not see it: check GITHUB_REPOSITORY and the token",
+    429: "GitHub's rate limit is reached: the next wake makes up for it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An answer: its HTTP status (0: there was none) and what was said."""
+
+    status: int
+    said: str = ""
+
+
+Post = Callable[[str, dict[str, Any]], Outcome]
+"""Sends a JSON document to a path of the API (`/repos/o/n/dispatches`), once. May raise Trouble or OSError."""
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchWaker:
+    """`ports.Waker` over a forge's API."""
+
+    repository: str  # owner/name
+    post: Post
+
+    def wake(self, due: datetime, generation: int) -> Receipt:
+        """Ask for a cycle. `failed` says why; after a lost answer the event may have been sent, which does no harm."""
+        key = key_of("dispatch", str(generation))
+        try:
+            outcome = self.post(f"/repos/{self.repository}/dispatches", payload(due, generation))
+        except Trouble as trouble:
+            return Receipt(key, "failed", detail=f"{trouble.what}: {trouble.next_step}")
+        except OSError as error:
+            outcome = Outcome(0, type(error).__name__)  # its text may hold anything
+        reason = _reason(outcome)
+        return Receipt(key, "failed", detail=reason) if reason else Receipt(key, "done")
+
+
+def payload(due: datetime, generation: int) -> dict[str, Any]:
+    """The event's whole body: what a person may want to know, and nothing that anybody obeys."""
+    moment = due.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"event_type": EVENT, "client_payload": {"not_before": moment, "generation": generation}}
+
+
+def poster(api: str, token: str) -> Post:
+    """Posts to `api` (an address without a slash at the end) as the bearer of `token`: no retry, no redirect."""
+
+    def post(path: str, body: dict[str, Any]) -> Outcome:
+        import requests
+
+        headers = {
+            "Accept": "application/vnd.github+json",
+            "Authorization": f"Bearer {token}",
+            "User-Agent": "ralph_mission",
+            "X-GitHub-Api-Version": "2022-11-28",
+        }
+        with requests.Session() as session:
+            session.auth = _as_given  # else a .netrc would replace our token
+            answer = session.post(api + path, json=body, headers=headers, timeout=TIMEOUT, allow_redirects=False)
+            return Outcome(answer.status_code, _message(answer.text))
+
+    return post
+
+
+def _as_given(request: Any) -> Any:
+    return request
+
+
+def _message(text: str) -> str:
+    try:
+        told = json.loads(text or "{}")
+    except ValueError:
+        return ""
+    return str(told.get("message", "")) if isinstance(told, dict) else ""
+
+
+def _reason(outcome: Outcome) -> str:
+    """Why nobody was woken, "" when the event was accepted."""
+    if 200 <= outcome.status < 300:
+        return ""
+    said = " ".join(outcome.said.split())[:200]
+    if outcome.status == 0:
+        return f"GitHub did not answer ({said or 'no reason given'}): the next wake makes up for it"
+    code = 429 if outcome.status == 403 and "rate limit" in said.lower() else outcome.status
+    reason = REASONS.get(code, "the next wake makes up for it" if code >= 500 else "look at what it says")
+    return f"HTTP {outcome.status}{f' ({said})' if said else ''}: {reason}"

@@ -1,0 +1,77 @@
+"""What can be seen from here of what wakes us: the workflow, timers of this host, environments of the forge.
+
+Only files are read. What the forge knows is handed in by whoever may ask it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+EVENT = "ralph-loop-trigger"
+WORKFLOWS = Path(".github") / "workflows"
+_COMMENT = re.compile(r"(?:^|(?<=\s))#.*$", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """`workflow`: the text (without comments) of the workflow that listens to our dispatch, "" when there is none.
+
+    `timers`: names of the enabled wake timers of this host; `instance`: what this repository's is called after
+    the @. `environments`: wait timers in minutes by environment; None when nobody asked the forge.
+    """
+
+    workflow: str = ""
+    timers: frozenset[str] = frozenset()
+    instance: str = ""
+    environments: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether a way is set up here, and why."""
+
+    ok: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way of being woken. `needs` is what a person must see to; `writes` is what `ralph init` writes for it."""
+
+    name: str
+    needs: str
+    writes: tuple[str, ...]
+    set_up: Callable[[Facts], Standing]
+
+
+def unit_places(home: Path) -> tuple[Path, ...]:
+    """Where units stand that are linked or installed: those of this user, those of the system."""
+    return home / ".config" / "systemd" / "user", Path("/etc/systemd/system")
+
+
+def look(
+    work_tree: Path | None, instance: str, places: Sequence[Path], environments: Mapping[str, int] | None = None
+) -> Facts:
+    """The facts of a repository on this host. What cannot be read counts as absent."""
+    return Facts(_workflow(work_tree), frozenset(_timers(places)), instance, environments)
+
+
+def _workflow(work_tree: Path | None) -> str:
+    for place in sorted((work_tree / WORKFLOWS).glob("*.y*ml")) if work_tree else ():
+        with suppress(OSError, UnicodeDecodeError):
+            text = _COMMENT.sub("", place.read_text(encoding="utf-8"))
+            if EVENT in text:
+                return text
+    return ""
+
+
+def _timers(places: Sequence[Path]) -> list[str]:
+    found: list[str] = []
+    for place in places:
+        with suppress(OSError):
+            found += [path.name for path in (place / "timers.target.wants").glob("ralph-wake@*.timer")]
+    return found

@@ -1,0 +1,27 @@
+"""GitHub's cron: every 15 minutes the gate is asked. Late under load, sometimes dropped, always there in the end."""
+
+from __future__ import annotations
+
+import re
+
+from ralph_mission.wakers.facts import Facts, Standing, Way
+
+EVERY = "7,22,37,52 * * * *"  # every 15 minutes; on the full hour the queue is longest
+BASELINE = "41 */6 * * *"  # seed 003: every 6 hours, whatever else is lost
+_CRON = re.compile(r"^\s*-\s*cron:\s*\S", re.M)
+
+
+def _set_up(facts: Facts) -> Standing:
+    if not facts.workflow:
+        return Standing(False, "no workflow here listens to ralph-loop-trigger")
+    crons = len(_CRON.findall(facts.workflow))
+    lines = "no cron line" if not crons else "1 cron line" if crons == 1 else f"{crons} cron lines"
+    return Standing(crons > 0, f"{lines} in the workflow")
+
+
+WAY = Way(
+    "heartbeat",
+    "the workflow on the default branch; nothing else",
+    (".github/workflows/ralph-loop.yml",),
+    _set_up,
+)

@@ -1,0 +1,95 @@
+"""Install ralph_mission for the action: `install.py ACTION PLACE` makes PLACE a link to a whole environment.
+
+Every package by hash from the lock file, then ralph_mission itself as a copy: the action's folder
+may vanish. The environment is built beside PLACE, where it stays; PLACE appears when it is whole.
+One at a time installs, under a lock; what was begun and never finished, and what nobody used for
+a month, goes. Standard library only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+UNUSED = 30 * 86400  # seconds
+
+
+def main(action: Path, place: Path) -> None:
+    """Install, unless another job did while we waited."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with alone(place.parent / "lock"):
+        if whole(place):
+            return
+        place.unlink(missing_ok=True)
+        sweep(place.parent, time.time() - UNUSED)
+        built = Path(tempfile.mkdtemp(prefix=f"{place.name}.", suffix=".built", dir=place.parent))
+        try:
+            build(action, built)
+            place.symlink_to(built.name)
+        except BaseException:
+            shutil.rmtree(built, ignore_errors=True)
+            raise
+
+
+@contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    """While nobody else is in here. The kernel lets go of the lock of a process that dies."""
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def whole(place: Path) -> bool:
+    """Whether the link leads to an environment whose Python, itself a link, is still there."""
+    return all(os.access(place / "bin" / name, os.X_OK) for name in ("python", "ralph"))
+
+
+def sweep(root: Path, before: float) -> None:
+    """Remove links that nobody used since `before`, and every environment that no link leads to."""
+    for used in root.glob("*.used"):
+        if used.stat().st_mtime < before:
+            used.with_suffix("").unlink(missing_ok=True)
+            used.unlink()
+    kept = {link.resolve() for link in root.iterdir() if link.is_symlink()}
+    for built in root.glob("*.built"):
+        if built.resolve() not in kept:
+            shutil.rmtree(built, ignore_errors=True)
+
+
+def build(action: Path, folder: Path) -> None:
+    """A whole environment in `folder`. Raises CalledProcessError."""
+    print(f"installing ralph_mission in {folder}", flush=True)
+    lock, python = action / "requirements.lock", str(folder / "bin" / "python")
+    uv = shutil.which("uv")
+    install: tuple[str, ...]
+    itself: tuple[str, ...] = ()
+    if uv:
+        run(uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(folder))
+        install = (uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python)
+        itself = ("--no-cache",)  # uv knows a folder by its name, and would hand out what stood in it before
+    else:
+        run(sys.executable, "-I", "-m", "venv", str(folder))
+        install = (python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input")
+    run(*install, "--require-hashes", "-r", str(lock))
+    run(*install, *itself, "--no-deps", "--no-build-isolation", str(action))
+    run(python, "-I", "-m", "ralph_mission", "--version")
+
+
+def run(*command: str) -> None:
+    """Raises CalledProcessError when it fails; what it says is shown."""
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    try:
+        main(Path(sys.argv[1]), Path(sys.argv[2]))
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"ralph_mission could not be installed: {error}")

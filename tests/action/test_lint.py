@@ -1,0 +1,119 @@
+"""The action and the workflows, as the field's own linters see them, and the house's promises about them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.action.runner import ROOT, bare_environment
+
+BIN = Path(sys.executable).parent
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+EVERY = [ROOT / "action.yml", *WORKFLOWS]
+SECRETS = """anthropic-api-key database-url twitter-api-key twitter-api-secret twitter-access-token
+    twitter-access-token-secret twitter-bearer-token telegram-bot-token telegram-channel-id discord-webhook-url
+    discord-bot-token""".split()
+
+
+def lint(tmp_path: Path, program: str, *arguments: object) -> None:
+    """Run a linter, offline and without anybody's settings; what it says is the failure."""
+    done = subprocess.run(
+        [BIN / program, *map(str, arguments)], cwd=ROOT, env=bare_environment(tmp_path), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+
+
+def steps() -> list[dict[str, Any]]:
+    """The action's steps."""
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    return list(action["runs"]["steps"])
+
+
+def test_the_action_obeys_its_schema(tmp_path: Path) -> None:
+    lint(tmp_path, "check-jsonschema", "--builtin-schema", "vendor.github-actions", ROOT / "action.yml")
+
+
+def test_the_workflows_obey_their_schema(tmp_path: Path) -> None:
+    lint(tmp_path, "check-jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
+
+
+def test_zizmor_finds_nothing(tmp_path: Path) -> None:
+    lint(tmp_path, "zizmor", "--offline", "--quiet", "--persona=regular", "--no-config", *EVERY)
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_a_runner_can_read_every_workflow(tmp_path: Path, workflow: Path) -> None:
+    lint(tmp_path, "act", "--validate", "--strict", "--workflows", workflow)
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name)
+def test_what_is_used_is_pinned_to_a_commit_and_says_which_version(path: Path) -> None:
+    used = re.findall(r"uses: (?!\./)(.+)", path.read_text())
+    assert [line for line in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)] == []
+
+
+def test_one_version_of_an_action_is_used_everywhere() -> None:
+    used = {line for path in EVERY for line in re.findall(r"uses: ([\w./-]+@\S+)", path.read_text())}
+    assert len({line.split("@")[0] for line in used}) == len(used)
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name)
+def test_no_expression_stands_in_a_command(path: Path) -> None:
+    text = path.read_text()
+    assert re.search(r"^ *(- )?run: .*\$\{\{", text, re.MULTILINE) is None
+    assert "run: |" not in text
+
+
+def test_every_command_says_its_shell_and_quotes_its_path() -> None:
+    commands = [step for step in steps() if "run" in step]
+    assert {step["shell"] for step in commands} == {"bash"}
+    for step in commands:
+        assert re.fullmatch(r'(exec )?bash "\$GITHUB_ACTION_PATH/scripts/action/[a-z]+\.sh"', step["run"])
+        assert (ROOT / re.sub(r'.*PATH/|"', "", step["run"])).is_file()
+
+
+def test_every_secret_is_an_input_that_one_step_sees() -> None:
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    seen: dict[str, list[str]] = {}
+    for step in steps():
+        for value in {**step.get("env", {}), **step.get("with", {})}.values():
+            for name in re.findall(r"inputs\.([a-z-]+)", str(value)):
+                seen.setdefault(name, []).append(step["name"])
+    assert {name: seen[name] for name in SECRETS} == {name: ["Run the cycle"] for name in SECRETS}
+    known = {"mode", "config", "staged", "force", "github-token", *SECRETS}
+    assert set(action["inputs"]) == known
+    assert set(seen) == known
+
+
+def test_the_token_is_not_kept_by_any_checkout() -> None:
+    checkouts = [step for path in EVERY for step in _steps_of(path) if "actions/checkout@" in step.get("uses", "")]
+    assert checkouts
+    assert {step["with"]["persist-credentials"] for step in checkouts} == {False}
+
+
+def test_inputs_and_outputs_are_documented() -> None:
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    text = (ROOT / "docs" / "action.md").read_text()
+    rows = set(re.findall(r"^\| `([a-z-]+)`", text, re.MULTILINE))
+    assert rows >= {*action["inputs"], *action["outputs"]}
+
+
+def test_permissions_of_the_loop_are_the_documented_ones() -> None:
+    loop = yaml.safe_load((ROOT / ".github" / "workflows" / "ralph-loop.yml").read_text())
+    text = (ROOT / "docs" / "action.md").read_text()
+    documented = dict(re.findall(r"^\| `([a-z-]+): ([a-z]+)`", text, re.MULTILINE))
+    assert loop["permissions"] == {}
+    assert loop["jobs"]["cycle"]["permissions"] == documented
+
+
+def _steps_of(path: Path) -> list[dict[str, Any]]:
+    document = yaml.safe_load(path.read_text())
+    jobs = document["jobs"].values() if "jobs" in document else [document["runs"]]
+    return [step for job in jobs for step in job["steps"]]

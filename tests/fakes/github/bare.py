@@ -1,0 +1,178 @@
+"""The real repository behind the fake, by git's plumbing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
+from pathlib import Path
+
+NOBODY = "0" * 40
+
+QUIET = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "LC_ALL": "C.UTF-8",
+    "HOME": os.devnull,
+}
+
+
+class GitRefused(Exception):
+    """Git exited with a code that was not asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Who, and when (with the offset that was written down)."""
+
+    name: str
+    email: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CommitInfo:
+    sha: str
+    tree: str
+    parents: tuple[str, ...]
+    author: Signature
+    committer: Signature
+    message: str
+    signed: bool
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """A path and nothing else of the surroundings."""
+    return {"PATH": os.environ.get("PATH", os.defpath), **QUIET, **(extra or {})}
+
+
+def text(raw: bytes) -> str:
+    """As GitHub puts bytes into JSON: what is no UTF-8 is replaced."""
+    return raw.decode("utf-8", "replace")
+
+
+class Bare:
+    """A bare repository."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+        # Objects never change, so what is worked out of them is worked out once.
+        self.commit = lru_cache(maxsize=None)(self._commit)
+        self.merged_tree = lru_cache(maxsize=None)(self._merged_tree)
+        self.is_ancestor = lru_cache(maxsize=None)(self._is_ancestor)
+
+    def run(self, *arguments: str | bytes, stdin: bytes = b"", ok: Sequence[int] = (0,),
+            env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:  # fmt: skip
+        """`git ARGUMENTS`; raises when it exits with anything but `ok`."""
+        command = ["git", "--git-dir", str(self.path), "-c", "core.quotePath=false", "-c", "gc.auto=0", *arguments]
+        done = subprocess.run(command, input=stdin, capture_output=True, env=environment(env), check=False)
+        if done.returncode not in ok:
+            raise GitRefused(f"{command}: {done.stderr.decode(errors='replace')}")
+        return done
+
+    def line(self, *arguments: str | bytes, ok: Sequence[int] = (0,)) -> str:
+        """Standard output without its last newline."""
+        return self.run(*arguments, ok=ok).stdout.decode("utf-8", "surrogateescape").rstrip("\n")
+
+    # --- refs
+
+    def heads(self) -> dict[str, str]:
+        """Every branch and where it points."""
+        listing = self.line("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/")
+        pairs = (line.split(" ", 1) for line in listing.splitlines())
+        return {name.removeprefix("refs/heads/"): sha for sha, name in pairs}
+
+    def resolve(self, name: str) -> str:
+        """The commit that a name or an abbreviation stands for; "" when there is none."""
+        return self.line("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", ok=(0, 1, 128))
+
+    def branch(self, name: str) -> str:
+        return self.resolve(f"refs/heads/{name}")
+
+    def set_ref(self, ref: str, new: str, old: str | None = None) -> bool:
+        """Point a ref somewhere; with `old`, only when it is still there."""
+        return self.run("update-ref", ref, new, *([] if old is None else [old]), ok=(0, 1, 128)).returncode == 0
+
+    def delete_ref(self, ref: str) -> None:
+        self.run("update-ref", "-d", ref)
+
+    # --- history
+
+    def _commit(self, sha: str) -> CommitInfo:
+        raw = self.run("cat-file", "commit", sha).stdout
+        head, _, message = raw.partition(b"\n\n")
+        lines = [line.split(b" ", 1) for line in head.split(b"\n") if b" " in line and not line.startswith(b" ")]
+        fields = {key.decode(): value for key, value in lines}
+        return CommitInfo(
+            sha=sha,
+            tree=fields["tree"].decode(),
+            parents=tuple(value.decode() for key, value in lines if key == b"parent"),
+            author=_signature(fields["author"]),
+            committer=_signature(fields["committer"]),
+            message=text(message).rstrip("\n"),
+            signed="gpgsig" in fields,
+        )
+
+    def _is_ancestor(self, old: str, new: str) -> bool:
+        return self.run("merge-base", "--is-ancestor", old, new, ok=(0, 1)).returncode == 0
+
+    def merge_base(self, one: str, other: str) -> str:
+        """The best common ancestor, "" for unrelated histories."""
+        return self.line("merge-base", one, other, ok=(0, 1)).split("\n")[0]
+
+    def between(self, base: str, head: str) -> list[str]:
+        """What is on `head` and not on `base`, oldest first."""
+        return self.line("rev-list", "--reverse", "--topo-order", head, f"^{base}").split()
+
+    def new_to_branches(self, sha: str) -> list[str]:
+        """What no branch has yet, oldest first."""
+        return self.line("rev-list", "--reverse", "--topo-order", sha, "--not", "--branches").split()
+
+    # --- making commits
+
+    def _merged_tree(self, base: str, head: str) -> str:
+        """The tree of a merge, or "" when there is a conflict."""
+        done = self.run("merge-tree", "--write-tree", "--no-messages", base, head, ok=(0, 1))
+        return "" if done.returncode else done.stdout.split(b"\n")[0].decode()
+
+    def commit_tree(self, tree: str, parents: Sequence[str], message: str, author: Signature,
+                    committer: Signature) -> str:  # fmt: skip
+        env = {f"GIT_{role}_{key}": value for role, who in (("AUTHOR", author), ("COMMITTER", committer))
+               for key, value in (("NAME", who.name), ("EMAIL", who.email),
+                                  ("DATE", f"{int(who.at.timestamp())} +0000"))}  # fmt: skip
+        flags = [flag for parent in parents for flag in ("-p", parent)]
+        done = self.run("commit-tree", tree, *flags, "-F", "-", stdin=message.encode(), env=env)
+        return done.stdout.decode().strip()
+
+    def write_files(self, parent: str, files: Mapping[str, bytes | None]) -> str:
+        """The tree of `parent` ("" for none) with files written, or removed where None."""
+        index = {"GIT_INDEX_FILE": str(self.path / f"fake-index-{os.getpid()}")}
+        try:
+            if parent:
+                self.run("read-tree", parent, env=index)
+            lines = b"".join(self._index_line(path, content) for path, content in files.items())
+            self.run("update-index", "-z", "--index-info", stdin=lines, env=index)
+            return self.run("write-tree", env=index).stdout.decode().strip()
+        finally:
+            Path(index["GIT_INDEX_FILE"]).unlink(missing_ok=True)
+
+    def _index_line(self, path: str, content: bytes | None) -> bytes:
+        name = path.encode("utf-8", "surrogateescape")
+        if content is None:
+            return b"0 " + b"0" * 40 + b"\t" + name + b"\0"
+        oid = self.run("hash-object", "-w", "--stdin", stdin=content).stdout.strip()
+        return b"100644 " + oid + b"\t" + name + b"\0"
+
+
+def _signature(raw: bytes) -> Signature:
+    who, _, when = raw.rpartition(b"> ")
+    name, _, email = who.partition(b" <")
+    seconds, offset = when.decode().split(" ")
+    zone = timezone(timedelta(minutes=int(offset[:3]) * 60 + int(offset[0] + offset[3:])))
+    return Signature(text(name), text(email), datetime.fromtimestamp(int(seconds), zone).astimezone(UTC))

@@ -1,0 +1,238 @@
+"""Pulls: opening, reviewing, whether they can be merged, merging."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from tests.fakes.github.bare import Signature
+from tests.fakes.github.deeds import refs, threads
+from tests.fakes.github.nouns import Account, Protection, PullPart, Review, Thread
+from tests.fakes.github.refusal import Refusal
+from tests.fakes.github.state import World
+
+GITHUB = ("GitHub", "noreply@github.com")
+FAILED = ("failure", "cancelled", "timed_out", "action_required")
+
+
+def create(world: World, actor: Account, head: str, base: str, title: str, body: str | None,
+           draft: bool = False) -> Thread:  # fmt: skip
+    """A new pull, or a Refusal with GitHub's words."""
+    tip, onto = world.bare.branch(head), world.bare.branch(base)
+    if not tip:
+        raise Refusal.invalid("PullRequest", "head", "invalid")
+    if not onto:
+        raise Refusal.invalid("PullRequest", "base", "invalid")
+    if any(_same(thread, head, base) for thread in world.threads.values()):
+        raise Refusal.custom("PullRequest", f"A pull request already exists for {world.owner}:{head}.")
+    if not world.bare.between(onto, tip):
+        raise Refusal.custom("PullRequest", f"No commits between {base} and {head}")
+    if not world.bare.merge_base(onto, tip):
+        raise Refusal.custom("PullRequest", f"The {head} branch has no history in common with {base}")
+    part = PullPart(head, base, tip, onto, draft=draft, lag=world.mergeable_lag)
+    thread = threads.create(world, actor, title, body, pull=part)
+    world.bare.set_ref(f"refs/pull/{thread.number}/head", tip)
+    return thread
+
+
+def _same(thread: Thread, head: str, base: str) -> bool:
+    pull = thread.pull
+    return bool(pull and thread.state == "open" and (pull.head, pull.base) == (head, base))
+
+
+def review(world: World, actor: Account, thread: Thread, state: str, body: str, sha: str = "") -> Review:
+    """A verdict on the pull as it is now, or at `sha`."""
+    assert thread.pull
+    at = world.clock.tick()
+    made = Review(next(world.ids), thread.number, actor, state, body, sha or thread.pull.head_sha, at)
+    world.reviews[made.id] = made
+    thread.updated_at = at
+    return made
+
+
+def dismiss(world: World, actor: Account, found: Review, message: str) -> None:
+    """Take a verdict back."""
+    was, found.state = found.state, "DISMISSED"
+    extra = {"dismissed_review": {"state": was.lower(), "review_id": found.id, "dismissal_message": message or None}}
+    threads.record(world, world.threads[found.number], "review_dismissed", actor, world.clock.tick(), extra=extra)
+
+
+def reviews(world: World, thread: Thread) -> list[Review]:
+    """The reviews of a pull, oldest first."""
+    return [review for review in world.reviews.values() if review.number == thread.number]
+
+
+def mergeable(world: World, thread: Thread) -> bool:
+    """Whether git can merge it."""
+    assert thread.pull
+    return bool(world.bare.merged_tree(world.bare.branch(thread.pull.base), thread.pull.head_sha))
+
+
+def test_merge(world: World, thread: Thread) -> str | None:
+    """The commit that GitHub makes to see whether an open pull can be merged: no sign of its being merged."""
+    pull = thread.pull
+    assert pull
+    base = world.bare.branch(pull.base)
+    if thread.state == "open" and pull.tried != (base, pull.head_sha) and mergeable(world, thread):
+        tree, who = world.bare.merged_tree(base, pull.head_sha), Signature(*GITHUB, thread.created_at)
+        message = f"Merge {pull.head_sha} into {base}\n"
+        pull.tried = (base, pull.head_sha)
+        pull.merge_sha = world.bare.commit_tree(tree, [base, pull.head_sha], message, who, who)
+        world.bare.set_ref(f"refs/pull/{thread.number}/merge", pull.merge_sha)
+    return pull.merge_sha
+
+
+def mergeable_state(world: World, thread: Thread) -> str:
+    """clean, dirty, blocked, behind, unstable or draft, in GitHub's order of importance."""
+    pull = thread.pull
+    assert pull
+    if not mergeable(world, thread):
+        return "dirty"
+    if pull.draft:
+        return "draft"
+    if obstacle(world, thread):
+        return "blocked"
+    if _behind(world, thread):
+        return "behind"
+    results = outcomes(world, pull.head_sha)
+    return "clean" if all(result in ("success", "neutral", "skipped") for result in results.values()) else "unstable"
+
+
+def outcomes(world: World, sha: str) -> dict[str, str]:
+    """The newest result of each check and status of a commit; "pending" while there is none."""
+    found = {check.name: check.conclusion or "pending" for check in world.checks if check.sha == sha}
+    return found | {status.context: status.state for status in world.statuses if status.sha == sha}
+
+
+def obstacle(world: World, thread: Thread) -> str:
+    """What the base's protection still asks for, in GitHub's words; "" for nothing."""
+    assert thread.pull
+    rules = world.protections.get(thread.pull.base, Protection())
+    verdicts = _verdicts(world, thread)
+    approvals = list(verdicts.values()).count("APPROVED")
+    if rules.required_reviews and "CHANGES_REQUESTED" in verdicts.values():
+        return "Changes have been requested."
+    if approvals < rules.required_reviews:
+        return (f"At least {rules.required_reviews} approving review{'s are' if rules.required_reviews > 1 else ' is'}"
+                " required by reviewers with write access.")  # fmt: skip
+    return _missing_check(world, thread.pull.head_sha, rules)
+
+
+def _missing_check(world: World, sha: str, rules: Protection) -> str:
+    results = outcomes(world, sha)
+    for name in rules.required_checks:
+        if name not in results:
+            return f'Required status check "{name}" is expected.'
+        if results[name] == "pending":
+            return f'Required status check "{name}" is in progress.'
+        if results[name] not in ("success", "neutral", "skipped"):
+            return f'Required status check "{name}" is failing.'
+    return ""
+
+
+def _verdicts(world: World, thread: Thread) -> dict[int, str]:
+    """The last verdict of each reviewer who may write; a comment is none."""
+    counted = [review for review in reviews(world, thread)
+               if review.state != "COMMENTED" and review.author.at_least("write")]  # fmt: skip
+    return {review.author.id: review.state for review in counted}
+
+
+def _behind(world: World, thread: Thread) -> bool:
+    assert thread.pull
+    rules = world.protections.get(thread.pull.base)
+    if not rules or not rules.strict:
+        return False
+    return not world.bare.is_ancestor(world.bare.branch(thread.pull.base), thread.pull.head_sha)
+
+
+def merge(world: World, actor: Account, thread: Thread, method: str = "squash", sha: str | None = None,
+          title: str | None = None, message: str | None = None) -> str:  # fmt: skip
+    """Merge it; the new tip of the base. Raises Refusal 405 or 409 as GitHub does."""
+    pull = thread.pull
+    assert pull
+    _may_merge(world, thread, method, sha)
+    base = world.bare.branch(pull.base)
+    at = world.clock.tick()
+    made = _merge_commit(world, actor, thread, method, base, _message(world, thread, method, title, message), at)
+    if not world.bare.set_ref(f"refs/heads/{pull.base}", made, base):
+        raise Refusal(405, "Base branch was modified. Review and try the merge again.")
+    refs.mark_merged(world, actor, thread, made, at)
+    _after_merge(world, actor, thread, base, made, at)
+    return made
+
+
+def _may_merge(world: World, thread: Thread, method: str, sha: str | None) -> None:
+    pull = thread.pull
+    assert pull
+    allowed = {"squash": world.settings.allow_squash_merge, "merge": world.settings.allow_merge_commit}
+    if sha and sha != pull.head_sha:
+        raise Refusal(409, "Head branch was modified. Review and try the merge again.")
+    if thread.state == "closed" or not mergeable(world, thread):
+        raise Refusal(405, "Pull Request is not mergeable")
+    if pull.draft:
+        raise Refusal(405, "Pull Request is still a draft")
+    if reason := obstacle(world, thread):
+        raise Refusal(405, reason)
+    if _behind(world, thread):
+        raise Refusal(405, "The head branch is not up to date with the base branch.")
+    if not allowed[method]:
+        names = {"squash": "Squash merges", "merge": "Merge commits"}
+        raise Refusal(405, f"{names[method]} are not allowed on this repository.")
+
+
+def _merge_commit(world: World, actor: Account, thread: Thread, method: str, base: str, message: str,
+                  at: datetime) -> str:  # fmt: skip
+    assert thread.pull
+    tree = world.bare.merged_tree(base, thread.pull.head_sha)
+    author = thread.author if method == "squash" else actor
+    parents = [base] if method == "squash" else [base, thread.pull.head_sha]
+    return world.bare.commit_tree(tree, parents, message, refs.signature(author, at), Signature(*GITHUB, at))
+
+
+def _message(world: World, thread: Thread, method: str, title: str | None, message: str | None) -> str:
+    pull = thread.pull
+    assert pull
+    if method == "squash":
+        commits = [world.bare.commit(sha).message for sha in world.bare.between(pull.base_sha, pull.head_sha)]
+        subject, body = f"{thread.title} (#{thread.number})", _bullets(commits)
+    else:
+        subject, body = f"Merge pull request #{thread.number} from {world.owner}/{pull.head}", thread.title
+    subject, body = title or subject, body if message is None else message
+    return f"{subject}\n\n{body}".rstrip("\n") + "\n"
+
+
+def _bullets(messages: list[str]) -> str:
+    if len(messages) == 1:
+        return messages[0].partition("\n\n")[2]
+    return "\n\n".join(f"* {message}" for message in messages)
+
+
+def _after_merge(world: World, actor: Account, thread: Thread, old: str, new: str, at: datetime) -> None:
+    pull = thread.pull
+    assert pull
+    if pull.base == world.default_branch:
+        for sha in world.bare.between(old, new):
+            refs.close_by_text(world, actor, [world.bare.commit(sha).message], at, sha)
+    if world.settings.delete_branch_on_merge:
+        world.bare.delete_ref(f"refs/heads/{pull.head}")
+        threads.record(world, thread, "head_ref_deleted", actor, at)
+    refs.follow(world, actor)
+
+
+def update_branch(world: World, actor: Account, thread: Thread, expected: str | None) -> None:
+    """Merge the base into the head."""
+    pull = thread.pull
+    assert pull
+    if expected and expected != pull.head_sha:
+        raise Refusal(422, "expected head sha didn't match current head ref.")
+    base = world.bare.branch(pull.base)
+    tree = world.bare.merged_tree(base, pull.head_sha)
+    if not tree:
+        raise Refusal(422, "merge conflict between base and head")
+    if world.bare.is_ancestor(base, pull.head_sha):
+        raise Refusal(422, "There are no new commits on the base branch.")
+    at = world.clock.tick()
+    message = f"Merge branch '{pull.base}' into {pull.head}"
+    made = world.bare.commit_tree(tree, [pull.head_sha, base], message + "\n", refs.signature(actor, at),
+                                  Signature(*GITHUB, at.astimezone(UTC)))  # fmt: skip
+    world.bare.set_ref(f"refs/heads/{pull.head}", made, pull.head_sha)
+    refs.follow(world, actor)

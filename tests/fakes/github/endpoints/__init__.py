@@ -1,0 +1,18 @@
+"""The operations of the API, one module a group. Importing them fills the table in `routing`."""
+
+from tests.fakes.github.endpoints import (
+    accounts,
+    actions,
+    comments,
+    commits,
+    graphql,
+    history,
+    issues,
+    labels,
+    merging,
+    pulls,
+    repository,
+    reviews,
+)
+
+ALL = (accounts, actions, comments, commits, graphql, history, issues, labels, merging, pulls, repository, reviews)

@@ -1,0 +1,44 @@
+"""Merging pulls, and bringing them up to date."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.fakes.github import pushes
+from tests.fakes.github.deeds import pulls
+from tests.fakes.github.endpoints.pulls import NEEDS, PULL, WRITE
+from tests.fakes.github.faults import Response
+from tests.fakes.github.refusal import Refusal, Unknown
+from tests.fakes.github.routing import Call, route
+
+
+@route("GET", PULL + "/merge", needs=NEEDS, role="read")
+def is_merged(call: Call) -> Response:
+    part = call.thread(pull=True).pull
+    assert part
+    if not part.merged_at:
+        raise Refusal(404, "Not Found")
+    return Response(204)
+
+
+@route("PUT", PULL + "/merge", needs="contents:write", role="write",
+       body=("sha", "merge_method", "commit_title", "commit_message"))  # fmt: skip
+def merge(call: Call) -> dict[str, Any]:
+    thread, method = call.thread(pull=True), call.text("merge_method") or "merge"
+    if method not in ("squash", "merge"):
+        raise Unknown(f"merge_method {method}")
+    assert call.token and thread.pull
+    base = call.world.bare.branch(thread.pull.base)
+    if no := pushes.workflow(call.world, call.token, thread.pull.head_sha, base):
+        raise Refusal(403, no.reason)
+    sha = pulls.merge(call.world, call.actor, thread, method, call.text("sha"), call.text("commit_title"),
+                      call.text("commit_message"))  # fmt: skip
+    return {"sha": sha, "merged": True, "message": "Pull Request successfully merged"}
+
+
+@route("PUT", PULL + "/update-branch", needs=WRITE, role="write", body=("expected_head_sha",))
+def update_branch(call: Call) -> Response:
+    thread = call.thread(pull=True)
+    pulls.update_branch(call.world, call.actor, thread, call.text("expected_head_sha"))
+    answer = {"message": "Updating pull request branch.", "url": f"{call.world.page}/pull/{thread.number}"}
+    return Response(202, {}, answer)

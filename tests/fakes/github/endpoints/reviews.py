@@ -1,0 +1,65 @@
+"""Reviews of pulls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.fakes.github.deeds import pulls
+from tests.fakes.github.endpoints.pulls import NEEDS, PULL, WRITE
+from tests.fakes.github.faults import Response
+from tests.fakes.github.nouns import ACTIONS_LOGIN, Review, Thread
+from tests.fakes.github.refusal import Refusal, Unknown
+from tests.fakes.github.routing import LIMIT, Call, route
+from tests.fakes.github.shapes.pulls import review
+
+STATES = {"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}
+REVIEW = PULL + "/reviews/{id:int}"
+
+
+@route("GET", PULL + "/reviews", needs=NEEDS, role="read", paged=True)
+def list_reviews(call: Call) -> Response:
+    return call.page(pulls.reviews(call.world, call.thread(pull=True)), review)
+
+
+@route("POST", PULL + "/reviews", needs=WRITE, role="read", body=("body", "event", "commit_id"))
+def create_review(call: Call) -> dict[str, Any]:
+    thread = call.thread(pull=True)
+    event, text = call.text("event") or "", call.text("body", limit=LIMIT, resource="PullRequestReview") or ""
+    if event not in STATES:
+        raise Unknown(f"a review with event {event!r}")
+    _may_review(call, thread, event)
+    if not text and event != "APPROVE":
+        raise Refusal(422, "Unprocessable Entity", ["Review cannot be blank"])
+    sha = call.text("commit_id") or ""
+    if sha and not call.world.bare.resolve(sha):
+        raise Refusal(422, "Unprocessable Entity", ["commit_id is not part of the pull request"])
+    return review(call.world, pulls.review(call.world, call.actor, thread, STATES[event], text, sha))
+
+
+def _may_review(call: Call, thread: Thread, event: str) -> None:
+    deeds = {"APPROVE": "approve", "REQUEST_CHANGES": "request changes on"}
+    if call.actor is thread.author and event in deeds:
+        raise Refusal(422, "Unprocessable Entity", [f"Can not {deeds[event]} your own pull request"])
+    if event == "APPROVE" and call.actor.login == ACTIONS_LOGIN and not call.world.settings.actions_can_create_pulls:
+        raise Refusal(422, "Unprocessable Entity", ["GitHub Actions is not permitted to approve pull requests."])
+
+
+@route("GET", REVIEW, needs=NEEDS, role="read")
+def get_review(call: Call) -> dict[str, Any]:
+    return review(call.world, _found(call))
+
+
+@route("PUT", REVIEW + "/dismissals", needs=WRITE, role="write", body=("message", "event"))
+def dismiss_review(call: Call) -> dict[str, Any]:
+    found = _found(call)
+    if found.state not in ("APPROVED", "CHANGES_REQUESTED"):
+        raise Refusal(422, "Unprocessable Entity", ["Can not dismiss a commented pull request review"])
+    pulls.dismiss(call.world, call.actor, found, call.text("message") or "")
+    return review(call.world, found)
+
+
+def _found(call: Call) -> Review:
+    found = call.world.reviews.get(int(call.parts["id"]))
+    if found is None or found.number != call.thread(pull=True).number:
+        raise Refusal(404, "Not Found")
+    return found

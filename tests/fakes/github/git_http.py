@@ -1,0 +1,104 @@
+"""Smart HTTP over the bare repository: tokens, rights, and what GitHub refuses on its side of a push."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+from collections.abc import Mapping
+
+from tests.fakes.github import pushes, rest
+from tests.fakes.github.bare import environment
+from tests.fakes.github.deeds import refs
+from tests.fakes.github.faults import Response
+from tests.fakes.github.nouns import ACTIONS_LOGIN, Request, Token
+from tests.fakes.github.refusal import Unknown
+from tests.fakes.github.state import World
+
+WRITING = ("/git-receive-pack", "/info/refs?service=git-receive-pack")
+READING = ("/git-upload-pack", "/info/refs?service=git-upload-pack")
+
+
+def respond(world: World, request: Request, headers: Mapping[str, str], raw: bytes) -> Response:
+    """One request of git's smart HTTP protocol."""
+    if request.below not in WRITING + READING:
+        raise Unknown(f"git: {request.method} {request.below}")
+    token = world.tokens.get(rest.credential(headers) or "")
+    if refused := _refused(world, request, headers, token):
+        return refused
+    body = gzip.decompress(raw) if headers.get("Content-Encoding") == "gzip" else raw
+    with world.lock:
+        if token and request.below == "/git-receive-pack":
+            return _receive(world, request, headers, body, token)
+        return _backend(world, request, headers, body)
+
+
+def _refused(world: World, request: Request, headers: Mapping[str, str], token: Token | None) -> Response | None:
+    writing = request.below in WRITING
+    if token is None:
+        if not (writing or world.private or headers.get("Authorization")):
+            return None
+        challenge = {"WWW-Authenticate": 'Basic realm="GitHub"'}
+        return _plain(401, "Invalid username or token. Password authentication is not supported.", challenge)
+    request.login = token.account.login
+    if world.settings.disabled:
+        return _plain(403, "Repository access blocked")
+    if not _may_read(world, token):
+        return _plain(404, "Repository not found.")
+    if writing and not _may_write(token):
+        return _plain(403, f"Permission to {world.full_name}.git denied to {token.account.login}.")
+    if writing and world.settings.archived:
+        return _plain(403, "This repository was archived so it is read-only.")
+    return None
+
+
+def _may_read(world: World, token: Token) -> bool:
+    if not world.private:
+        return True
+    if token.kind == "installation":
+        return token.permissions.get("contents") in ("read", "write")
+    return "repo" in token.scopes and token.account.at_least("read")
+
+
+def _may_write(token: Token) -> bool:
+    if token.kind == "installation":
+        return token.permissions.get("contents") == "write"
+    return "repo" in token.scopes and token.account.at_least("write")
+
+
+def _receive(world: World, request: Request, headers: Mapping[str, str], body: bytes, token: Token) -> Response:
+    before = refs.follow(world, world.account(world.owner))
+    push = pushes.read(body)
+    refusals = pushes.judge(world, push, token)
+    if refusals:
+        content = pushes.carry_out(world, push, refusals)
+        headers_out = {"Content-Type": "application/x-git-receive-pack-result", "Cache-Control": "no-cache"}
+        response = Response(200, headers_out, content=content)
+    else:
+        response = _backend(world, request, headers, body)
+    refs.after_push(world, token.account, before, world.bare.heads())
+    return response
+
+
+def _backend(world: World, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
+    env = environment({
+        "GIT_PROJECT_ROOT": str(world.bare.path),
+        "GIT_HTTP_EXPORT_ALL": "1",
+        "REQUEST_METHOD": request.method,
+        "PATH_INFO": request.below.partition("?")[0],
+        "QUERY_STRING": request.below.partition("?")[2],
+        "CONTENT_TYPE": headers.get("Content-Type") or "",
+        "CONTENT_LENGTH": str(len(body)),
+        "REMOTE_USER": request.login or ACTIONS_LOGIN,
+        "REMOTE_ADDR": "127.0.0.1",
+        "GIT_PROTOCOL": headers.get("Git-Protocol") or "",
+    })  # fmt: skip
+    out = subprocess.run(
+        ["git", "-c", "safe.directory=*", "http-backend"], input=body, env=env, capture_output=True, check=True
+    ).stdout
+    head, _, content = out.partition(b"\r\n\r\n")
+    fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
+    return Response(int(fields.pop("Status", "200").split()[0]), fields, content=content)
+
+
+def _plain(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(status, {"Content-Type": "text/plain; charset=utf-8", **(headers or {})}, content=message.encode())

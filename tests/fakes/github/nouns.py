@@ -1,0 +1,281 @@
+"""The nouns of the fake: what GitHub would keep in its database, mutable and plain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+from typing import Any
+
+LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
+START = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
+ACTIONS_LOGIN, ACTIONS_ID = "github-actions[bot]", 41898282
+LEVELS = ("none", "read", "triage", "write", "maintain", "admin")
+REPOSITORY_ID = 723_001
+
+
+@dataclass(slots=True)
+class Clock:
+    """GitHub's clock. It never stands still between two mutations, whatever `now` is set to."""
+
+    now: datetime = START
+    last: datetime = LONG_AGO
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += timedelta(seconds=seconds)
+
+    def present(self) -> datetime:
+        """The time that headers tell; nothing is dated later than it."""
+        return max(self.now.astimezone(UTC).replace(microsecond=0), self.last)
+
+    def tick(self) -> datetime:
+        """The time of a new mutation."""
+        now = self.now.astimezone(UTC).replace(microsecond=0)
+        self.last = max(now, self.last + timedelta(seconds=1))
+        return self.last
+
+
+@dataclass(slots=True, eq=False)
+class Account:
+    """A person or a bot."""
+
+    id: int
+    login: str
+    level: str = "none"
+    created_at: datetime = START
+
+    @property
+    def is_bot(self) -> bool:
+        return self.login.endswith("[bot]")
+
+    def at_least(self, level: str) -> bool:
+        return LEVELS.index(self.level) >= LEVELS.index(level)
+
+
+@dataclass(slots=True)
+class Token:
+    """What a client shows; an installation has permissions, a PAT the rights of its person within scopes."""
+
+    value: str
+    account: Account
+    kind: str
+    permissions: dict[str, str]
+    scopes: tuple[str, ...]
+    used: int = 0
+    hour: int = 0  # in which `used` were used
+
+    def allows(self, permission: str, level: str) -> bool:
+        """Whether an installation has a permission; "write" includes "read"."""
+        held = self.permissions.get(permission)
+        return held == "write" or (level == "read" and held == "read")
+
+    @property
+    def limit(self) -> int:
+        return 1000 if self.kind == "installation" else 5000
+
+
+@dataclass(slots=True)
+class Label:
+    id: int
+    name: str
+    color: str = "ededed"
+    description: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Comment:
+    id: int
+    number: int
+    author: Account
+    body: str
+    created_at: datetime
+    updated_at: datetime
+    lag: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Event:
+    """One line of an issue's history. `extra` is merged into the JSON as it is."""
+
+    id: int
+    number: int
+    name: str
+    actor: Account
+    created_at: datetime
+    commit_id: str | None = None
+    label: str = ""
+    assignee: Account | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    lag: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Review:
+    id: int
+    number: int
+    author: Account
+    state: str  # APPROVED | CHANGES_REQUESTED | COMMENTED | DISMISSED
+    body: str
+    sha: str
+    submitted_at: datetime
+
+
+@dataclass(slots=True)
+class PullPart:
+    """What a pull has that an issue has not. `head_sha` follows the branch while the pull is open."""
+
+    head: str
+    base: str
+    head_sha: str
+    base_sha: str
+    merged_at: datetime | None = None
+    merged_by: Account | None = None
+    merge_sha: str | None = None
+    draft: bool = False
+    tried: tuple[str, str] = ("", "")  # base and head of the last trial merge
+    lag: int = 0  # GETs that still say `mergeable: null`
+
+
+@dataclass(slots=True, eq=False)
+class Thread:
+    """An issue, or a pull when it has a `pull`."""
+
+    id: int
+    number: int
+    title: str
+    body: str | None
+    author: Account
+    created_at: datetime
+    updated_at: datetime
+    state: str = "open"
+    state_reason: str | None = None
+    labels: list[str] = field(default_factory=list)
+    assignees: list[Account] = field(default_factory=list)
+    closed_at: datetime | None = None
+    closed_by: Account | None = None
+    pull: PullPart | None = None
+    deleted: bool = False
+    lag: int = 0
+
+    @property
+    def label_names(self) -> frozenset[str]:
+        return frozenset(self.labels)
+
+
+@dataclass(slots=True)
+class CheckRun:
+    id: int
+    sha: str
+    name: str
+    conclusion: str | None
+    at: datetime
+
+
+@dataclass(slots=True)
+class CommitStatus:
+    id: int
+    sha: str
+    context: str
+    state: str  # error | failure | pending | success
+    at: datetime
+
+
+@dataclass(slots=True)
+class Protection:
+    required_reviews: int = 0
+    required_checks: tuple[str, ...] = ()
+    required_signatures: bool = False
+    restrict_pushes: bool = False
+    strict: bool = False
+    dismiss_stale: bool = False
+    enforce_admins: bool = True
+
+
+@dataclass(slots=True)
+class Workflow:
+    id: int
+    path: str
+    name: str
+    state: str
+    at: datetime
+
+
+@dataclass(slots=True)
+class Run:
+    id: int
+    number: int
+    status: str
+    conclusion: str | None
+    event: str
+    created_at: datetime
+    run_started_at: datetime
+    updated_at: datetime
+    path: str
+    head_sha: str
+    head_branch: str
+    actor: Account
+
+
+@dataclass(slots=True)
+class Environment:
+    id: int
+    name: str
+    wait_minutes: int
+    reviewers: tuple[Account, ...]
+    at: datetime
+
+
+@dataclass(slots=True)
+class Runner:
+    id: int
+    name: str
+    status: str
+    busy: bool
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """A `repository_dispatch` that was received."""
+
+    event_type: str
+    client_payload: dict[str, Any]
+    at: datetime
+    login: str
+
+
+@dataclass(slots=True)
+class Settings:
+    actions_can_create_pulls: bool = True
+    default_workflow_permissions: str = "write"
+    allow_squash_merge: bool = True
+    allow_merge_commit: bool = True
+    allow_rebase_merge: bool = True
+    delete_branch_on_merge: bool = False
+    has_issues: bool = True
+    archived: bool = False
+    disabled: bool = False
+    stargazers: int = 0
+    topics: tuple[str, ...] = ()
+    language: str | None = None
+    description: str | None = None
+
+
+@dataclass(slots=True)
+class Request:
+    """Something that was received. `status` is 0 until it is answered, and for good when it was dropped."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    login: str = ""
+    conditional: bool = False
+    transport: str = "rest"  # rest | graphql | git
+    body: Any = None
+    status: int = 0
+    below: str = ""
+    quoted: str = ""  # the path as it was sent, so that %2F is no slash
+
+    def matches(self, method: str, pattern: str) -> bool:
+        return method in ("*", self.method) and fnmatchcase(self.below, pattern)

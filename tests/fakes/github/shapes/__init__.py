@@ -1,0 +1,1 @@
+"""How GitHub writes things down as JSON."""

@@ -1,0 +1,109 @@
+"""Workflows, their runs, environments, runners."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.fakes.github.nouns import Environment, Run, Runner, Workflow
+from tests.fakes.github.shapes.basics import node, stamp, user
+from tests.fakes.github.shapes.repository import minimal
+from tests.fakes.github.state import World
+
+
+def workflow(world: World, found: Workflow) -> dict[str, Any]:
+    return {
+        "id": found.id,
+        "node_id": node("W", found.id),
+        "name": found.name,
+        "path": found.path,
+        "state": found.state,
+        "created_at": stamp(found.at),
+        "updated_at": stamp(found.at),
+        "url": f"{world.here}/actions/workflows/{found.id}",
+        "html_url": f"{world.page}/blob/{world.default_branch}/{found.path}",
+        "badge_url": f"{world.page}/workflows/{found.name}/badge.svg",
+    }
+
+
+def run(world: World, found: Run) -> dict[str, Any]:
+    flow, here = world.workflows[found.path], f"{world.here}/actions/runs/{found.id}"
+    actor = user(world, found.actor)
+    return {
+        "id": found.id,
+        "name": flow.name,
+        "node_id": node("WFR", found.id),
+        "head_branch": found.head_branch,
+        "head_sha": found.head_sha,
+        "path": found.path,
+        "display_title": flow.name,
+        "run_number": found.number,
+        "run_attempt": 1,
+        "event": found.event,
+        "status": found.status,
+        "conclusion": found.conclusion,
+        "workflow_id": flow.id,
+        "check_suite_id": found.id,
+        "check_suite_node_id": node("CS", found.id),
+        "url": here,
+        "html_url": f"{world.page}/actions/runs/{found.id}",
+        "pull_requests": [],
+        "created_at": stamp(found.created_at),
+        "updated_at": stamp(found.updated_at),
+        "run_started_at": stamp(found.run_started_at),
+        "actor": actor,
+        "triggering_actor": actor,
+        "referenced_workflows": [],
+        "previous_attempt_url": None,
+        **{f"{name}_url": f"{here}/{name}" for name in ("jobs", "logs", "artifacts", "cancel", "rerun")},
+        "check_suite_url": f"{world.here}/check-suites/{found.id}",
+        "workflow_url": f"{world.here}/actions/workflows/{flow.id}",
+        "head_commit": _head(world, found.head_sha),
+        "repository": minimal(world),
+        "head_repository": minimal(world),
+    }
+
+
+def _head(world: World, sha: str) -> dict[str, Any] | None:
+    if not world.bare.resolve(sha):
+        return None
+    found = world.bare.commit(sha)
+    people = {role: {"name": who.name, "email": who.email}
+              for role, who in (("author", found.author), ("committer", found.committer))}  # fmt: skip
+    return {
+        "id": sha,
+        "tree_id": found.tree,
+        "message": found.message,
+        "timestamp": stamp(found.committer.at),
+        **people,
+    }
+
+
+def environment(world: World, found: Environment) -> dict[str, Any]:
+    rules: list[dict[str, Any]] = []
+    if found.wait_minutes:
+        rules.append(
+            {"id": found.id, "node_id": node("GA", found.id), "type": "wait_timer", "wait_timer": found.wait_minutes}
+        )
+    if found.reviewers:
+        people = [{"type": "User", "reviewer": user(world, account)} for account in found.reviewers]
+        rules.append({"id": found.id + 1, "node_id": node("GA", found.id + 1), "type": "required_reviewers",
+                      "prevent_self_review": False, "reviewers": people})  # fmt: skip
+    return {
+        "id": found.id,
+        "node_id": node("EN", found.id),
+        "name": found.name,
+        "url": f"{world.here}/environments/{found.name}",
+        "html_url": f"{world.page}/deployments/activity_log?environments_filter={found.name}",
+        "created_at": stamp(found.at),
+        "updated_at": stamp(found.at),
+        "can_admins_bypass": True,
+        "protection_rules": rules,
+        "deployment_branch_policy": None,
+    }
+
+
+def runner(world: World, found: Runner) -> dict[str, Any]:
+    labels = [{"id": found.id * 10 + at, "name": name, "type": "read-only" if name == "self-hosted" else "custom"}
+              for at, name in enumerate(found.labels)]  # fmt: skip
+    return {"id": found.id, "name": found.name, "os": "linux", "status": found.status, "busy": found.busy,
+            "labels": labels, "ephemeral": False}  # fmt: skip

@@ -1,0 +1,135 @@
+"""Every reply is parsed with the models that are generated from GitHub's own OpenAPI description."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from typing import Any
+
+from tests.fakes.github.refusal import Unknown
+from tests.fakes.github.routing import REPO
+
+MODELS = "githubkit_schemas.v2022_11_28.models"  # of the API version that is served
+ISSUE, PULL, COMMIT = REPO + "/issues/{number:int}", REPO + "/pulls/{number:int}", REPO + "/commits/{ref:path}"
+COMMENT, ACTIONS = REPO + "/issues/comments/{id:int}", REPO + "/actions"
+LABEL, REVIEW, BRANCH = REPO + "/labels/{name}", PULL + "/reviews/{id:int}", REPO + "/branches/{branch:path}"
+
+# operation -> status -> model; [Model] is a list of them, None a reply without a body
+REPLIES: dict[tuple[str, str], dict[int, str | None]] = {
+    ("GET", "/user"): {200: "PrivateUser"},
+    ("GET", "/users/{login}"): {200: "PublicUser"},
+    ("GET", "/rate_limit"): {200: "RateLimitOverview"},
+    ("POST", "/graphql"): {200: None},  # not REST: the description does not know it
+    ("GET", REPO): {200: "FullRepository"},
+    ("GET", REPO + "/collaborators/{login}/permission"): {200: "RepositoryCollaboratorPermission"},
+    ("POST", REPO + "/dispatches"): {204: None},
+    ("GET", REPO + "/branches"): {200: "[ShortBranch]"},
+    ("GET", BRANCH): {200: "BranchWithProtection"},
+    ("GET", BRANCH + "/protection"): {200: "BranchProtection"},
+    ("GET", REPO + "/git/ref/{ref:path}"): {200: "GitRef"},
+    **{
+        ("GET", REPO + f"/contents{path}"): {200: "ContentFile|[ContentDirectoryItems]"}
+        for path in ("", "/", "/{path:path}")
+    },
+    ("GET", REPO + "/compare/{basehead:path}"): {200: "CommitComparison"},
+    ("GET", COMMIT): {200: "Commit"},
+    ("GET", COMMIT + "/check-runs"): {200: "ReposOwnerRepoCommitsRefCheckRunsGetResponse200"},
+    ("GET", COMMIT + "/status"): {200: "CombinedCommitStatus"},
+    ("GET", COMMIT + "/statuses"): {200: "[Status]"},
+    ("GET", REPO + "/labels"): {200: "[Label]"},
+    ("POST", REPO + "/labels"): {201: "Label"},
+    ("GET", LABEL): {200: "Label"},
+    ("PATCH", LABEL): {200: "Label"},
+    ("GET", REPO + "/issues"): {200: "[Issue]"},
+    ("POST", REPO + "/issues"): {201: "Issue"},
+    ("GET", ISSUE): {200: "Issue"},
+    ("PATCH", ISSUE): {200: "Issue"},
+    ("GET", REPO + "/assignees/{login}"): {204: None},
+    ("POST", ISSUE + "/assignees"): {201: "Issue"},
+    ("DELETE", ISSUE + "/assignees"): {200: "Issue"},
+    ("GET", ISSUE + "/labels"): {200: "[Label]"},
+    ("POST", ISSUE + "/labels"): {200: "[Label]"},
+    ("PUT", ISSUE + "/labels"): {200: "[Label]"},
+    ("DELETE", ISSUE + "/labels/{name}"): {200: "[Label]"},
+    ("GET", ISSUE + "/comments"): {200: "[IssueComment]"},
+    ("POST", ISSUE + "/comments"): {201: "IssueComment"},
+    ("GET", REPO + "/issues/comments"): {200: "[IssueComment]"},
+    ("GET", COMMENT): {200: "IssueComment"},
+    ("PATCH", COMMENT): {200: "IssueComment"},
+    ("DELETE", COMMENT): {204: None},
+    ("GET", ISSUE + "/events"): {200: "[IssueEvent]"},
+    ("GET", REPO + "/issues/events"): {200: "[IssueEvent]"},
+    ("GET", ISSUE + "/timeline"): {
+        200: "[IssueEvent|TimelineCommentEvent|TimelineReviewedEvent|TimelineCommittedEvent]"
+    },
+    ("GET", REPO + "/pulls"): {200: "[PullRequestSimple]"},
+    ("POST", REPO + "/pulls"): {201: "PullRequest"},
+    ("GET", PULL): {200: "PullRequest"},
+    ("PATCH", PULL): {200: "PullRequest"},
+    ("GET", PULL + "/commits"): {200: "[Commit]"},
+    ("GET", PULL + "/files"): {200: "[DiffEntry]"},
+    ("GET", PULL + "/reviews"): {200: "[PullRequestReview]"},
+    ("POST", PULL + "/reviews"): {200: "PullRequestReview"},
+    ("GET", REVIEW): {200: "PullRequestReview"},
+    ("PUT", REVIEW + "/dismissals"): {200: "PullRequestReview"},
+    ("GET", PULL + "/merge"): {204: None},
+    ("PUT", PULL + "/merge"): {200: "PullRequestMergeResult"},
+    ("PUT", PULL + "/update-branch"): {202: "ReposOwnerRepoPullsPullNumberUpdateBranchPutResponse202"},
+    ("GET", ACTIONS + "/runs"): {200: "ReposOwnerRepoActionsRunsGetResponse200"},
+    ("GET", ACTIONS + "/runs/{id:int}"): {200: "WorkflowRun"},
+    ("GET", ACTIONS + "/workflows"): {200: "ReposOwnerRepoActionsWorkflowsGetResponse200"},
+    ("GET", ACTIONS + "/workflows/{workflow}"): {200: "Workflow"},
+    ("GET", ACTIONS + "/workflows/{workflow}/runs"): {
+        200: "ReposOwnerRepoActionsWorkflowsWorkflowIdRunsGetResponse200"
+    },
+    ("GET", ACTIONS + "/permissions/workflow"): {200: "ActionsGetDefaultWorkflowPermissions"},
+    ("GET", ACTIONS + "/runners"): {200: "ReposOwnerRepoActionsRunnersGetResponse200"},
+    ("GET", REPO + "/environments/{name}"): {200: "Environment"},
+}
+
+
+def check(method: str, template: str, status: int, payload: Any) -> None:
+    """Raises Unknown when the description does not allow this reply."""
+    models = REPLIES.get((method, template), {})
+    if status not in models:
+        raise Unknown(f"{method} {template}: nothing says how a {status} looks")
+    model = models[status]
+    if model is None:
+        return
+    _parse(model, payload, f"{method} {template} {status}")
+
+
+def check_error(status: int, payload: Any) -> None:
+    """The same of an error."""
+    errors = payload.get("errors")
+    described = status == 422 and errors is not None
+    simple = described and all(isinstance(error, str) for error in errors)
+    model = ("ValidationErrorSimple" if simple else "ValidationError") if described else "BasicError"
+    _parse(model, payload, f"error {status}")
+
+
+def _parse(model: str, payload: Any, where: str) -> None:
+    from pydantic import ValidationError
+
+    try:
+        _adapter(model).validate_python(payload)
+    except ValidationError as error:
+        raise Unknown(f"{where} is no {model}: {error}") from None
+
+
+@cache
+def _adapter(model: str) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(_type(model))
+
+
+def _type(model: str) -> Any:
+    if model.startswith("[") and model.endswith("]"):
+        return list[_type(model[1:-1])]  # type: ignore[misc]  # a type made at run time
+    if "|" in model:
+        first, *rest = (_type(part) for part in model.split("|"))
+        for other in rest:
+            first |= other
+        return first
+    return getattr(importlib.import_module(MODELS), model)

@@ -1,0 +1,1 @@
+"""Stories beside the cycle, over ports."""

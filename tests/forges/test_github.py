@@ -1,0 +1,22 @@
+"""The GitHub forge keeps the contract of every forge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.contract.forge_contract import ForgeContract
+from tests.forges.github_world import GitHubWorld, github
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[GitHubWorld]:
+    """Its forge as GitHub Actions' own account."""
+    with github(tmp_path) as made:
+        yield made
+
+
+class TestGitHubForge(ForgeContract):
+    """The fixture `world` is all that is needed."""

@@ -1,0 +1,127 @@
+"""A repository on a (fake) GitHub, and runners of it: the real forge, memory pushed to the server, real fixers.
+
+Time passes only when told, for the runners and for the server alike.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from unittest import mock
+
+from ralph_mission.bootstrap import Household, build
+from ralph_mission.forges import github
+from ralph_mission.mission.account import CycleReport, Telling
+from ralph_mission.mission.cycle import Request, run_cycle
+from tests.fakes.github import FakeGitHub, Person
+from tests.helpers import NOON, git, make_repo
+from tests.integration.world import CALM, TYPOS
+
+NAME = "harbour/slackwater"
+
+
+@dataclass
+class Hub:
+    """The server, and the clone of one runner. `cycle` runs one there."""
+
+    fake: FakeGitHub
+    token: str
+    folder: Path
+    now: datetime = NOON
+    runner: str = "one"
+    actions: dict[str, str] = field(default_factory=dict)  # what a workflow run adds to its environment
+    skew: timedelta = timedelta(0)  # how fast the runner's clock is
+
+    @property
+    def clone(self) -> Path:
+        """This runner's clone, made when first asked for."""
+        place = self.folder / self.runner
+        if not place.exists():
+            git(self.folder, "clone", "--quiet", str(self.fake.bare), str(place))
+        return place
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """What the action gives to a cycle."""
+        return {
+            "GITHUB_TOKEN": self.token,
+            "GITHUB_REPOSITORY": NAME,
+            "GITHUB_API_URL": self.fake.api_url,
+            "GITHUB_SERVER_URL": self.fake.url,
+            **self.actions,
+        }
+
+    @property
+    def process_environ(self) -> dict[str, str]:
+        """The same for a process of its own."""
+        return os.environ | self.environ
+
+    def house(self, staged: bool = False) -> Household:
+        """The ports, at this moment."""
+        self.fake.clock.now = max(self.now, self.fake.clock.now)
+        with mock.patch.dict(os.environ, self.environ), unpaced():
+            return build(self.clone, forge="github", staged=staged, now=self.now + self.skew)
+
+    def cycle(self, after: timedelta = timedelta(hours=7), **request: object) -> tuple[CycleReport, Telling]:
+        """One cycle, some time later."""
+        self.now += after
+        house = self.house(staged=bool(request.get("staged")))
+        request = {"force": True, **request}
+        return run_cycle(house.ports, house.charter, Request(**request), house.secrets)  # type: ignore[arg-type]  # names of Request
+
+    def person(self, login: str = "mara", permission: str | None = None) -> Person:
+        """Somebody at her desk, a minute later."""
+        self.now += timedelta(minutes=1)
+        self.fake.clock.now = max(self.now, self.fake.clock.now)
+        return self.fake.person(login, permission) if permission else self.fake.person(login)
+
+    def memory(self) -> str:
+        """The memory file on the server."""
+        return git(self.fake.bare, "show", "ralph-memory:memory/ralph-log.md")
+
+    def head_name(self, pull: int) -> str:
+        """The branch of a pull."""
+        return self.fake.pull(pull).pull.head
+
+    def merged(self, pull: int) -> bool:
+        """Whether a pull is merged."""
+        return self.fake.pull(pull).pull.merged_at is not None
+
+    def said(self, number: int) -> list[str]:
+        """The comments on an issue or pull."""
+        return [comment.body for comment in self.fake.comments.values() if comment.number == number]
+
+    @property
+    def issues(self):
+        """Issues as they really are, but for the standing one; lowest number first."""
+        return [t for t in self.threads if not t.pull and "ralph:anchor" not in (t.body or "")]
+
+    @property
+    def pulls(self):
+        """Pulls as they really are."""
+        return [t for t in self.threads if t.pull]
+
+    @property
+    def threads(self):
+        """All of them."""
+        return sorted(self.fake.threads.values(), key=lambda t: t.number)
+
+
+def unpaced():
+    """A second between two mutations is GitHub's wish, not the fake's."""
+    return mock.patch.dict(github.connect.__kwdefaults__, {"pace": 0.0, "sleep": lambda seconds: None})
+
+
+@contextmanager
+def hub(
+    folder: Path, files: dict[str, str | bytes] | None = None, config: str = CALM, **options: object
+) -> Iterator[Hub]:
+    """A server with a repository of `files` (some misspellings by default) and a configuration."""
+    start = make_repo(folder / "start", {**(TYPOS if files is None else files), "ralph.yml": config})
+    git(start, "clone", "--quiet", "--bare", ".", str(folder / "server.git"))
+    with FakeGitHub(folder / "server.git", NAME, **options) as fake:  # type: ignore[arg-type]  # names of FakeGitHub
+        yield Hub(fake, fake.token(), folder)

@@ -1,0 +1,98 @@
+"""A runner that dies at a request to GitHub, by HTTP or by git: nothing of it goes on after that.
+
+`before`: the request is dropped, and nothing of it was done. `after`: it was done, and nobody heard the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from unittest import mock
+
+from ralph_mission.forges.github.etags import Kept
+from ralph_mission.forges.github.wire import Wire
+from ralph_mission.gateways.remote import Remote
+from tests.fakes.github import Crash, Request
+from tests.integration.hub import Hub
+
+WAYS_OUT = ((Wire, "request"), (Remote, "_run"), (Kept, "save"))
+
+
+class Died(BaseException):
+    """The end of the process."""
+
+
+@dataclass
+class Life:
+    """Ends at request number `at` (from 1; 0 never); `requests` are those that were sent."""
+
+    at: int = 0
+    kind: str = "before"
+    over: bool = False
+    requests: list[Request] = field(default_factory=list)
+
+    def coming(self, request: Request) -> None:
+        """A request has arrived."""
+        if self.over:
+            raise Crash
+        self.requests.append(request)
+        self._perhaps("before")
+
+    def answered(self, request: Request, response: object) -> None:
+        """A request was carried out."""
+        if not self.over:
+            self._perhaps("after")
+
+    def _perhaps(self, kind: str) -> None:
+        if (self.kind, self.at) == (kind, len(self.requests)):
+            self.over = True
+            raise Crash
+
+
+def writes(request: Request) -> bool:
+    """Whether a request may change anything."""
+    if request.transport == "git":
+        return request.below == "/git-receive-pack"
+    return request.transport == "rest" and request.method != "GET"
+
+
+def told(request: Request) -> str:
+    """A request in a few words."""
+    return f"{request.method} {request.below}"
+
+
+@contextmanager
+def dying(harbour: Hub, at: int = 0, kind: str = "before") -> Iterator[Life]:
+    """Count the requests of what is run inside, and end it at one of them."""
+    life = Life(at, kind)
+    undo = [harbour.fake.before(life.coming), harbour.fake.after(life.answered)]
+    patches = [mock.patch.object(owner, name, _mortal(owner, name, life)) for owner, name in WAYS_OUT]
+    try:
+        for patch in patches:
+            patch.start()
+        with suppress(Died):
+            yield life
+    finally:
+        for patch in patches:
+            patch.stop()
+        for end in undo:
+            end()
+
+
+def _mortal(owner: type, name: str, life: Life):
+    original = getattr(owner, name)
+
+    def call(self, *arguments, **options):
+        _require(life)
+        try:
+            return original(self, *arguments, **options)
+        finally:
+            _require(life)
+
+    return call
+
+
+def _require(life: Life) -> None:
+    if life.over:
+        raise Died

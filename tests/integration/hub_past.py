@@ -1,0 +1,59 @@
+"""A (fake) GitHub and a clone as they once were, to begin from there again and again on the same server."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from dataclasses import dataclass, fields
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from tests.integration.hub import Hub
+
+FIXED = ("lock", "bare", "url", "ids")  # what no snapshot holds
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything that the server keeps, its repository, and the clone of the hub's runner."""
+
+    values: dict[str, Any]
+    next_id: int
+    place: Path
+    runner: str
+    now: datetime
+
+    @classmethod
+    def of(cls, harbour: Hub, name: str) -> Snapshot:
+        """How it stands now; `name` is a folder of its own beside the clones."""
+        world, place = harbour.fake.world, harbour.folder / "snapshots" / name
+        clone = harbour.clone
+        with world.lock:
+            next_id = next(world.ids)
+            world.ids = count(next_id)
+            values = {f.name: getattr(world, f.name) for f in fields(world) if f.name not in FIXED}
+            values = copy.deepcopy(values)
+            shutil.copytree(harbour.fake.bare, place / "server", symlinks=True)
+            shutil.copytree(clone, place / "clone", symlinks=True)
+        return cls(values, next_id, place, harbour.runner, harbour.now)
+
+    def restore(self, harbour: Hub) -> Hub:
+        """The same hub, at that time: faults, hooks and the journal of requests are gone too."""
+        fake, world = harbour.fake, harbour.fake.world
+        with world.lock:
+            for name, value in copy.deepcopy(self.values).items():
+                setattr(world, name, value)
+            world.ids = count(self.next_id)
+            _replaced(fake.bare, self.place / "server")
+        fake.faults.clear()
+        fake.journal.clear()
+        harbour.runner, harbour.now = self.runner, self.now
+        _replaced(harbour.folder / self.runner, self.place / "clone")
+        return harbour
+
+
+def _replaced(place: Path, by: Path) -> None:
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(by, place, symlinks=True)

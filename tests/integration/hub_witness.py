@@ -1,0 +1,157 @@
+"""Watches a (fake) GitHub as a third party would: was each deed intended before it was done, and was none forced?"""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ralph_mission.forges.github.anchor import KEY as STANDING
+from ralph_mission.mission import effects
+from ralph_mission.mission.effects import MARKER, Effect
+from ralph_mission.mission.ledger import EffectRecord, OpenState
+from ralph_mission.stores import codec, layout
+from tests.fakes.github import Request
+from tests.helpers import git
+from tests.integration.hub import Hub
+from tests.integration.hub_dying import told, writes
+
+MEMORY = "refs/heads/ralph-memory"
+
+
+@dataclass
+class Witness:
+    """`wrong` says what should not have been; `deeds` counts what was looked at."""
+
+    harbour: Hub
+    wrong: list[str] = field(default_factory=list)
+    deeds: int = 0
+    heads: dict[str, str] = field(default_factory=dict)
+
+    def coming(self, request: Request) -> None:
+        """Before a request is carried out."""
+        if request.below == "/git-receive-pack":
+            self.heads = heads(self.harbour)
+        elif writes(request) and request.login.endswith("[bot]") and not _is_ours_to_keep(request, self.harbour):
+            self.deeds += 1
+            if not any(covers(effect, request) for effect in intended(self.harbour)):
+                self.wrong.append(f"not intended: {told(request)}")
+
+    def answered(self, request: Request, response: object) -> None:
+        """After it, before its answer is heard."""
+        if request.below != "/git-receive-pack":
+            return
+        now = heads(self.harbour)
+        for ref in self.heads.keys() | now.keys():
+            self._moved(ref, self.heads.get(ref, ""), now.get(ref, ""))
+
+    def _moved(self, ref: str, old: str, new: str) -> None:
+        if old == new:
+            return
+        self.deeds += 1
+        if old and (not new or not _descends(self.harbour, new, old)):
+            self.wrong.append(f"forced: {ref}")
+        wanted = {f"refs/heads/{e.branch}" for e in intended(self.harbour) if isinstance(e, effects.PushBranch)}
+        if ref not in wanted | {MEMORY}:
+            self.wrong.append(f"not intended: a push to {ref}")
+
+
+@contextmanager
+def watched(harbour: Hub) -> Iterator[Witness]:
+    """Watch while something happens."""
+    witness = Witness(harbour)
+    undo = [harbour.fake.before(witness.coming), harbour.fake.after(witness.answered)]
+    try:
+        yield witness
+    finally:
+        for end in undo:
+            end()
+
+
+def heads(harbour: Hub) -> dict[str, str]:
+    """The branches of the server."""
+    lines = git(harbour.fake.bare, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads").splitlines()
+    return dict(line.split(" ") for line in lines)
+
+
+def _descends(harbour: Hub, new: str, old: str) -> bool:
+    command = ["git", "-C", str(harbour.fake.bare), "merge-base", "--is-ancestor", old, new]
+    return subprocess.run(command, check=False).returncode == 0
+
+
+def intended(harbour: Hub) -> list[Effect]:
+    """The effects that the server's memory branch says, at this moment, are about to be done."""
+    state = open_state(harbour)
+    paths = [f"ralph-memory:{layout.record(key)}" for key in (*state.effects, *state.unknown)]
+    records = [codec.load_record(git(harbour.fake.bare, "show", path).encode()) for path in paths]
+    return [r.effect for r in records if isinstance(r, EffectRecord) and r.effect]
+
+
+def open_state(harbour: Hub) -> OpenState:
+    """`open.json` on the server."""
+    if not harbour.fake.branch("ralph-memory"):
+        return OpenState()
+    return codec.load_state(git(harbour.fake.bare, "show", f"ralph-memory:{layout.OPEN}").encode())
+
+
+def key_in(text: str | None) -> str:
+    """The key of the last marker in a text, "" when there is none."""
+    found = MARKER.findall(text or "")
+    return found[-1] if found else ""
+
+
+def duplicates(harbour: Hub) -> list[str]:
+    """Keys that more than one issue or pull, or more than one comment, carries."""
+    threads = Counter((bool(t.pull), key_in(t.body)) for t in harbour.fake.threads.values())
+    comments = Counter(("comment", key_in(c.body)) for c in harbour.fake.comments.values())
+    heads = Counter(("head", t.pull.head) for t in harbour.fake.threads.values() if t.pull)
+    return [f"{what} {key}" for (what, key), n in (threads + comments + heads).items() if key and n > 1]
+
+
+def _is_ours_to_keep(request: Request, harbour: Hub) -> bool:
+    """The standing issue and a wake are no deeds: losing or repeating them harms nobody."""
+    body: dict[str, Any] = request.body or {}
+    return request.below == "/dispatches" or key_in(body.get("body")) == STANDING
+
+
+def covers(effect: Effect, request: Request) -> bool:
+    """Whether an intent is one for this request."""
+    return any(
+        request.method == method and fnmatchcase(request.below, path) and fits
+        for method, path, fits in _requests(effect, request.body or {})
+    )
+
+
+def _requests(effect: Effect, body: dict[str, Any]) -> Iterable[tuple[str, str, bool]]:
+    """The requests that an effect may take: method, path, and whether a body is one for it."""
+    issue = getattr(effect, "issue", 0)
+    at = f"/issues/{issue if isinstance(issue, int) else '*'}"
+    names = {*getattr(effect, "labels", ()), *getattr(effect, "add", ())}
+    if names:
+        number = "*" if isinstance(effect, effects.OpenPull) else at.removeprefix("/issues/")
+        yield "POST", "/labels", body.get("name") in names
+        yield "POST", f"/issues/{number}/labels", set(body.get("labels", [None])) <= names
+    match effect:
+        case effects.OpenIssue():
+            yield "POST", "/issues", (key_in(body.get("body")), body.get("title")) == (effect.key, effect.title)
+        case effects.Comment():
+            yield "POST", f"{at}/comments", key_in(body.get("body")) == effect.key
+        case effects.OpenPull():
+            yield "POST", "/pulls", key_in(body.get("body")) == effect.key and body.get("head") == effect.head
+        case effects.MergePull():
+            yield "PUT", f"/pulls/{effect.pull}/merge", body.get("sha") == effect.head_sha
+        case effects.CloseIssue():
+            yield "PATCH", at, body == {"state": "closed", "state_reason": effect.reason}
+        case effects.ClosePull():
+            yield "PATCH", f"/pulls/{effect.pull}", body == {"state": "closed"}
+        case effects.EditComment():
+            place = f"/issues/comments/{effect.comment}" if effect.comment else at
+            yield "PATCH", place, body == {"body": effect.body}
+        case effects.Label():
+            yield "POST", f"{at}/assignees", set(body.get("assignees", [None])) <= set(effect.assign)
+            for name in effect.remove:
+                yield "DELETE", f"{at}/labels/{name}", True

@@ -1,0 +1,94 @@
+"""Twelve hours of wakes that come early, late, twice or never, by clocks that are wrong: the gate holds."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from bench.drift import CAP, PAUSES, SCENARIOS, Arrival, Day, Scenario, day, drifts, silence
+
+SEEDS = (11, 12)
+BY_TITLE = {scenario.title: scenario for scenario in SCENARIOS}
+
+
+@pytest.fixture(scope="module", params=SCENARIOS, ids=lambda scenario: scenario.title.replace(" ", "-"))
+def days(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Day]:
+    return [day(request.param, seed, tmp_path_factory.mktemp("drift")) for seed in SEEDS]
+
+
+def done(one: Day) -> list[Arrival]:
+    return [arrival for arrival in one.arrivals if arrival.outcome == "done"]
+
+
+def test_a_wake_starts_a_cycle_when_one_is_due_and_not_before(days):
+    for arrival in (arrival for one in days for arrival in one.arrivals):
+        due = arrival.due_at is None or arrival.clock >= arrival.due_at
+        assert (arrival.outcome != "turned away") is due, arrival
+
+
+def test_no_due_time_is_served_twice(days):
+    for one in days:
+        generations = [arrival.generation for arrival in done(one)]
+        assert len(generations) == len(set(generations))
+        assert sorted(generations) == list(range(one.header().generation))
+
+
+def test_of_two_runners_one_wins_and_the_other_leaves_quietly(days):
+    for one in days:
+        others = [arrival for arrival in one.arrivals if arrival.outcome not in ("done", "turned away")]
+        assert {arrival.outcome for arrival in others} <= {"not_due" if one.scenario.rivals == "behind it" else "lost"}
+        assert len(others) == (len(done(one)) if one.scenario.rivals else 0)
+
+
+def test_there_are_cycles_and_no_more_than_the_shortest_pause_allows(days):
+    for one in days:
+        assert 2 <= len(done(one)) <= 12 * 3600 / min(PAUSES)
+        if one.scenario.sound:
+            assert all(later.at - earlier.at >= min(PAUSES) for earlier, later in pairwise(sorted(done(one), key=at)))
+
+
+def at(arrival: Arrival) -> float:
+    return arrival.at
+
+
+def test_wakes_are_capped(days):
+    for one in days:
+        environment = len(done(one)) if "environment" in one.scenario.ways else 0
+        assert one.sent <= CAP + environment
+
+
+def minutes_late(days: list[Day]) -> float:
+    return max(seconds / 60 for one in days for seconds in drifts(one))
+
+
+def promised(scenario: Scenario) -> float:
+    """Minutes from due to started, at worst, with these seeds; nothing is promised by wrong clocks or a late cron."""
+    if not scenario.sound or scenario.late > 600:
+        return math.inf
+    if scenario.ways == {"timer"}:
+        return 10 * 5 + 3  # five wakes in a row got lost
+    if scenario.lost or scenario.ways == {"heartbeat"}:
+        return 15 + 10  # the next beat, and how late that comes
+    return 3
+
+
+def test_lateness_stays_within_what_each_way_promises(days):
+    assert minutes_late(days) <= promised(days[0].scenario)
+
+
+def test_a_clock_that_was_two_days_ahead_silences_the_loop_and_nothing_else_does(days):
+    """What memory promises is kept, even a promise made by a wrong clock: a person ends it with `--force`."""
+    scenario = days[0].scenario
+    longest = max(silence(one) for one in days) / 3600
+    if scenario is BY_TITLE["a clock 48 h ahead for an hour"]:
+        assert longest > 6.9
+    elif scenario.late < 600:
+        assert longest < 6 + 1
+
+
+def test_the_same_seed_is_the_same_day(tmp_path: Path):
+    one, other = (day(SCENARIOS[0], 5, tmp_path / name) for name in ("a", "b"))
+    assert one.arrivals == other.arrivals

@@ -1,0 +1,304 @@
+"""Every request to GitHub is a moment to die at: the end is the one that it would have come to undisturbed.
+
+The requests of a cycle are counted once, undisturbed; then it is run anew for each, and ends there. Between two
+writes nothing changes anywhere but what this process remembers, so the suite dies after each write of a fix's
+life; `make crash` dies before and after every request of every stage.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from ralph_mission.flows import control
+from ralph_mission.mission.trouble import Trouble
+from tests.helpers import cli
+from tests.integration.hub import Hub
+from tests.integration.hub_dying import Life, dying, told, writes
+from tests.integration.hub_past import Snapshot
+from tests.integration.hub_stages import (
+    NOW,
+    STAGES,
+    Rest,
+    come_to_rest,
+    differences,
+    lost,
+    made_as,
+    portrait,
+    staged,
+)
+from tests.integration.hub_table import Table, shown
+from tests.integration.hub_witness import duplicates, open_state, watched
+from tests.integration.world import statuses
+
+DAILY = ("a fix is opened", "an approved pull is merged")
+PARTS = 4  # a test of each stage's requests, so that none takes minutes
+Next = Callable[[Hub], None]
+
+
+@pytest.fixture(scope="module")
+def table(request) -> Iterator[Table]:
+    made = Table("deaths")
+    yield made
+    shown(request.config, made)
+
+
+def points(life: Life) -> list[tuple[int, str]]:
+    """After each write, and before the first."""
+    written = [at for at, request in enumerate(life.requests, 1) if writes(request)]
+    return [(written[0], "before"), *((at, "after") for at in written)]
+
+
+def deeds(life: Life) -> list[tuple[int, str]]:
+    """After each write that is more than a label."""
+    return [(at, kind) for at, kind in points(life) if kind == "after" and "/labels" not in life.requests[at - 1].below]
+
+
+def share(part: int, kind: str):
+    """Every fourth request, before or after."""
+
+    def chosen(life: Life) -> list[tuple[int, str]]:
+        return [(at, kind) for at in range(1, len(life.requests) + 1) if at % PARTS == part]
+
+    return chosen
+
+
+def same_clone(harbour: Hub) -> None:
+    """The process is started again where it died."""
+
+
+def die_everywhere(harbour: Hub, name: str, chosen, table: Table, goes_on: Next = same_clone) -> None:
+    """Die at each of the chosen points, go on, and compare."""
+    start = Snapshot.of(harbour, "start")
+    with dying(harbour) as life:
+        harbour.cycle(NOW)
+    assert come_to_rest(harbour).converged
+    expected = portrait(harbour)
+    for at, kind in chosen(life):
+        start.restore(harbour)
+        died = f"died {kind} request {at}, {told(life.requests[at - 1])}"
+        with watched(harbour) as witness:
+            with dying(harbour, at, kind) as this:
+                harbour.cycle(NOW)
+            assert this.over, died
+            goes_on(harbour)
+            rest = come_to_rest(harbour)
+        found = portrait(harbour)
+        counted(table, name, rest, lost(expected, found), duplicates(harbour))
+        assert rest.converged and rest.untold == (), died
+        assert (differences(expected, found, rest.doubts), duplicates(harbour), witness.wrong) == ([], [], []), died
+
+
+def counted(table: Table, name: str, rest: Rest, missing: list[str], twice: list[str]) -> None:
+    doubted = len(set(rest.doubts))
+    table.count(name, points=1, duplicates=len(twice), lost=len(missing), not_converged=int(not rest.converged),
+                unknown=doubted)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DAILY)
+def test_a_death_around_any_write_ends_as_if_nothing_had_happened(tmp_path, name, table):
+    with staged(tmp_path, name) as harbour:
+        die_everywhere(harbour, name, deeds, table)
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("kind", ["before", "after"])
+@pytest.mark.parametrize("name", STAGES)
+def test_a_death_at_any_request_of_any_stage_ends_as_if_nothing_had_happened(tmp_path, name, kind, part, table):
+    with staged(tmp_path, name) as harbour:
+        die_everywhere(harbour, name, share(part, kind), table)
+
+
+# --- on another machine -----------------------------------------------------------------
+
+
+def as_run(harbour: Hub, number: int, status: str, conclusion: str | None = None) -> None:
+    """From now on a workflow run of that number is the runner."""
+    harbour.fake.workflow_run(number, status, conclusion)
+    harbour.actions = {"GITHUB_ACTIONS": "true", "GITHUB_RUN_ID": str(number), "GITHUB_RUN_ATTEMPT": "1",
+                       "GITHUB_JOB": "cycle", "RUNNER_NAME": f"runner-{number}"}  # fmt: skip
+
+
+def elsewhere(harbour: Hub) -> None:
+    """The run is over, and the next one is on another machine with a fresh clone."""
+    harbour.fake.workflow_run(1, "completed", "failure")
+    as_run(harbour, 2, "in_progress")
+    harbour.runner = f"another-{len(list(harbour.folder.iterdir()))}"
+
+
+def on_runners(harbour: Hub, name: str, chosen, table: Table) -> None:
+    as_run(harbour, 1, "in_progress")
+
+    def first_runner_again(life: Life) -> Iterator[tuple[int, str]]:
+        for point in chosen(life):
+            as_run(harbour, 1, "in_progress")
+            yield point
+
+    die_everywhere(harbour, f"{name}, then on another machine", first_runner_again, table, elsewhere)
+
+
+def test_another_machine_carries_on_once_the_dead_run_is_over(tmp_path, table):
+    with staged(tmp_path, "an approved pull is merged") as harbour:
+        on_runners(harbour, "an approved pull is merged", lambda life: deeds(life)[:1], table)
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("name", STAGES)
+def test_another_machine_carries_on_from_a_death_around_any_write(tmp_path, name, table):
+    with staged(tmp_path, name) as harbour:
+        on_runners(harbour, name, points, table)
+
+
+def test_a_claim_of_a_run_that_may_still_be_alive_is_left_alone(tmp_path):
+    with staged(tmp_path, "an approved pull is merged") as harbour:
+        as_run(harbour, 1, "in_progress")
+        with dying(harbour, number_of(harbour, INTENTS), "after") as life:
+            harbour.cycle(NOW)
+        assert life.over and open_state(harbour).claim is not None
+        as_run(harbour, 2, "in_progress")
+        harbour.runner = "another"
+        before = harbour.fake.branch("ralph-memory")
+        assert harbour.cycle(NOW)[0].outcome == "lost"
+        assert harbour.fake.branch("ralph-memory") == before
+        assert not harbour.merged(harbour.pulls[0].number)
+
+
+def number_of(harbour: Hub, what: str, place: int = 0) -> int:
+    """The number of a request of the next cycle, counted in a rehearsal; `place`: the how-manieth like it."""
+    start = Snapshot.of(harbour, f"before {what}".replace("/", "-"))
+    lag, harbour.fake.list_lag = harbour.fake.list_lag, 0
+    with dying(harbour) as life:
+        harbour.cycle(NOW)
+    start.restore(harbour)
+    harbour.fake.list_lag = lag
+    return [at for at, request in enumerate(life.requests, 1) if told(request) == what][place]
+
+
+INTENTS = "POST /git-receive-pack"  # the first of a cycle that does anything
+
+
+# --- really killed ----------------------------------------------------------------------
+
+RUNNER = """
+import sys
+from ralph_mission.cli.main import main
+from ralph_mission.forges import github
+github.connect.__kwdefaults__.update(pace=0.0, sleep=lambda seconds: None)
+sys.argv = ["ralph", *sys.argv[1:]]
+sys.exit(main())
+"""
+
+
+def started(harbour: Hub) -> subprocess.Popen[bytes]:
+    """A real cycle, as the action starts it."""
+    command = [sys.executable, "-c", RUNNER, "cycle", "--json", "--force", "--forge", "github", "--repo",
+               str(harbour.clone), "--now", harbour.now.isoformat()]  # fmt: skip
+    return subprocess.Popen(command, env=harbour.process_environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("path", ["/issues", pytest.param("/git-receive-pack", marks=pytest.mark.crash)])
+def test_a_process_that_was_killed_is_carried_on_by_the_next(tmp_path, path):
+    with staged(tmp_path, "a fix is opened") as harbour:
+        start = Snapshot.of(harbour, "start")
+        come_to_rest(harbour)
+        expected = portrait(harbour)
+        process = started(start.restore(harbour))
+
+        def killed(request, response):
+            if request.method == "POST" and request.below == path:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+                undo()
+
+        undo = harbour.fake.after(killed)
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        rest = come_to_rest(harbour)
+        assert (differences(expected, portrait(harbour), rest.doubts), duplicates(harbour)) == ([], [])
+
+
+# --- what only a person can tell --------------------------------------------------------
+
+
+def by_hand(harbour: Hub, key: str, *answer: str) -> None:
+    """What the report says to type."""
+    done = cli("journal", "resolve", key, *answer, repo=harbour.clone, env=harbour.environ | {"GITHUB_ACTIONS": "true"})
+    assert done.code == 0, done.err
+
+
+def test_an_issue_that_was_never_sent_wedges_nothing_once_a_person_has_said_so(tmp_path):
+    with staged(tmp_path, "a fix is opened") as harbour:
+        with dying(harbour, number_of(harbour, INTENTS), "after"):
+            harbour.cycle(NOW)
+        _, telling = harbour.cycle(NOW)
+        (key,) = open_state(harbour).unknown
+        assert any(f"ralph journal resolve {key}" in line for line in telling.remarks)
+        assert (harbour.issues, harbour.pulls) == ([], [])
+        assert harbour.cycle()[0].outcome == "done" and harbour.issues == []
+        by_hand(harbour, key, "--not-sent")
+        assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]
+        assert (len(harbour.issues), len(harbour.pulls), open_state(harbour).unknown) == (1, 1, ())
+
+
+def test_an_issue_that_arrived_and_no_list_shows_is_carried_on_under_the_number_a_person_names(tmp_path):
+    with staged(tmp_path, "a fix is opened") as harbour:
+        sent = number_of(harbour, "POST /issues")
+        harbour.fake.list_lag = 100
+        with dying(harbour, sent, "after"):
+            harbour.cycle(NOW)
+        harbour.cycle(NOW)
+        (key,) = open_state(harbour).unknown
+        with pytest.raises(Trouble, match="which one"):  # without it, the mission would wait for ever
+            control.resolve(harbour.house().store, key, sent=True)
+        number = made_as(harbour, key)
+        by_hand(harbour, key, "--sent", "--number", str(number))
+        assert statuses(harbour.cycle(NOW)[0]) == ["IN_REVIEW"]
+        harbour.fake.list_lag = 0
+        assert [issue.number for issue in harbour.issues] == [number]
+        assert f"#{number}" in (harbour.pulls[0].body or "")
+
+
+def test_an_issue_that_a_list_shows_later_is_carried_on_without_anybody(tmp_path):
+    with staged(tmp_path, "a fix is opened") as harbour:
+        harbour.fake.list_lag = 6
+        with dying(harbour, number_of(harbour, "POST /issues"), "after"):
+            harbour.cycle(NOW)
+        harbour.cycle(NOW)
+        assert open_state(harbour).unknown != ()
+        harbour.cycle(NOW)
+        assert statuses(harbour.cycle(NOW)[0]) == ["IN_REVIEW"]
+        assert (len(harbour.issues), len(harbour.pulls), open_state(harbour).unknown) == (1, 1, ())
+
+
+def test_a_question_whose_last_line_got_lost_can_still_be_answered(tmp_path):
+    with staged(tmp_path, "an edited proposal is asked anew") as harbour:
+        with dying(harbour, number_of(harbour, INTENTS), "after"):
+            harbour.cycle(NOW)
+        assert come_to_rest(harbour).converged
+        harbour.person().comment(harbour.issues[0].number, "/ralph approve")
+        harbour.cycle()
+        harbour.person().comment(harbour.issues[0].number, "/ralph approve")
+        assert statuses(harbour.cycle()[0]) == ["PLANNED"]
+
+
+def test_a_remark_that_was_to_follow_a_merge_that_never_was_is_in_nobodys_doubt(tmp_path):
+    with staged(tmp_path, "an approved pull is merged") as harbour:
+        with dying(harbour, number_of(harbour, INTENTS), "after"):
+            harbour.cycle(NOW)
+        report, _ = harbour.cycle(NOW)
+        assert statuses(report) == ["COMPLETED"]
+        assert open_state(harbour).unknown == ()
+        assert len(harbour.said(harbour.issues[0].number)) == 1
+
+
+def test_a_list_that_was_never_sent_leaves_the_lines_of_the_same_cycles_fix_counted(tmp_path):
+    with staged(tmp_path, "a first cycle with two kinds and a monitoring issue") as harbour:
+        with dying(harbour, number_of(harbour, "POST /issues", 1), "before"):
+            harbour.cycle(NOW)
+        assert come_to_rest(harbour).doubts
+        assert [path for _, path, _ in open_state(harbour).recent] == ["README.md", "docs/guide.md"]

@@ -1,0 +1,320 @@
+"""Whole lives of missions on GitHub, cycle by cycle: what people see, click and are refused."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from ralph_mission.mission.trouble import Trouble
+from tests.helpers import git
+from tests.integration.hub import Hub, hub
+from tests.integration.test_life import BUG, BUGS
+from tests.integration.world import CALM, TYPOS, statuses, verdicts
+
+
+@pytest.fixture
+def harbour(tmp_path):
+    with hub(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def buggy(tmp_path):
+    """One with a proposal that needs a yes."""
+    with hub(tmp_path, BUGS, BUG) as made:
+        yield made
+
+
+def opened(harbour: Hub) -> tuple[int, int]:
+    """Numbers of the first mission's issue and pull."""
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["IN_REVIEW"]
+    return harbour.issues[0].number, harbour.pulls[0].number
+
+
+def proposed(buggy: Hub) -> int:
+    """The number of an issue that asks."""
+    report, _ = buggy.cycle()
+    assert statuses(report) == ["DISCOVERED"]
+    return buggy.issues[0].number
+
+
+def refusals(report) -> set[str]:
+    return {rule for action, verdict, rules in verdicts(report) if verdict == "deny" for rule in rules}
+
+
+def test_a_fix_is_discovered_reviewed_merged_at_that_commit_and_told_everywhere(harbour):
+    issue, pull = opened(harbour)
+    head = harbour.fake.branch(harbour.head_name(pull))
+    labels = [set(harbour.fake.issue(issue).labels), set(harbour.fake.pull(pull).labels)]
+    assert labels == [{"ralph:mission"}, {"ralph:auto-fix"}]
+    harbour.person().review(pull, "approved")
+    report, telling = harbour.cycle()
+    assert statuses(report) == ["COMPLETED"]
+    assert harbour.merged(pull) and harbour.fake.pull(pull).pull.head_sha == head
+    assert git(harbour.fake.bare, "diff", "--stat", head, "main") == ""
+    done = harbour.fake.issue(issue)
+    assert (done.state, done.state_reason) == ("closed", "completed")
+    told = harbour.said(issue)
+    assert len(told) == 1 and head[:8] in told[0] and "mara" in told[0]
+    assert "- Outcome: merged" in harbour.memory()
+    assert [request.body["sha"] for request in harbour.fake.journal if request.method == "PUT"] == [head]
+    assert any("approved by mara" in line for line in telling.why)
+
+
+def test_requested_changes_escalate_with_the_reviewers_words(tmp_path):
+    with hub(tmp_path, config=f"owners: [mara]\n{CALM}") as harbour:
+        issue, pull = opened(harbour)
+        harbour.person().review(pull, "changes_requested", "leave the harbour's own spelling alone")
+        report, telling = harbour.cycle()
+        assert statuses(report) == ["ESCALATED"]
+        stuck = harbour.fake.issue(issue)
+        assert "ralph:escalated" in stuck.labels
+        assert [account.login for account in stuck.assignees] == ["mara"]
+        words = "leave the harbour's own spelling alone"
+        assert any(words in body and "@mara" in body for body in harbour.said(issue))
+        assert any(f"/issues/{issue}" in line for line in telling.waiting)
+
+
+def test_a_proposal_that_is_approved_is_carried_on(buggy):
+    issue = proposed(buggy)
+    buggy.person().label(issue, ("ralph:approved",))
+    report, _ = buggy.cycle()
+    assert statuses(report) == ["PLANNED"]
+
+
+def test_an_edited_proposal_is_refused_and_asked_anew(buggy):
+    issue = proposed(buggy)
+    mara = buggy.person()
+    mara.edit_issue(issue, body=buggy.fake.issue(issue).body.replace("yes", "YES", 1))
+    mara.label(issue, ("ralph:approved",))
+    report, _ = buggy.cycle()
+    assert "approval-content" in refusals(report)
+    assert statuses(report) == ["DISCOVERED"]
+    buggy.person().comment(issue, "/ralph approve")
+    assert statuses(buggy.cycle()[0]) == ["PLANNED"]
+
+
+def test_an_approval_of_another_head_is_refused(harbour):
+    _, pull = opened(harbour)
+    harbour.person().review(pull, "approved")
+    harbour.fake.push(harbour.head_name(pull), {"evil.txt": b"x\n"})
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["ESCALATED"]
+    assert any("someone else pushed" in body for body in harbour.said(harbour.issues[0].number))
+    assert not harbour.merged(pull)
+
+
+def test_a_head_that_moves_between_judgement_and_merge_is_not_merged(harbour):
+    _, pull = opened(harbour)
+    harbour.person().review(pull, "approved")
+    branch = harbour.head_name(pull)
+
+    def pushed(request):
+        if request.method == "PUT" and request.below.endswith("/merge"):
+            undo()
+            harbour.fake.push(branch, {"evil.txt": b"x\n"})
+
+    undo = harbour.fake.before(pushed)
+    report, telling = harbour.cycle()
+    assert not harbour.merged(pull)
+    assert statuses(report) == ["IN_REVIEW"]
+    assert any("approval-head" in line for line in telling.remarks)
+
+
+def test_an_approval_dismissed_between_judgement_and_merge_does_not_count(harbour):
+    _, pull = opened(harbour)
+    mara = harbour.person()
+    mara.review(pull, "approved")
+    jonas = harbour.fake.person("jonas", "maintain")
+
+    def dismissed(request):
+        if request.transport == "git" and "receive-pack" in request.path:
+            undo()
+            jonas.dismiss(pull)
+
+    undo = harbour.fake.before(dismissed)
+    _, telling = harbour.cycle()
+    assert not harbour.merged(pull)
+    assert any("approval-author" in line for line in telling.remarks)
+
+
+@pytest.mark.parametrize("permission", ["read", "triage", "none"])
+def test_an_outsiders_approval_is_refused(harbour, permission):
+    _, pull = opened(harbour)
+    harbour.person("eve", permission).review(pull, "approved")
+    report, _ = harbour.cycle()
+    assert refusals(report) == {"approval-author"}
+    assert not harbour.merged(pull)
+
+
+def test_a_bot_with_a_look_alike_name_is_refused(harbour):
+    _, pull = opened(harbour)
+    harbour.person("mara")
+    harbour.fake.bot("m\u0430ra[bot]").review(pull, "approved")
+    report, _ = harbour.cycle()
+    assert refusals(report) == {"approval-author"}
+    assert not harbour.merged(pull)
+
+
+def test_a_look_alike_login_of_an_owner_is_refused(tmp_path):
+    with hub(tmp_path, config=f"owners: [mara]\n{CALM}") as harbour:
+        _, pull = opened(harbour)
+        harbour.person("mara")
+        harbour.person("m\u0430ra", "write").review(pull, "approved")
+        report, _ = harbour.cycle()
+        assert refusals(report) == {"approval-author"}
+
+
+@pytest.mark.parametrize("way", ["label", "comment"])
+def test_an_outsiders_yes_to_a_proposal_is_refused(buggy, way):
+    issue = proposed(buggy)
+    eve = buggy.person("eve", "triage")
+    eve.label(issue, ("ralph:approved",)) if way == "label" else eve.comment(issue, "/ralph approve")
+    report, _ = buggy.cycle()
+    assert refusals(report) == {"approval-author"}
+
+
+def test_closed_pull_request_is_never_reopened(harbour):
+    issue, pull = opened(harbour)
+    harbour.person().close_pull(pull)
+    assert statuses(harbour.cycle()[0]) == ["REJECTED"]
+    for _ in range(2):
+        harbour.cycle()
+    assert [thread.number for thread in harbour.pulls] == [pull]
+    assert harbour.fake.pull(pull).state == "closed"
+    assert harbour.fake.issue(issue).state == "closed"
+
+
+def test_where_pulls_may_not_be_opened_the_issue_carries_the_change_and_names_the_setting(harbour):
+    harbour.fake.settings.actions_can_create_pulls = False
+    harbour.cycle()
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["ESCALATED"]
+    issue = harbour.issues[0]
+    assert "+Tides are separate from waves." in issue.body
+    said = "".join(harbour.said(issue.number))
+    assert "Allow GitHub Actions to create and approve pull requests" in said
+    harbour.fake.settings.actions_can_create_pulls = True
+    harbour.person().unlabel(issue.number, ("ralph:escalated",))
+    harbour.cycle()
+    assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]
+    assert len(harbour.pulls) == 1
+
+
+def test_a_base_that_must_be_merged_in_first_is_and_the_review_asked_again(harbour):
+    _, pull = opened(harbour)
+    branch = harbour.head_name(pull)
+    before = harbour.fake.branch(branch)
+    harbour.fake.protect("main", strict=True, required_checks=("tests",))
+    harbour.fake.push("main", {"other.txt": b"o\n"})
+    harbour.fake.check(before, "tests", "success")
+    harbour.person().review(pull, "approved")
+    harbour.cycle()
+    assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]
+    head = harbour.fake.branch(branch)
+    parents = git(harbour.fake.bare, "rev-list", "--parents", "-1", head).split()[1:]
+    assert parents == [before, harbour.fake.branch("main")]
+    assert refusals(harbour.cycle()[0]) == {"approval-head"}
+    harbour.fake.check(head, "tests", "success")
+    harbour.person().review(pull, "approved")
+    assert statuses(harbour.cycle()[0]) == ["COMPLETED"]
+    assert harbour.merged(pull)
+
+
+def test_a_failing_required_check_keeps_a_merge_back_and_is_named(harbour):
+    _, pull = opened(harbour)
+    harbour.fake.check(harbour.fake.branch(harbour.head_name(pull)), "tests", "failure", required=True)
+    harbour.person().review(pull, "approved")
+    _, telling = harbour.cycle()
+    assert not harbour.merged(pull)
+    assert any("tests" in line for line in telling.remarks)
+
+
+def test_somebody_elses_pull_on_the_same_lines_holds_the_fix(harbour):
+    harbour.fake.push("mend", {"README.md": b"# Harbour\n\nTides differ. We receive the tables.\n",
+                               "docs/guide.md": b"# Guide\n\nThis is another way.\n"})  # fmt: skip
+    harbour.person("jonas", "read").open_pull("mend", "main", "Mend the words")
+    report, _ = harbour.cycle()
+    assert [(verdict, rules) for action, verdict, rules in verdicts(report) if action == "open-fix"] == [
+        ("hold", ("human-duplicate",))]  # fmt: skip
+
+
+def test_a_persons_label_makes_a_mission_and_an_outsiders_does_not(harbour):
+    number = harbour.person().create_issue("Paint the quay", "It is grey.")
+    harbour.fake.person("eve", "triage").label(number, ("ralph:mission",))
+    assert all(line.issue != number for line in harbour.cycle()[0].missions)
+    mara = harbour.person()
+    mara.unlabel(number, ("ralph:mission",))
+    mara.label(number, ("ralph:mission",))
+    assert any(line.issue == number for line in harbour.cycle()[0].missions)
+
+
+def test_staged_changes_nothing_on_the_server_or_in_the_clone(harbour):
+    clone = harbour.clone
+    before = git(clone, "for-each-ref"), git(harbour.fake.bare, "for-each-ref")
+    report, _ = harbour.cycle(staged=True)
+    assert any(line.status == "staged" for line in report.effects)
+    assert (git(clone, "for-each-ref"), git(harbour.fake.bare, "for-each-ref")) == before
+    assert {request.method for request in harbour.fake.journal if request.transport == "rest"} <= {"GET"}
+    assert harbour.threads == []
+    assert not (clone / ".git" / "ralph").exists() and not (clone / ".ralph").exists()
+
+
+def test_settings_are_those_of_the_default_branch_not_of_the_work_tree(harbour):
+    (harbour.clone / "ralph.yml").write_text("limits: {auto_prs_per_cycle: 0}\n")
+    assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]
+
+
+def test_memory_and_forge_know_the_same_position(harbour):
+    harbour.cycle()
+    standing = [thread for thread in harbour.threads if "ralph:anchor" in thread.body]
+    assert len(standing) == 1
+    serial = next(line for line in harbour.memory().splitlines() if line.startswith("serial:")).split()[1]
+    assert f"serial={serial}" in standing[0].body
+
+
+def test_memory_that_was_rolled_back_on_the_server_stops_the_next_runner(harbour):
+    harbour.cycle()
+    old = harbour.fake.branch("ralph-memory")
+    harbour.cycle()
+    git(harbour.fake.bare, "update-ref", "refs/heads/ralph-memory", f"{old}")
+    harbour.runner = "two"
+    with pytest.raises(Trouble, match="rolled back"):
+        harbour.cycle()
+
+
+def test_work_ready_now_is_dispatched_at_once_and_after_memory(tmp_path):
+    both = BUG.replace("fixers: []", "fixers: [codespell]")
+    with hub(tmp_path, {**TYPOS, **BUGS}, both) as harbour:
+        report, _ = harbour.cycle()
+        (dispatch,) = harbour.fake.dispatches
+        assert dispatch.event_type == "ralph-loop-trigger"
+        assert dispatch.client_payload["generation"] == 1
+        assert report.effects[-1].kind == "dispatch" and report.effects[-1].status == "done"
+        kinds = [(r.method, r.below) for r in harbour.fake.journal]
+        assert kinds[-1] == ("POST", "/dispatches")
+
+
+@pytest.mark.parametrize("hours", [-48, -1, 1, 48])
+def test_a_wrong_clock_refuses_no_yes_and_loses_no_label(buggy, hours):
+    buggy.skew = timedelta(hours=hours)
+    issue = proposed(buggy)
+    mara = buggy.person()
+    mara.edit_issue(issue, body=buggy.fake.issue(issue).body.replace("yes", "YES", 1))
+    mara.label(issue, ("ralph:approved",))
+    assert "approval-content" in refusals(buggy.cycle()[0])
+    buggy.person().comment(issue, "/ralph approve")
+    assert statuses(buggy.cycle()[0]) == ["PLANNED"]
+
+
+@pytest.mark.parametrize("hours", [-48, 48])
+def test_a_wrong_clock_brings_an_escalated_mission_back(harbour, hours):
+    harbour.skew = timedelta(hours=hours)
+    issue, pull = opened(harbour)
+    harbour.person().review(pull, "changes_requested", "hm")
+    assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
+    harbour.person().dismiss(pull)
+    harbour.person().unlabel(issue, ("ralph:escalated",))
+    assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]

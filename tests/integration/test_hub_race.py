@@ -1,0 +1,237 @@
+"""Two runners at once on one repository: one acts, the other leaves quietly, and nothing is done twice.
+
+In one test both are real processes. In the others one runner's whole cycle comes between two requests of the
+other's, at every place there is; and two threads start at the same moment.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from ralph_mission.mission.account import CycleReport
+from ralph_mission.mission.cycle import Request, run_cycle
+from ralph_mission.mission.trouble import Trouble
+from tests.helpers import git
+from tests.integration.hub import Hub
+from tests.integration.hub_dying import dying, writes
+from tests.integration.hub_past import Snapshot
+from tests.integration.hub_stages import NOW, STAGES, differences, portrait, staged
+from tests.integration.hub_table import Table, shown
+from tests.integration.hub_witness import duplicates, watched
+
+QUIET = {"lost", "not_due"}
+RUNNER = """
+import sys
+from ralph_mission.cli.main import main
+from ralph_mission.forges import github
+github.connect.__kwdefaults__.update(pace=0.0, sleep=lambda seconds: None)
+sys.argv = ["ralph", *sys.argv[1:]]
+sys.exit(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def table(request) -> Iterator[Table]:
+    made = Table("races")
+    yield made
+    shown(request.config, made)
+
+
+def second(harbour: Hub) -> Hub:
+    """Another machine: a clone of its own, made anew."""
+    number = len(list(harbour.folder.iterdir()))
+    other = replace(harbour, runner=f"other-{number}")
+    assert other.clone.exists()
+    return other
+
+
+def undisturbed(harbour: Hub) -> dict[str, object]:
+    """What one runner alone would have come to."""
+    harbour.cycle(NOW, force=False)
+    return portrait(harbour)
+
+
+def one_acted(table: Table, row: str, harbour: Hub, expected, ends: Iterable[tuple[str, int]], wrong) -> None:
+    """`ends` are outcome and number of effects of each runner."""
+    acted = [outcome for outcome, effects in ends if effects]
+    left = [outcome for outcome, effects in ends if not effects]
+    twice = duplicates(harbour)
+    table.count(row, races=1, duplicates=len(twice), both_acted=len(acted) > 1, **dict.fromkeys(left, 1))
+    assert (acted, len(left), set(left) <= QUIET) == (["done"], 1, True), list(ends)
+    assert (twice, wrong, differences(expected, portrait(harbour), ())) == ([], [], [])
+
+
+def processes(harbour: Hub, *runners: Hub) -> list[tuple[str, int]]:
+    """Real cycles, started together."""
+
+    def command(clone) -> list[str]:
+        return [sys.executable, "-c", RUNNER, "cycle", "--json", "--forge", "github", "--repo", str(clone), "--now",
+                harbour.now.isoformat()]  # fmt: skip
+
+    running = [
+        subprocess.Popen(command(one.clone), env=one.process_environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for one in runners
+    ]
+    said = [process.communicate() for process in running]
+    assert [process.returncode for process in running] == [0] * len(running), said
+    reports = [json.loads(out) for out, _ in said]
+    return [(report["outcome"], len(report["effects"])) for report in reports]
+
+
+def race_processes(tmp_path, name: str, times: int, table: Table) -> None:
+    with staged(tmp_path, name) as harbour:
+        start = Snapshot.of(harbour, "start")
+        expected = undisturbed(harbour)
+        for _ in range(times):
+            start.restore(harbour)
+            harbour.fake.clock.now = harbour.now
+            with watched(harbour) as witness:
+                ends = processes(harbour, harbour, second(harbour))
+            one_acted(table, f"{name}, processes", harbour, expected, ends, witness.wrong)
+
+
+@pytest.mark.parametrize("name", ["a fix is opened"])
+def test_of_two_processes_started_together_one_acts_and_one_leaves(tmp_path, name, table):
+    race_processes(tmp_path, name, 2, table)
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("name", ["a fix is opened", "an approved pull is merged"])
+def test_twenty_times_of_two_processes_started_together_one_acts(tmp_path, name, table):
+    race_processes(tmp_path, name, 20, table)
+
+
+# --- one between two requests of the other ---------------------------------------------
+
+
+def end_of(report: CycleReport) -> tuple[str, int]:
+    return report.outcome, len(report.effects)
+
+
+def interleaved(harbour: Hub, at: int) -> list[tuple[str, int]]:
+    """A cycle, and the whole one of another machine before its request number `at`."""
+    other, ends, seen = second(harbour), [], 0
+    busy = [False]
+
+    def comes_between(request) -> None:
+        nonlocal seen
+        if busy[0]:
+            return
+        seen += 1
+        if seen == at:
+            busy[0] = True
+            ends.append(end_of(other.cycle(NOW, force=False)[0]))
+            busy[0] = False
+
+    undo = harbour.fake.before(comes_between)
+    ends.append(end_of(harbour.cycle(NOW, force=False)[0]))
+    undo()
+    return ends
+
+
+def interleave(harbour: Hub, name: str, chosen, table: Table) -> None:
+    start = Snapshot.of(harbour, "start")
+    with dying(harbour) as life:
+        harbour.cycle(NOW, force=False)
+    expected = portrait(harbour)
+    for at in chosen(life.requests):
+        start.restore(harbour)
+        with watched(harbour) as witness:
+            ends = interleaved(harbour, at)
+        one_acted(table, f"{name}, between requests", harbour, expected, ends, witness.wrong)
+
+
+def reads_of_the_start(requests) -> list[int]:
+    """Some requests until something is written: there the two can both believe to be alone."""
+    first = next(at for at, request in enumerate(requests, 1) if writes(request))
+    return list(range(4, first + 1, 6))
+
+
+@pytest.mark.parametrize("name", ["a fix is opened"])
+def test_a_whole_cycle_of_another_runner_may_come_between(tmp_path, name, table):
+    with staged(tmp_path, name) as harbour:
+        interleave(harbour, name, reads_of_the_start, table)
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("name", STAGES)
+def test_a_whole_cycle_of_another_runner_may_come_between_any_two_requests(tmp_path, name, table):
+    with staged(tmp_path, name) as harbour:
+        interleave(harbour, name, lambda requests: range(1, len(requests) + 1), table)
+
+
+# --- started at the same moment ----------------------------------------------------------
+
+
+def threads(*runners: Hub) -> list[tuple[str, int]]:
+    """Cycles that begin together, each in a thread; what one raises is raised here."""
+    houses = [one.house() for one in runners]
+    gate, ends, raised = threading.Barrier(len(houses)), [], []
+
+    def run(house) -> None:
+        gate.wait()
+        try:
+            ends.append(end_of(run_cycle(house.ports, house.charter, Request(), house.secrets)[0]))
+        except BaseException as error:
+            raised.append(error)
+
+    running = [threading.Thread(target=run, args=(house,)) for house in houses]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    for error in raised:
+        raise error
+    return ends
+
+
+def race_threads(tmp_path, name: str, times: int, table: Table) -> None:
+    with staged(tmp_path, name) as harbour:
+        start = Snapshot.of(harbour, "start")
+        expected = undisturbed(harbour)
+        for _ in range(times):
+            start.restore(harbour)
+            with watched(harbour) as witness:
+                ends = threads(harbour, second(harbour))
+            one_acted(table, f"{name}, threads", harbour, expected, ends, witness.wrong)
+
+
+def test_of_two_that_begin_together_one_acts(tmp_path, table):
+    race_threads(tmp_path, "an approved pull is merged", 1, table)
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("name", STAGES)
+def test_twenty_times_of_two_that_begin_together_one_acts(tmp_path, name, table):
+    race_threads(tmp_path, name, 20, table)
+
+
+# --- in turns ----------------------------------------------------------------------------
+
+
+def test_runners_on_two_machines_take_turns(tmp_path):
+    with staged(tmp_path, "an approved pull is merged") as harbour:
+        for runner in ("two", "one", "two", "one"):
+            harbour.runner = runner
+            assert harbour.cycle()[0].outcome == "done"
+        assert harbour.merged(harbour.pulls[0].number)
+        assert duplicates(harbour) == []
+
+
+def test_a_strangers_change_after_another_machines_cycle_stops_the_first_one(tmp_path):
+    with staged(tmp_path, "an approved pull is merged") as harbour:
+        harbour.runner = "two"
+        harbour.cycle()
+        path = "memory/open.json"
+        text = git(harbour.fake.bare, "show", f"ralph-memory:{path}")
+        harbour.fake.push("ralph-memory", {path: text.replace('"next_mission": 2', '"next_mission": 3').encode()})
+        harbour.runner = "one"
+        with pytest.raises(Trouble, match="someone else changed"):
+            harbour.cycle()

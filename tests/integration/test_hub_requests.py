@@ -1,0 +1,202 @@
+"""How much a cycle asks of GitHub; and what people do on the server while it runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+
+from ralph_mission.mission.account import CycleReport
+from ralph_mission.mission.trouble import Trouble
+from tests.helpers import git
+from tests.integration.hub import Hub, hub
+from tests.integration.hub_dying import writes
+from tests.integration.hub_stages import NOW, staged
+from tests.integration.hub_table import Table, shown
+from tests.integration.hub_witness import STANDING, key_in
+from tests.integration.world import TYPOS, statuses
+
+IDLE = 6  # REST requests of a cycle that has nothing to do
+CROWDED = 40  # and of any cycle in a repository with hundreds of open issues and pulls
+
+
+@pytest.fixture(scope="module")
+def table(request) -> Iterator[Table]:
+    made = Table("requests")
+    yield made
+    shown(request.config, made)
+
+
+def asked(harbour: Hub, table: Table, row: str) -> Counter[str]:
+    """What the last cycle asked, by transport, and how much of it had not changed."""
+    told = Counter(request.transport for request in harbour.fake.journal)
+    told["304"] = harbour.fake.count(transport="rest", status=304)
+    table.count(row, **{name: told[name] for name in ("rest", "304", "graphql", "git")})
+    return told
+
+
+def one_more(harbour: Hub, after: timedelta = timedelta(hours=7)) -> CycleReport:
+    """A cycle whose requests alone are in the journal."""
+    harbour.fake.journal.clear()
+    return harbour.cycle(after)[0]
+
+
+def single(harbour: Hub) -> list[str]:
+    """The requests of the last cycle that were about one issue, pull, person or commit."""
+    rest = (request.below for request in harbour.fake.journal if request.transport == "rest")
+    return [path for path in rest if path.count("/") > 1 and not path.startswith("/repos")]
+
+
+# --- quiet cycles ------------------------------------------------------------------------
+
+
+def test_an_idle_cycle_without_a_mission_asks_little(tmp_path, table):
+    with hub(tmp_path, {"a.txt": "fine\n"}) as harbour:
+        harbour.cycle()
+        harbour.cycle()
+        assert one_more(harbour).effects == ()
+        assert asked(harbour, table, "idle, no mission")["rest"] <= IDLE
+
+
+WAITING = """\
+limits: {auto_prs_per_cycle: 1, new_missions_per_cycle: 1}
+observers:
+  code: {markers: {}}
+  commands:
+    - {name: check, run: cat bugs.txt, kind: bug, parse: {regex: '^(?P<path>[^:]+):(?P<line>[0-9]+): (?P<message>.+)$'}}
+hands: {fixers: [codespell]}
+"""
+
+
+def three_waiting(harbour: Hub) -> None:
+    """One escalated, one in review, one proposal."""
+    harbour.cycle()
+    harbour.person().review(harbour.pulls[0].number, "changes_requested", "not like this")
+    harbour.cycle()
+    harbour.fake.push("main", {"docs/more.md": b"We recieve boats.\n"})
+    for _ in range(4):
+        report, _ = harbour.cycle()
+    assert sorted(statuses(report)) == ["DISCOVERED", "ESCALATED", "IN_REVIEW"]
+
+
+def test_an_idle_cycle_with_three_missions_that_wait_asks_as_little(tmp_path, table):
+    bugs = {"bugs.txt": "src/a.py:1: division by zero\n", "src/a.py": "x = 1 / 0\n"}
+    with hub(tmp_path, {**TYPOS, **bugs}, WAITING.partition("\n")[2]) as harbour:
+        three_waiting(harbour)
+        assert one_more(harbour, timedelta(minutes=20)).effects == ()
+        assert asked(harbour, table, "idle, three missions wait")["rest"] <= IDLE
+
+
+# --- a crowd -----------------------------------------------------------------------------
+
+
+def crowd(harbour: Hub, issues: int, pulls: int) -> None:
+    """Several people's open issues and pulls, with comments."""
+    people = [harbour.person(f"neighbour-{n}", "read") for n in range(4)]
+    for n in range(issues):
+        number = people[n % 4].create_issue(f"Question {n}", "How?")
+        people[(n + 1) % 4].comment(number, "Like this.")
+    git(harbour.fake.bare, "fast-import", "--quiet", stdin="".join(branch(n) for n in range(pulls)))
+    for n in range(pulls):
+        people[n % 4].comment(people[(n + 2) % 4].open_pull(f"work-{n}", "main", f"Work {n}"), "Good.")
+
+
+def branch(n: int) -> str:
+    """A branch with one commit on the default one, for `git fast-import`."""
+    return (f"commit refs/heads/work-{n}\ncommitter w <w@example.org> 1777896000 +0000\ndata 4\nWork\n"
+            f"from refs/heads/main\nM 100644 inline work/{n}.txt\ndata 4\nnew\n\n")  # fmt: skip
+
+
+def test_a_crowd_of_issues_and_pulls_costs_pages_and_not_a_request_each(tmp_path, table):
+    with hub(tmp_path) as harbour:
+        harbour.fake.validate = False
+        crowd(harbour, 300, 80)
+        for row in ("crowd, first cycle", "crowd, second", "crowd, idle"):
+            one_more(harbour)
+            assert asked(harbour, table, row)["rest"] < CROWDED
+            assert len(single(harbour)) <= 6, single(harbour)
+        assert [p for p in harbour.pulls if key_in(p.body)] != []
+
+
+# --- people on the server while a cycle runs ----------------------------------------------
+
+
+def at_write(harbour: Hub, path: str, deed: Callable[[], object]) -> None:
+    """Somebody does something in the moment after a write to a path was done."""
+
+    def done(request, response) -> None:
+        if writes(request) and request.below == path:
+            undo()
+            deed()
+
+    undo = harbour.fake.after(done)
+
+
+def edit(harbour: Hub, old: str, new: str, path: str = "memory/ralph-log.md") -> None:
+    """A person's commit on the memory branch."""
+    text = git(harbour.fake.bare, "show", f"ralph-memory:{path}") + "\n"
+    assert old in text
+    harbour.fake.person("mara").push("ralph-memory", {path: text.replace(old, new, 1).encode()})
+
+
+def deeds(harbour: Hub) -> list[str]:
+    """What was written over HTTP, memory and the standing issue left out."""
+    written = (r for r in harbour.fake.journal if writes(r) and r.transport == "rest")
+    return [f"{r.method} {r.below}" for r in written if key_in((r.body or {}).get("body")) != STANDING]
+
+
+@pytest.fixture
+def approved(tmp_path) -> Iterator[Hub]:
+    """A pull about to be merged; then come a remark and the end of its issue."""
+    with staged(tmp_path, "an approved pull is merged") as harbour:
+        yield harbour
+
+
+def test_paused_pushed_between_two_effects_stops_the_next(approved):
+    pull = approved.pulls[0].number
+    at_write(approved, f"/pulls/{pull}/merge", lambda: edit(approved, "paused: false", "paused: true"))
+    report, _ = approved.cycle(NOW)
+    assert report.outcome == "paused"
+    assert deeds(approved) == [f"PUT /pulls/{pull}/merge"]
+    assert approved.cycle(NOW)[0].outcome == "paused"
+    edit(approved, "paused: true", "paused: false")
+    assert statuses(approved.cycle(NOW)[0]) == ["COMPLETED"]
+    assert len(approved.said(approved.issues[0].number)) == 1
+
+
+def test_the_kill_switch_thrown_between_two_effects_stops_the_next(approved, monkeypatch):
+    pull = approved.pulls[0].number
+    at_write(approved, f"/pulls/{pull}/merge", lambda: monkeypatch.setenv("RALPH_PAUSED", "1"))
+    approved.cycle(NOW)
+    assert deeds(approved) == [f"PUT /pulls/{pull}/merge"]
+    monkeypatch.delenv("RALPH_PAUSED")
+    assert statuses(approved.cycle(NOW)[0]) == ["COMPLETED"]
+    assert len(approved.said(approved.issues[0].number)) == 1
+
+
+NOTE = "## Learnings\n\n- the pilots call it *the narrows*  \n"
+
+
+@pytest.mark.parametrize("path", ["/git-receive-pack", "/pulls/2/merge", "/issues/1"])
+def test_learnings_pushed_in_the_middle_of_a_cycle_survive_it(approved, path):
+    at_write(approved, path, lambda: edit(approved, "## Learnings\n", NOTE))
+    report, _ = approved.cycle(NOW)
+    assert (report.outcome, statuses(report)) == ("done", ["COMPLETED"])
+    assert NOTE in approved.memory() and "- Outcome: merged" in approved.memory()
+    assert approved.cycle(NOW)[0].effects == () and NOTE in approved.memory()
+
+
+@pytest.mark.parametrize("path", ["/git-receive-pack", "/pulls/2/merge"])
+def test_a_foreign_commit_on_memory_in_the_middle_of_a_cycle_stops_it(approved, path):
+    at_write(approved, path, lambda: edit(approved, '"claim"', '"Claim"', "memory/open.json"))
+    try:
+        outcome = approved.cycle(NOW)[0].outcome
+    except Trouble as trouble:
+        outcome = trouble.next_step
+    assert outcome in ("paused", "lost") or "recover" in outcome
+    assert deeds(approved) == ([] if path == "/git-receive-pack" else ["PUT /pulls/2/merge"])
+    with pytest.raises(Trouble, match="someone else changed"):
+        approved.cycle(NOW)
+    assert deeds(approved) == ([] if path == "/git-receive-pack" else ["PUT /pulls/2/merge"])

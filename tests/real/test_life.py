@@ -1,0 +1,124 @@
+"""Missions that need no pull, cycle by cycle, beside an emulator of GitHub; memory is pushed to the fake's git."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from ralph_mission.bootstrap import build
+from ralph_mission.mission.account import CycleReport
+from ralph_mission.mission.cycle import Request, run_cycle
+from tests.fakes.github import FakeGitHub
+from tests.helpers import git, make_repo
+from tests.integration.hub import unpaced
+from tests.integration.test_life import BUG, BUGS
+from tests.integration.world import statuses
+from tests.real.emulator import BOT, Emulator, Person, may_push, running
+
+pytestmark = pytest.mark.real
+
+
+@dataclass(frozen=True, slots=True)
+class Harbour:
+    """A runner's clone of a repository with a bug that nobody but a person can decide on."""
+
+    emulator: Emulator
+    repository: FakeGitHub
+    token: str
+    clone: Path
+
+    def cycle(self) -> CycleReport:
+        """One cycle, now."""
+        environ = {
+            "GITHUB_TOKEN": self.token,
+            "GITHUB_REPOSITORY": self.emulator.repository,
+            "GITHUB_API_URL": self.emulator.url,
+            "GITHUB_SERVER_URL": self.repository.url,
+        }
+        with mock.patch.dict(os.environ, environ), unpaced():
+            house = build(self.clone, forge="github")
+            report, _ = run_cycle(house.ports, house.charter, Request(force=True), house.secrets)
+        return report
+
+    def person(self, login: str = "mara") -> Person:
+        return self.emulator.person(login)
+
+    @property
+    def issues(self) -> list[Any]:
+        """All of them, but for the standing one; the oldest first."""
+        found = self.emulator.ask(BOT, "GET", "./issues?state=all&direction=asc").body
+        return [issue for issue in found if "ralph:anchor" not in issue["body"]]
+
+    def said(self, number: int) -> list[str]:
+        return [told["body"] for told in self.emulator.ask(BOT, "GET", f"./issues/{number}/comments").body]
+
+
+@pytest.fixture
+def harbour(tmp_path: Path) -> Iterator[Harbour]:
+    start = make_repo(tmp_path / "start", {**BUGS, "ralph.yml": BUG})
+    git(start, "clone", "--quiet", "--bare", ".", str(tmp_path / "bare.git"))
+    git(tmp_path, "clone", "--quiet", str(tmp_path / "bare.git"), str(tmp_path / "clone"))
+    with FakeGitHub(tmp_path / "bare.git") as repository:
+        token = may_push(repository)
+        with running(tmp_path, token) as emulator:
+            yield Harbour(emulator, repository, token, tmp_path / "clone")
+
+
+def proposed(harbour: Harbour) -> int:
+    """The number of the issue that asks."""
+    report = harbour.cycle()
+    assert statuses(report) == ["DISCOVERED"], report
+    (issue,) = harbour.issues
+    assert issue["state"] == "open" and issue["user"]["login"] == BOT
+    return int(issue["number"])
+
+
+def test_proposal_is_made_once_and_memory_survives_on_the_server(harbour: Harbour) -> None:
+    number = proposed(harbour)
+    said = harbour.said(number)
+    assert statuses(harbour.cycle()) == ["DISCOVERED"]
+    assert [issue["number"] for issue in harbour.issues] == [number]
+    assert harbour.said(number) == said
+    assert "\ncycle: 2\n" in git(harbour.repository.bare, "show", "ralph-memory:memory/ralph-log.md")
+
+
+def test_labelled_yes_carries_a_proposal_on(harbour: Harbour) -> None:
+    harbour.person().label(proposed(harbour), ("ralph:approved",))
+    assert statuses(harbour.cycle()) == ["PLANNED"]
+
+
+def test_commented_no_ends_a_proposal_for_good(harbour: Harbour) -> None:
+    number = proposed(harbour)
+    harbour.person().comment(number, "/ralph reject we know")
+    assert statuses(harbour.cycle()) == ["REJECTED"]
+    (issue,) = harbour.issues
+    assert issue["state"] == "closed"
+    assert statuses(harbour.cycle()) == []
+    assert len(harbour.issues) == 1
+
+
+def test_edited_proposal_is_asked_anew(harbour: Harbour) -> None:
+    number = proposed(harbour)
+    body = harbour.issues[0]["body"]
+    harbour.person().do("PATCH", f"./issues/{number}", {"body": body.replace("yes", "YES", 1)})
+    harbour.person().label(number, ("ralph:approved",))
+    assert statuses(harbour.cycle()) == ["DISCOVERED"]
+    assert "proposal is now" in harbour.said(number)[-1]
+    harbour.person().comment(number, "/ralph approve")
+    assert statuses(harbour.cycle()) == ["PLANNED"]
+
+
+def test_persons_label_makes_a_mission_and_an_outsiders_does_not(harbour: Harbour) -> None:
+    number = harbour.person().create_issue("Paint the quay", "It is grey.")
+    harbour.person("harbour").do("PUT", "./collaborators/jonas", {"permission": "triage"})
+    harbour.person("jonas").label(number, ("ralph:mission",))
+    assert all(line.issue != number for line in harbour.cycle().missions)
+    harbour.person().unlabel(number, ("ralph:mission",))
+    harbour.person().label(number, ("ralph:mission",))
+    assert any(line.issue == number for line in harbour.cycle().missions)

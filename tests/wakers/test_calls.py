@@ -1,0 +1,64 @@
+"""A timer's memory of its wakes: one for each due time, again after ten minutes, and never past the cap."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from ralph_mission.mission.memory import Header
+from ralph_mission.wakers.calls import Calls, called, dump, load, objection
+from tests.helpers import NOON
+
+HEADER = Header(generation=5, today="2026-05-04")
+ONCE = called(Calls(), HEADER, NOON)
+
+
+def minutes(count: float) -> timedelta:
+    return timedelta(minutes=count)
+
+
+def test_the_first_wake_is_sent():
+    assert objection(Calls(), HEADER, NOON, 48) == ""
+
+
+@pytest.mark.parametrize(("later", "sent"), [(1, False), (9.9, False), (10, True), (300, True)])
+def test_one_for_the_same_due_time_is_repeated_only_after_ten_minutes(later, sent):
+    assert (objection(ONCE, HEADER, NOON + minutes(later), 48) == "") is sent
+
+
+def test_another_due_time_is_another_wake():
+    assert objection(ONCE, replace(HEADER, generation=6), NOON + minutes(1), 48) == ""
+
+
+@pytest.mark.parametrize("hours", [-48, 48])
+def test_a_clock_that_was_wrong_holds_nothing_up(hours):
+    assert objection(ONCE, HEADER, NOON + timedelta(hours=hours), 48) == ""
+
+
+def test_the_cap_counts_the_cycles_own_wakes_too():
+    header = replace(HEADER, generation=6, dispatches=46)
+    assert objection(ONCE, header, NOON, 48) == ""
+    assert "the cap is 48" in objection(called(ONCE, header, NOON), replace(header, generation=7), NOON, 48)
+
+
+def test_a_cap_of_none_sends_none():
+    assert objection(Calls(), HEADER, NOON, 0) != ""
+
+
+def test_a_new_day_starts_at_nothing():
+    full = replace(ONCE, count=48)
+    assert objection(full, HEADER, NOON + minutes(11), 48) != ""
+    assert objection(full, HEADER, NOON + timedelta(days=1), 48) == ""
+
+
+def test_what_is_written_is_read():
+    assert load(dump(ONCE)) == ONCE
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{", b"\xff", b'{"generation": "5"}', b'{"at": "soon"}', b'{"strange": 1}', b'{"at": 5}']
+)
+def test_nonsense_counts_as_never_called(content):
+    assert load(content) == Calls()
