@@ -43,6 +43,7 @@ check: install-dev  ## style, types, floors, and what must not be in the reposit
 
 bench: install-dev  ## how fast it is beside what it replaces
 	@$(BIN)/python -m bench.run
+	@$(BIN)/python -m bench.github
 	@$(BIN)/python -m bench.drift
 
 lock: install-dev  ## pin the newest dependencies that fit, with hashes and without naming a registry

@@ -1,0 +1,108 @@
+"""What GitHub costs: `python -m bench.github`. Against the suite's fake of GitHub, on loopback.
+
+Times are of this machine and know no network; requests are those that a real server would get.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.run import RALPH
+from tests.action.warm import warm_start
+from tests.integration.hub import Hub, hub
+from tests.integration.test_hub_requests import crowd
+
+ROUNDS = 15
+WARM, GATE = 200, 250  # milliseconds that a start of the action may add, and that the gate may take
+ISSUES, PULLS = 300, 80
+MOST = {"nothing to do": 6, "a crowd, first cycle": 40, "a crowd, second": 40, "a crowd, nothing to do": 40}
+
+
+def main() -> int:
+    """Print both tables; targets that were missed are said, not punished."""
+    voice = Console(stderr=True)
+    voice.print("starting the action, asking the gate, running cycles …")
+    with tempfile.TemporaryDirectory(prefix="ralph-bench-") as folder:
+        Console(width=120).print(_times(Path(folder)), _requests(Path(folder)))
+    return 0
+
+
+def _times(folder: Path) -> Table:
+    table = Table("what", "min", "median", "max", "target", title="milliseconds")
+    python = _timed(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True))
+    _row(table, "the action, first step on a warm runner", [seconds * 1000 for seconds in warm_start(ROUNDS)], WARM)
+    with hub(_new(folder / "gate"), {"a.txt": "fine\n"}) as harbour:
+        harbour.cycle()
+        _row(table, "ralph due, looking at the server", _timed(lambda: _gate(harbour)), GATE)
+    _row(table, "python -c pass, beside them", python, 0)
+    return table
+
+
+def _gate(harbour: Hub) -> None:
+    environ = {**os.environ, **harbour.environ, "GITHUB_ACTIONS": "true", "RUNNER_TOOL_CACHE": str(harbour.folder)}
+    done = subprocess.run([str(RALPH), "due"], env=environ, cwd=harbour.folder, capture_output=True, check=False)
+    if done.returncode not in (0, 10):
+        raise SystemExit(done.stderr.decode())
+
+
+def _timed(deed: Callable[[], object]) -> list[float]:
+    deed()
+    return list(_rounds(deed))
+
+
+def _rounds(deed: Callable[[], object]) -> Iterator[float]:
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        deed()
+        yield (time.perf_counter() - start) * 1000
+
+
+def _row(table: Table, what: str, times: list[float], limit: float) -> None:
+    met = "met" if median(times) <= limit else "MISSED"
+    figures = [f"{value:,.1f}" for value in (min(times), median(times), max(times))]
+    table.add_row(what, *figures, f"<= {limit:g} ms: {met}" if limit else "")
+
+
+def _requests(folder: Path) -> Table:
+    table = Table("cycle", "REST", "of these 304", "GraphQL", "git", "target", title="requests")
+    with hub(_new(folder / "idle"), {"a.txt": "fine\n"}) as harbour:
+        harbour.cycle()
+        harbour.cycle()
+        _count(table, harbour, "nothing to do")
+    with hub(_new(folder / "crowd")) as harbour:
+        harbour.fake.validate = False
+        crowd(harbour, ISSUES, PULLS)
+        for what in ("a crowd, first cycle", "a crowd, second", "a crowd, nothing to do"):
+            _count(table, harbour, what)
+    return table
+
+
+def _new(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def _count(table: Table, harbour: Hub, what: str) -> None:
+    harbour.fake.journal.clear()
+    harbour.cycle(timedelta(hours=7))
+    told = Counter(request.transport for request in harbour.fake.journal)
+    unchanged = harbour.fake.count(transport="rest", status=304)
+    met = "met" if told["rest"] <= MOST[what] else "MISSED"
+    table.add_row(what, str(told["rest"]), str(unchanged), str(told["graphql"]), str(told["git"]),
+                  f"<= {MOST[what]}: {met}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())
