@@ -11,7 +11,7 @@ from ralph_mission.mission.acting import Deed
 from ralph_mission.mission.chronicle import settle_open
 from ralph_mission.mission.drafting import monitor_key
 from ralph_mission.mission.effects import OpenIssue, Receipt
-from ralph_mission.mission.ledger import Batch, EffectRecord, Recollection, settle
+from ralph_mission.mission.ledger import NOT_ATTEMPTED, Batch, EffectRecord, Recollection, settle
 from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.ports import Store
 from ralph_mission.mission.trouble import Trouble
@@ -71,7 +71,7 @@ def resolve(store: Editable, key: str, sent: bool, number: int = 0) -> None:
             raise Trouble(f"no effect {key} is waiting for an answer", "see `ralph journal`")
         if sent and not number and isinstance(record.effect, OpenIssue):  # a mission without its issue waits for ever
             raise Trouble(f"{key} opens an issue: which one is it?", "add: --number NUMBER", usage=True)
-        said = "" if sent else "not sent, says a person"
+        said = "" if sent else f"{NOT_ATTEMPTED}not sent, says a person"
         receipt = Receipt(key, "adopted" if sent else "failed", number, detail=said)
         store.commit(_settled(store, past, record, receipt), past)
 

@@ -42,8 +42,10 @@ DENIALS: tuple[tuple[str, str, str], ...] = (
      "use a token with the `workflow` permission, or make this change by hand"),
     (r"GH006|GH013|protected branch|repository rule violations", "{branch} is protected",
      "let the account of the token push to ralph/** and the memory branch in Settings, Rules (or Branches)"),
+    (r"Authentication failed|could not read Username|(?:error:|HTTP) 401", "the token is not valid",
+     "give GITHUB_TOKEN one that is"),
     (r"archived|read-only", "the repository is archived", "unarchive it, or take ralph out of it"),
-    (r"Permission to .* denied|Write access to repository not granted|error: 403",
+    (r"Permission to .* denied|Write access to repository not granted|(?:error:|HTTP) 403",
      "the token may not push", "give the job `permissions: contents: write`"),
 )  # fmt: skip
 """What GitHub says when it refuses a push (regular expression), and the setting behind it."""
@@ -168,12 +170,17 @@ UNREACHABLE = ("Could not resolve host", "Failed to connect", "Connection refuse
                "The requested URL returned error: 5", "hung up unexpectedly")  # fmt: skip
 
 
+TURNED_AWAY = re.compile(r"(?:HTTP|returned error:) 4\d\d|Authentication failed|could not read Username")
+
+
 @contextmanager
 def _told(url: str) -> Iterator[None]:
     """A network that fails, as one line."""
     try:
         yield
     except GitError as error:
+        if TURNED_AWAY.search(error.detail):
+            raise  # the server answered
         if error.code == TIMED_OUT or any(sign in error.detail for sign in UNREACHABLE):
             what = f"cannot reach {urlsplit(url).netloc} by git ({_reason(error.detail)})"
             raise Trouble(what, "nothing was lost; the next wake tries again", who="network") from None

@@ -201,7 +201,8 @@ def unknown(state: OpenState, acts: Sequence[Act] = ()) -> Iterable[str]:
     """Effects whose fate only a person can tell."""
     now = [deed.receipt.key for act in acts for deed in act.deeds if deed.receipt.status == "unknown"]
     for key in dict.fromkeys((*state.unknown, *now)):
-        yield f"nobody can tell whether {key} was sent: look, then `ralph journal resolve {key} --sent|--not-sent`"
+        settle = f"`ralph journal resolve {key} --sent|--not-sent` (an issue's with --number N)"
+        yield f"nobody can tell whether {key} was sent: look, then {settle}"
 
 
 def _not_understood(situation: Situation) -> tuple[str, ...]:

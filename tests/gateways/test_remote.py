@@ -208,3 +208,12 @@ def test_people_commit_in_the_work_tree_is_none_of_the_servers(server, clone):
     there = remote(server, clone)
     assert fetched(there) != git(clone, "rev-parse", "HEAD")
     assert git(clone, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize(("kind", "words"), [("403", "contents: write"), ("401", "not valid")])
+def test_server_that_turns_a_push_away_is_not_out_of_reach(server, clone, kind, words):
+    there = remote(server, clone)
+    ours = grown(clone, fetched(there))
+    server.fail(kind, ("POST", "/git-receive-pack"), times=9)
+    with pytest.raises(Denied, match=words):
+        there.push("ralph/x", ours, NOBODY)
