@@ -25,7 +25,7 @@ run: install  ## one cycle on the sample, or on another repository: make run REP
 	@$(BIN)/ralph cycle --repo "$$REPO" --force
 
 test: install-dev  ## all tests, with coverage
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --cov --cov-report=term
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --cov --cov-report=term
 
 test-real: install-dev  ## what is too large for that: an emulator of GitHub (60 MB), a cold runner
 	@$(BIN)/python scripts/node.py

@@ -18,6 +18,7 @@ from ralph_mission.mission.trouble import Lost, Trouble
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 MENDS = {
+    errno.ENOTDIR: "a file stands where a folder belongs: move it away, then run again",
     errno.ENOSPC: "free some disk space, then run again",
     errno.EDQUOT: "free some of your disk quota, then run again",
     errno.EACCES: "give this user access to it, then run again",

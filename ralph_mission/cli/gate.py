@@ -42,6 +42,8 @@ def plain(arguments: list[str]) -> Plain | None:
 
 def memory_place(asked: Plain) -> dict[str, str]:
     """Where memory is, when it may be elsewhere than usual: only then are the settings worth their cost."""
+    if acts_on_github(os.environ):
+        return {}  # what an earlier job left in the workspace may be anyone's; the cycle asks the default branch
     place = Path(asked.config) if asked.config else Path(asked.repo) / "ralph.yml"
     if not asked.config and not (
         place.is_file() and re.search(rb"^\s*\{?\s*['\"]?memory['\"]?\s*:", place.read_bytes(), re.M)

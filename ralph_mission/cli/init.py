@@ -199,7 +199,7 @@ def _steps(top: Path, wish: Wish, plan: Sequence[Planned], config: Config) -> It
     if wish.wake and config.schedule.wake != wish.wake:
         yield f"in {NAME}: schedule: {{wake: {wish.wake}}}"
     if flow:
-        yield f"commit {workflow.PLACE} to the default branch and push it"
+        yield f"commit {NAME} and {workflow.PLACE} to the default branch and push them"
         yield "Settings, Actions, General: allow GitHub Actions to create pull requests"
     if wish.wake == "environment":
         for urgency, minutes in _waits(config).items():

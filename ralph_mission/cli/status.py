@@ -9,7 +9,7 @@ import click
 
 from ralph_mission.cli.options import at_repository, json_option, print_json
 from ralph_mission.cli.typed import typed
-from ralph_mission.cli.wiring import household, recollection
+from ralph_mission.cli.wiring import household, recollection, refuse_if_elsewhere
 from ralph_mission.mission.trouble import Trouble
 
 
@@ -23,6 +23,8 @@ def status(repo: Path, config: Path | None, as_json: bool) -> None:
 
     house = household(repo, config)
     recalled = house.ports.store.recall()
+    if recalled is None:
+        refuse_if_elsewhere(house)
     asks = waiting(recalled.state.missions, house.ports.forge.how) if recalled else ()
     known = facts(recalled, house.charter.limits, house.ports.clock.now(), asks)
     if as_json:

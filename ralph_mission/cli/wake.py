@@ -51,10 +51,11 @@ def wake(repo: Path, config: Path | None, now: str | None, as_json: bool) -> int
 
 def _send(repo: Path, config: Path | None, server: Place, header: Header, now: datetime) -> tuple[bool, str]:
     """Whether a dispatch was sent, and what to say. Raises Trouble when GitHub refused it."""
+    from ralph_mission.bootstrap import poster
     from ralph_mission.config import read
     from ralph_mission.stores.anchor import durable, flocked
     from ralph_mission.wakers import calls
-    from ralph_mission.wakers.dispatch import DispatchWaker, poster
+    from ralph_mission.wakers.dispatch import DispatchWaker
 
     git = Git.open(repo)
     notes = git.common_dir / "ralph" / "wake.json"
@@ -66,7 +67,7 @@ def _send(repo: Path, config: Path | None, server: Place, header: Header, now: d
         if objection:
             return False, objection
         durable(notes, calls.dump(calls.called(past, header, now)))
-        waker = DispatchWaker(server.repository, poster(server.api, server.token))
+        waker = DispatchWaker(server.repository, poster(server))
         receipt = waker.wake(header.next_due_at or now, header.generation)
     if receipt.status != "done":
         raise Trouble(f"nobody was woken: {receipt.detail}", "the timer tries again in 10 minutes", who="forge")

@@ -40,8 +40,18 @@ def recollection(house: Household) -> Recollection:
     """What memory says now. Raises Trouble when there is none yet."""
     recalled = house.ports.store.recall()
     if recalled is None:
+        refuse_if_elsewhere(house)
         raise Trouble("ralph has no memory of this repository yet", "run: ralph cycle")
     return recalled
+
+
+def refuse_if_elsewhere(house: Household) -> None:
+    """Raises Trouble when there is no memory here because it is on the server that this clone came from."""
+    branch = house.config.memory.branch
+    if house.github is None and house.git.resolve(f"refs/remotes/origin/{branch}"):
+        what = f"ralph's memory of this repository is on its server (origin/{branch})"
+        mend = "to read it there: forge: {kind: github} in ralph.yml, with GITHUB_TOKEN and GITHUB_REPOSITORY set"
+        raise Trouble(what, mend, usage=True)
 
 
 def run_cycle(house: Household, *, staged: bool, force: bool) -> tuple[CycleReport, Telling]:

@@ -24,6 +24,8 @@ PASSED_ON = ("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY
              "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO")  # fmt: skip
 LOST_RACE = ("stale info", "fetch first", "non-fast-forward", "reference already exists", "cannot lock ref",
              "incorrect old value", "failed to update ref")  # fmt: skip
+DIVERTING = r"^(url\..*\.(push)?insteadof|http\.(.*\.)?(proxy|sslverify|sslca.*|curloptresolve))$"
+"""Settings of a clone that lead a request, and the token with it, elsewhere: an earlier job may have left them."""
 _SAID = re.compile(r"^(?:remote: )?(?:error|fatal)?:? ?", re.IGNORECASE)
 
 
@@ -91,7 +93,7 @@ class Remote:
         """
         missing = [ref for ref, oid in wanted.items() if not self.has(oid)]
         if missing:
-            specs = [f"+{ref}:{KEPT}{ref.removeprefix('refs/')}" if self.keep else ref for ref in missing]
+            specs = [f"+{ref}:{_kept(ref)}" if self.keep else ref for ref in missing]
             self._ask("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
                       "--no-recurse-submodules", self.url, *specs)  # fmt: skip
         elif self.keep:
@@ -132,7 +134,7 @@ class Remote:
 
     def _hold(self, seen: Iterable[tuple[str, str]]) -> None:
         for ref, oid in seen:
-            self.git.run("update-ref", "--no-deref", f"{KEPT}{ref.removeprefix('refs/')}", oid)
+            self.git.run("update-ref", "--no-deref", _kept(ref), oid)
 
     def _ask(self, *arguments: str) -> bytes:
         try:
@@ -142,6 +144,9 @@ class Remote:
             raise _not_readable(self.url, error) from None
 
     def _run(self, *arguments: str) -> bytes:
+        if told := self.git.try_text("config", "--name-only", "--get-regexp", DIVERTING):
+            what = f"the clone's own configuration sets {told.splitlines()[0]}, which may lead the token elsewhere"
+            raise Trouble(what, "take it out of .git/config; proxies and certificates come from the environment")
         return self.git.run(*arguments, env=self._environment(), timeout=PATIENCE)
 
     def _environment(self) -> dict[str, str]:
@@ -163,6 +168,11 @@ class Remote:
         keys = {f"GIT_CONFIG_KEY_{place}": key for place, key in enumerate(pins)}
         values = {f"GIT_CONFIG_VALUE_{place}": value for place, value in enumerate(pins.values())}
         return {**passed, **keys, **values, "GIT_CONFIG_COUNT": str(len(pins))}
+
+
+def _kept(ref: str) -> str:
+    # Without a slash of its own: once `main` was held, `main/next` would have no place beside it.
+    return KEPT + ref.removeprefix("refs/").replace("%", "%25").replace("/", "%2F")
 
 
 UNREACHABLE = ("Could not resolve host", "Failed to connect", "Connection refused", "Connection reset", "timed out",

@@ -11,7 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ralph_mission.mission.effects import AT_MOST_ONCE, Comment, Effect, Fate, MergePull, Receipt, kind_of, resolve
+from ralph_mission.mission.effects import (
+    AT_MOST_ONCE,
+    Comment,
+    EditComment,
+    Effect,
+    Fate,
+    MergePull,
+    OpenIssue,
+    Receipt,
+    kind_of,
+    resolve,
+)
 from ralph_mission.mission.ledger import (
     NOT_ATTEMPTED,
     EffectRecord,
@@ -110,6 +121,8 @@ def _with(record: EffectRecord, receipt: Receipt) -> EffectRecord:
 
 
 def _perform(ports: Ports, effect: Effect) -> Receipt:
+    if isinstance(effect, MergePull) and not effect.approver:  # only memory could say so, and it grants nothing
+        return Receipt(effect.key, "failed", detail="approval-author")
     try:
         return ports.forge.perform(effect)
     except Exception as error:  # whatever it is, the cycle must still write down what it knows
@@ -150,7 +163,8 @@ def doubtful(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[Effect
 def _found_late(ports: Ports, record: EffectRecord, known: dict[str, Record]) -> Deed | None:
     """A list may show what was made only minutes later; what it never shows is left to a person."""
     effect = record.effect
-    assert effect is not None
+    if effect is None:  # memory was recovered from a stranger's word that there was one
+        return None
     try:
         receipt = ports.forge.find(resolve(effect, numbers(known.values())))
     except KeyError:
@@ -191,7 +205,7 @@ def _look_up(ports: Ports, record: EffectRecord, effect: Effect, known: dict[str
         return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}the merge it tells of was not done")
     if not may_redo(effect, ports.forge.lists_at_once):
         return Receipt(effect.key, "unknown", detail="it was intended, and nobody can tell whether it was sent")
-    if record.mission:
+    if record.mission or not isinstance(effect, OpenIssue | EditComment):
         return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}its run ended before")
     return None if stopped(ports) else _perform(ports, ready)
 

@@ -20,6 +20,7 @@ from ralph_mission.mission.effects import (
     Effect,
     Label,
     MergePull,
+    OpenPull,
     PushBranch,
 )
 from ralph_mission.mission.ledger import EffectRecord, Record, key_of
@@ -88,6 +89,9 @@ def _waited(mission: Mission) -> Mission:
 
 def _merge(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
     assert facts.pull is not None
+    if facts.pull.base != around.default.name:  # the yes was to another merge than this would be
+        refused = replace(reading.opinion, state="refused", rules=("approval-content",))
+        return _refused(mission, facts, replace(reading, opinion=refused))
     who = wording.person(reading.opinion.actor)
     merge = MergePull(key_of(mission.key, "merge_pull", mission.head_sha), facts.pull.number, mission.head_sha,
                       around.merge_method, f"{mission.title}\n\nApproved by {who}.\n",
@@ -184,9 +188,13 @@ def _said_yes(mission: Mission, facts: Facts) -> str:
 
 
 def _carried_out(mission: Mission, executing: Mission, around: Circumstances, who: str, lesson: Lesson | None) -> Step:
-    """The effects that were planned or did not get through, sent now."""
+    """The effects that were planned or did not get through, sent now.
+
+    A branch and a pull, and nothing else that memory may hold: it grants nothing, a merge least of all.
+    """
     records = [around.records.get(key) for key in mission.pending]
-    effects = tuple(r.effect for r in records if isinstance(r, EffectRecord) and r.effect)
+    kept = [record.effect for record in records if isinstance(record, EffectRecord)]
+    effects = tuple(effect for effect in kept if isinstance(effect, PushBranch | OpenPull))
     after = replace(advance(executing, Event.PULL_OPENED, around.now), pending=(), waiting_since=around.now)
     proposal = Proposal(
         key_of(mission.key, "carry-out"), Action.OPEN_FIX, mission.kind, mission.title, effects,

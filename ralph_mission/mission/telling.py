@@ -167,6 +167,8 @@ def waiting(missions: Iterable[Mission], how: How) -> tuple[str, ...]:
     """What a person can do now, one line each, with the very words to type or the link to open."""
     lines: list[str] = []
     for mission in missions:
+        if not (mission.pull or mission.issue):
+            continue  # a staged cycle opened nothing
         if mission.status is Status.IN_REVIEW:
             lines += [f"review it: {how('show_pull', mission.pull)}", f"say yes:   {how('approve_pull', mission.pull)}"]
         elif mission.status is Status.DISCOVERED and mission.proposal_hash:

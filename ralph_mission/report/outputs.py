@@ -38,11 +38,14 @@ def tell_trouble(error: Mapping[str, str], environ: Mapping[str, str]) -> None:
 
 
 def outputs(report: CycleReport) -> dict[str, str]:
-    """The outputs of the action, by name. An action that was allowed counts as taken, except in a staged cycle."""
+    """The outputs of the action, by name. An action that was allowed counts as taken, except in a staged cycle.
+
+    A cycle that did not run for real has no urgency: a job may wait on it to wake us again.
+    """
     allowed = sum(line.verdict is Verdict.ALLOW for line in report.decisions)
     return {
         "cycle": str(report.cycle),
-        "urgency": report.urgency.value if report.outcome == "done" else "",  # a job may wait on it to wake us again
+        "urgency": report.urgency.value if report.outcome == "done" and not report.staged else "",
         "next-due-at": f"{report.next_due_at:%Y-%m-%dT%H:%M:%SZ}" if report.next_due_at else "",
         "missions-active": str(sum(mission.status.active for mission in report.missions)),
         "actions-taken": str(0 if report.staged else allowed),

@@ -26,7 +26,8 @@ WHO = {
     "bug": "**The authors of ralph** must act; the log of this step has the report",
 }
 _RULES = re.compile(r"\((?P<ids>[a-z-]+(?:, [a-z-]+)*)\)\Z")
-_PATH = re.compile(r"/[\w./#?=&-]*", re.ASCII)
+_PATH = re.compile(r"/(?:issues|pull)/\d+(?:/\w+)?(?:[?#][\w=&#-]*)?", re.ASCII)
+_LINK = re.compile(r"\](?=[(:])")  # what makes a link of the brackets before it, an address of this server's too
 _NUMBER = re.compile(r"/(?:issues|pull)/(\d+)")
 
 
@@ -144,7 +145,7 @@ def _link(word: str, places: Places) -> str:
 
 
 def _words(text: str) -> str:
-    return said(text, WORDS)
+    return _LINK.sub("] ", said(text, WORDS))
 
 
 def _cell(text: str) -> str:

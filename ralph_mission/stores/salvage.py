@@ -43,7 +43,7 @@ def journal(store: BranchStore) -> Iterator[dict[str, Any]]:
 
 
 def salvage(store: BranchStore) -> Salvage:
-    """Everything that can still be read; `state` and `records` only from a commit of our own."""
+    """Everything that can still be read; `state` (but for a claim) and `records` only from a commit of our own."""
     head, mark, lost = store.branch.head(), _mark(store), []
     trusted = _trusted(store, mark)
     memory, told = _memory(store, head, trusted)
@@ -53,6 +53,7 @@ def salvage(store: BranchStore) -> Salvage:
     lost += [f"{path} cannot be read" for path in broken]
     if state is None:
         lost.append("what was under way but had not reached the forge: no commit is known to be our own")
+        state = _restraint(store, head)
     anchor = mark.anchor if mark and mark.oid else None
     return Salvage(head, anchor, memory, state, records, tuple(doubtful), (*broken, *_odd(store, head)),
                    tuple(told), tuple(lost))  # fmt: skip
@@ -129,6 +130,12 @@ def _state(store: BranchStore, commit: str) -> OpenState | None:
         return codec.load_state(store.git.blobs([name])[name])
     except (KeyError, codec.Unreadable):
         return None
+
+
+def _restraint(store: BranchStore, head: str) -> OpenState | None:
+    """The claim alone, whoever wrote it: it can keep us from acting, never make us act."""
+    found = _state(store, head) if head else None
+    return OpenState(claim=found.claim) if found and found.claim else None
 
 
 def _records(store: BranchStore, commit: str) -> tuple[list[Record], list[str]]:

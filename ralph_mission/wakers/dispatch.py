@@ -6,7 +6,6 @@ gate, which reads memory alone, so a forged, late or repeated dispatch changes n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +16,6 @@ from ralph_mission.mission.ledger import key_of
 from ralph_mission.mission.trouble import Trouble
 from ralph_mission.wakers.facts import EVENT
 
-TIMEOUT = (10.0, 30.0)  # seconds to connect, seconds without an answer
 MOVED = "the repository was renamed or moved: set GITHUB_REPOSITORY to its new name"
 REASONS = {
     **dict.fromkeys((301, 302, 307, 308), MOVED),
@@ -64,38 +62,6 @@ def payload(due: datetime, generation: int) -> dict[str, Any]:
     """The event's whole body: what a person may want to know, and nothing that anybody obeys."""
     moment = due.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {"event_type": EVENT, "client_payload": {"not_before": moment, "generation": generation}}
-
-
-def poster(api: str, token: str) -> Post:
-    """Posts to `api` (an address without a slash at the end) as the bearer of `token`: no retry, no redirect."""
-
-    def post(path: str, body: dict[str, Any]) -> Outcome:
-        import requests
-
-        headers = {
-            "Accept": "application/vnd.github+json",
-            "Authorization": f"Bearer {token}",
-            "User-Agent": "ralph_mission",
-            "X-GitHub-Api-Version": "2022-11-28",
-        }
-        with requests.Session() as session:
-            session.auth = _as_given  # else a .netrc would replace our token
-            answer = session.post(api + path, json=body, headers=headers, timeout=TIMEOUT, allow_redirects=False)
-            return Outcome(answer.status_code, _message(answer.text))
-
-    return post
-
-
-def _as_given(request: Any) -> Any:
-    return request
-
-
-def _message(text: str) -> str:
-    try:
-        told = json.loads(text or "{}")
-    except ValueError:
-        return ""
-    return str(told.get("message", "")) if isinstance(told, dict) else ""
 
 
 def _reason(outcome: Outcome) -> str:

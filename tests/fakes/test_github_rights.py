@@ -103,5 +103,6 @@ def test_switched_off_repositories_refuse(fake: FakeGitHub, api: Client) -> None
     fake.settings.has_issues, fake.settings.archived = True, True
     assert api("POST", "./issues", {"title": "x"}).status == 403
     assert api("GET", "./issues").status == 200
+    assert api("POST", "/graphql", {"query": "query { viewer { login } }"}).status == 200
     fake.settings.disabled = True
     assert api("GET", "./issues").said == (403, "Repository access blocked")

@@ -561,7 +561,8 @@ def test_damaged_standing_issue_is_told(world: GitHubWorld) -> None:
         ("{page}/actions/runs/8/attempts/1 (loop, box)", False),
         ("{page}/actions/runs/9/attempts/1 (loop, box)", False),
         ("{page}/actions/runs/7", False),
-        ("{page}x/actions/runs/7/attempts/1 (loop, box)", False),
+        ("{page}-as-it-was-called-before/actions/runs/7/attempts/1 (loop, box)", True),
+        ("{page}/x/actions/runs/7/attempts/1 (loop, box)", False),
         ("https://elsewhere.example/harbour/slackwater/actions/runs/7/attempts/1", False),
         ("box 1234 5678", False),
         ("", False),
@@ -571,6 +572,13 @@ def test_run_is_over_when_github_says_so(world: GitHubWorld, holder: str, over: 
     world.fake.workflow_run(7, "completed", "success")
     world.fake.workflow_run(8, "in_progress")
     assert world.forge.run_is_over(holder.format(page=world.forge.api.place.page)) is over
+
+
+def test_an_attempt_is_over_when_the_run_was_started_again(world: GitHubWorld) -> None:
+    world.fake.workflow_run(8, "in_progress", attempt=2)
+    page = f"{world.forge.api.place.page}/actions/runs/8/attempts"
+    assert world.forge.run_is_over(f"{page}/1 (loop, box)")
+    assert not world.forge.run_is_over(f"{page}/2 (loop, box)")
 
 
 def test_people_are_told_where_to_click(world: GitHubWorld) -> None:

@@ -62,10 +62,20 @@ def test_what_was_fetched_is_here_and_kept(server, clone):
     there = remote(server, clone)
     oid = fetched(there)
     assert there.has(oid)
-    assert git(clone, "rev-parse", f"{KEPT}heads/main") == oid
+    assert git(clone, "rev-parse", f"{KEPT}heads%2Fmain") == oid
     before = server.count("git")
     there.fetch({"refs/heads/main": oid})
     assert server.count("git") == before
+
+
+def test_a_branch_whose_name_goes_on_from_a_former_ones_can_be_kept(server, clone):
+    there = remote(server, clone)
+    old = fetched(there)
+    git(server.bare, "branch", "-m", "main", "main/next")
+    new = server.push("main/next", {"x.txt": b"x\n"})
+    there.fetch({"refs/heads/main/next": old})
+    there.fetch({"refs/heads/main/next": new})
+    assert git(clone, "rev-parse", f"{KEPT}heads%2Fmain%2Fnext") == new
 
 
 def test_without_keeping_no_ref_is_written(server, clone):
@@ -201,6 +211,17 @@ def test_redirect_does_not_carry_the_token_away(server, clone):
     server.fail("redirect", ("GET", "/info/refs*"))
     with pytest.raises(Trouble):
         there.default()
+
+
+@pytest.mark.parametrize(
+    "key", ["http.proxy", "http.{url}.proxy", "http.sslVerify", "http.{url}.sslCAInfo", "http.curloptResolve",
+            "url.http://127.0.0.1:9/.insteadOf", "url.x.pushInsteadOf"],
+)  # fmt: skip
+def test_configuration_of_the_clone_never_leads_the_token_elsewhere(server, clone, key):
+    git(clone, "config", key.format(url=server.git_url), "http://127.0.0.1:9/")
+    with pytest.raises(Trouble, match="token elsewhere"):
+        remote(server, clone).default()
+    assert server.count(transport="git") == 0
 
 
 def test_people_commit_in_the_work_tree_is_none_of_the_servers(server, clone):

@@ -6,6 +6,8 @@ Time passes only when told, for the runners and for the server alike.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +24,14 @@ from tests.helpers import NOON, git, make_repo
 from tests.integration.world import CALM, TYPOS
 
 NAME = "harbour/slackwater"
+UNPACED = """
+import sys
+from ralph_mission.cli.main import main
+from ralph_mission.forges import github
+github.connect.__kwdefaults__.update(pace=0.0, sleep=lambda seconds: None)
+sys.argv = ["ralph", *sys.argv[1:]]
+sys.exit(main())
+"""
 
 
 @dataclass
@@ -59,6 +69,12 @@ class Hub:
     def process_environ(self) -> dict[str, str]:
         """The same for a process of its own."""
         return os.environ | self.environ
+
+    def process(self, *options: str) -> subprocess.Popen[bytes]:
+        """A real cycle at this moment, in a process of its own, as the action starts it."""
+        command = [sys.executable, "-c", UNPACED, "cycle", "--json", *options, "--forge", "github", "--repo",
+                   str(self.clone), "--now", self.now.isoformat()]  # fmt: skip
+        return subprocess.Popen(command, env=self.process_environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def house(self, staged: bool = False) -> Household:
         """The ports, at this moment."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import shutil
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from tests.integration.hub import Hub
+from tests.integration.hub_dying import dying, told
 
+INTENTS = "POST /git-receive-pack"  # the first of a cycle that does anything
 FIXED = ("lock", "bare", "url", "ids")  # what no snapshot holds
 
 
@@ -57,3 +59,14 @@ class Snapshot:
 def _replaced(place: Path, by: Path) -> None:
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(by, place, symlinks=True)
+
+
+def number_of(harbour: Hub, what: str, place: int = 0) -> int:
+    """The number of a request of the next cycle, counted in a rehearsal; `place`: the how-manieth like it."""
+    start = Snapshot.of(harbour, f"before {what}".replace("/", "-"))
+    lag, harbour.fake.list_lag = harbour.fake.list_lag, 0
+    with dying(harbour) as life:
+        harbour.cycle(timedelta(0))
+    start.restore(harbour)
+    harbour.fake.list_lag = lag
+    return [at for at, request in enumerate(life.requests, 1) if told(request) == what][place]

@@ -7,19 +7,13 @@ life; `make crash` dies before and after every request of every stage.
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from ralph_mission.flows import control
-from ralph_mission.mission.trouble import Trouble
-from tests.helpers import cli
 from tests.integration.hub import Hub
 from tests.integration.hub_dying import Life, dying, told, writes
-from tests.integration.hub_past import Snapshot
+from tests.integration.hub_past import INTENTS, Snapshot, number_of
 from tests.integration.hub_stages import (
     NOW,
     STAGES,
@@ -27,13 +21,11 @@ from tests.integration.hub_stages import (
     come_to_rest,
     differences,
     lost,
-    made_as,
     portrait,
     staged,
 )
 from tests.integration.hub_table import Table, shown
 from tests.integration.hub_witness import duplicates, open_state, watched
-from tests.integration.world import statuses
 
 DAILY = ("a fix is opened", "an approved pull is merged")
 PARTS = 4  # a test of each stage's requests, so that none takes minutes
@@ -166,139 +158,3 @@ def test_a_claim_of_a_run_that_may_still_be_alive_is_left_alone(tmp_path):
         assert harbour.cycle(NOW)[0].outcome == "lost"
         assert harbour.fake.branch("ralph-memory") == before
         assert not harbour.merged(harbour.pulls[0].number)
-
-
-def number_of(harbour: Hub, what: str, place: int = 0) -> int:
-    """The number of a request of the next cycle, counted in a rehearsal; `place`: the how-manieth like it."""
-    start = Snapshot.of(harbour, f"before {what}".replace("/", "-"))
-    lag, harbour.fake.list_lag = harbour.fake.list_lag, 0
-    with dying(harbour) as life:
-        harbour.cycle(NOW)
-    start.restore(harbour)
-    harbour.fake.list_lag = lag
-    return [at for at, request in enumerate(life.requests, 1) if told(request) == what][place]
-
-
-INTENTS = "POST /git-receive-pack"  # the first of a cycle that does anything
-
-
-# --- really killed ----------------------------------------------------------------------
-
-RUNNER = """
-import sys
-from ralph_mission.cli.main import main
-from ralph_mission.forges import github
-github.connect.__kwdefaults__.update(pace=0.0, sleep=lambda seconds: None)
-sys.argv = ["ralph", *sys.argv[1:]]
-sys.exit(main())
-"""
-
-
-def started(harbour: Hub) -> subprocess.Popen[bytes]:
-    """A real cycle, as the action starts it."""
-    command = [sys.executable, "-c", RUNNER, "cycle", "--json", "--force", "--forge", "github", "--repo",
-               str(harbour.clone), "--now", harbour.now.isoformat()]  # fmt: skip
-    return subprocess.Popen(command, env=harbour.process_environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-
-@pytest.mark.parametrize("path", ["/issues", pytest.param("/git-receive-pack", marks=pytest.mark.crash)])
-def test_a_process_that_was_killed_is_carried_on_by_the_next(tmp_path, path):
-    with staged(tmp_path, "a fix is opened") as harbour:
-        start = Snapshot.of(harbour, "start")
-        come_to_rest(harbour)
-        expected = portrait(harbour)
-        process = started(start.restore(harbour))
-
-        def killed(request, response):
-            if request.method == "POST" and request.below == path:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-                undo()
-
-        undo = harbour.fake.after(killed)
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL
-        rest = come_to_rest(harbour)
-        assert (differences(expected, portrait(harbour), rest.doubts), duplicates(harbour)) == ([], [])
-
-
-# --- what only a person can tell --------------------------------------------------------
-
-
-def by_hand(harbour: Hub, key: str, *answer: str) -> None:
-    """What the report says to type."""
-    done = cli("journal", "resolve", key, *answer, repo=harbour.clone, env=harbour.environ | {"GITHUB_ACTIONS": "true"})
-    assert done.code == 0, done.err
-
-
-def test_an_issue_that_was_never_sent_wedges_nothing_once_a_person_has_said_so(tmp_path):
-    with staged(tmp_path, "a fix is opened") as harbour:
-        with dying(harbour, number_of(harbour, INTENTS), "after"):
-            harbour.cycle(NOW)
-        _, telling = harbour.cycle(NOW)
-        (key,) = open_state(harbour).unknown
-        assert any(f"ralph journal resolve {key}" in line for line in telling.remarks)
-        assert (harbour.issues, harbour.pulls) == ([], [])
-        assert harbour.cycle()[0].outcome == "done" and harbour.issues == []
-        by_hand(harbour, key, "--not-sent")
-        assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]
-        assert (len(harbour.issues), len(harbour.pulls), open_state(harbour).unknown) == (1, 1, ())
-
-
-def test_an_issue_that_arrived_and_no_list_shows_is_carried_on_under_the_number_a_person_names(tmp_path):
-    with staged(tmp_path, "a fix is opened") as harbour:
-        sent = number_of(harbour, "POST /issues")
-        harbour.fake.list_lag = 100
-        with dying(harbour, sent, "after"):
-            harbour.cycle(NOW)
-        harbour.cycle(NOW)
-        (key,) = open_state(harbour).unknown
-        with pytest.raises(Trouble, match="which one"):  # without it, the mission would wait for ever
-            control.resolve(harbour.house().store, key, sent=True)
-        number = made_as(harbour, key)
-        by_hand(harbour, key, "--sent", "--number", str(number))
-        assert statuses(harbour.cycle(NOW)[0]) == ["IN_REVIEW"]
-        harbour.fake.list_lag = 0
-        assert [issue.number for issue in harbour.issues] == [number]
-        assert f"#{number}" in (harbour.pulls[0].body or "")
-
-
-def test_an_issue_that_a_list_shows_later_is_carried_on_without_anybody(tmp_path):
-    with staged(tmp_path, "a fix is opened") as harbour:
-        harbour.fake.list_lag = 6
-        with dying(harbour, number_of(harbour, "POST /issues"), "after"):
-            harbour.cycle(NOW)
-        harbour.cycle(NOW)
-        assert open_state(harbour).unknown != ()
-        harbour.cycle(NOW)
-        assert statuses(harbour.cycle(NOW)[0]) == ["IN_REVIEW"]
-        assert (len(harbour.issues), len(harbour.pulls), open_state(harbour).unknown) == (1, 1, ())
-
-
-def test_a_question_whose_last_line_got_lost_can_still_be_answered(tmp_path):
-    with staged(tmp_path, "an edited proposal is asked anew") as harbour:
-        with dying(harbour, number_of(harbour, INTENTS), "after"):
-            harbour.cycle(NOW)
-        assert come_to_rest(harbour).converged
-        harbour.person().comment(harbour.issues[0].number, "/ralph approve")
-        harbour.cycle()
-        harbour.person().comment(harbour.issues[0].number, "/ralph approve")
-        assert statuses(harbour.cycle()[0]) == ["PLANNED"]
-
-
-def test_a_remark_that_was_to_follow_a_merge_that_never_was_is_in_nobodys_doubt(tmp_path):
-    with staged(tmp_path, "an approved pull is merged") as harbour:
-        with dying(harbour, number_of(harbour, INTENTS), "after"):
-            harbour.cycle(NOW)
-        report, _ = harbour.cycle(NOW)
-        assert statuses(report) == ["COMPLETED"]
-        assert open_state(harbour).unknown == ()
-        assert len(harbour.said(harbour.issues[0].number)) == 1
-
-
-def test_a_list_that_was_never_sent_leaves_the_lines_of_the_same_cycles_fix_counted(tmp_path):
-    with staged(tmp_path, "a first cycle with two kinds and a monitoring issue") as harbour:
-        with dying(harbour, number_of(harbour, "POST /issues", 1), "before"):
-            harbour.cycle(NOW)
-        assert come_to_rest(harbour).doubts
-        assert [path for _, path, _ in open_state(harbour).recent] == ["README.md", "docs/guide.md"]

@@ -7,8 +7,6 @@ other's, at every place there is; and two threads start at the same moment.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -27,14 +25,6 @@ from tests.integration.hub_table import Table, shown
 from tests.integration.hub_witness import duplicates, watched
 
 QUIET = {"lost", "not_due"}
-RUNNER = """
-import sys
-from ralph_mission.cli.main import main
-from ralph_mission.forges import github
-github.connect.__kwdefaults__.update(pace=0.0, sleep=lambda seconds: None)
-sys.argv = ["ralph", *sys.argv[1:]]
-sys.exit(main())
-"""
 
 
 @pytest.fixture(scope="module")
@@ -68,17 +58,9 @@ def one_acted(table: Table, row: str, harbour: Hub, expected, ends: Iterable[tup
     assert (twice, wrong, differences(expected, portrait(harbour), ())) == ([], [], [])
 
 
-def processes(harbour: Hub, *runners: Hub) -> list[tuple[str, int]]:
+def processes(*runners: Hub) -> list[tuple[str, int]]:
     """Real cycles, started together."""
-
-    def command(clone) -> list[str]:
-        return [sys.executable, "-c", RUNNER, "cycle", "--json", "--forge", "github", "--repo", str(clone), "--now",
-                harbour.now.isoformat()]  # fmt: skip
-
-    running = [
-        subprocess.Popen(command(one.clone), env=one.process_environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for one in runners
-    ]
+    running = [one.process() for one in runners]
     said = [process.communicate() for process in running]
     assert [process.returncode for process in running] == [0] * len(running), said
     reports = [json.loads(out) for out, _ in said]
@@ -93,7 +75,7 @@ def race_processes(tmp_path, name: str, times: int, table: Table) -> None:
             start.restore(harbour)
             harbour.fake.clock.now = harbour.now
             with watched(harbour) as witness:
-                ends = processes(harbour, harbour, second(harbour))
+                ends = processes(harbour, second(harbour))
             one_acted(table, f"{name}, processes", harbour, expected, ends, witness.wrong)
 
 

@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 
 from ralph_mission.mission.acting import act, not_attempted, reconcile
-from ralph_mission.mission.effects import Comment, Label, OpenIssue, OpenPull, Receipt, Ref
+from ralph_mission.mission.effects import (
+    CloseIssue,
+    Comment,
+    EditComment,
+    Label,
+    MergePull,
+    OpenIssue,
+    OpenPull,
+    Receipt,
+    Ref,
+)
 from ralph_mission.mission.ledger import EffectRecord, OpenState
 from ralph_mission.mission.model import Action, Verdict
 from ralph_mission.mission.proposal import Decision
@@ -17,6 +27,8 @@ from tests.mission.build import NOW, writing
 OPEN = OpenIssue("k1", "t", "b")
 PULL = OpenPull("k2", "t", f"Part of {Ref('k1').token}", "ralph/x", "main", Ref("k1"))
 LABEL = Label("k3", 3, add=("x",))
+EDIT = EditComment("k2", 3, 0, "b")
+MERGE = MergePull("k2", 4, "c" * 40, "squash", "Fix\n", "main", 7)
 
 
 @dataclass
@@ -122,6 +134,13 @@ def test_a_remark_in_doubt_stops_nothing_and_is_never_sent_again():
     assert len(forge.sent) == 2
 
 
+def test_a_merge_that_nobody_approved_is_never_sent():
+    forge = ScriptedForge({"k2": done("k2")})
+    receipt = act(ScriptedPorts(forge), [decision(replace(MERGE, approver=0))], {})[0].deeds[0].receipt
+    assert (receipt.status, receipt.detail) == ("failed", "approval-author")
+    assert forge.sent == []
+
+
 def test_the_kill_switch_stops_before_the_next_effect():
     forge = ScriptedForge({"k1": done("k1", 12), "k3": done("k3")})
     ports = ScriptedPorts(forge, stops=[False, True])
@@ -136,9 +155,16 @@ class TestReconcile:
 
     def test_adopts_what_is_found(self):
         forge = ScriptedForge({"k2": done("k2", 13)}, {"k1": Receipt("k1", "adopted", 12)})
-        deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, PULL, mission=0))
+        deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, EDIT, mission=0))
         assert [deed.receipt.status for deed in deeds] == ["adopted", "done"]
-        assert forge.sent[0].issue == 12
+        assert forge.sent == [EDIT]
+
+    @pytest.mark.parametrize("effect", [MERGE, CloseIssue("k2", 3, "completed"), replace(LABEL, key="k2")])
+    def test_what_only_memory_says_is_no_monitoring_issues_is_never_made_up_for(self, effect):
+        forge = ScriptedForge({"k2": done("k2")})
+        deeds = reconcile(ScriptedPorts(forge), OpenState(effects=("k2",)), known(effect, mission=0))
+        assert [deed.receipt.status for deed in deeds] == ["failed"]
+        assert forge.sent == []
 
     def test_leaves_to_a_missions_next_step_what_is_missing_of_it(self):
         forge = ScriptedForge({}, {"k1": Receipt("k1", "adopted", 12)})
@@ -160,7 +186,7 @@ class TestReconcile:
 
     def test_sends_it_where_a_list_is_proof(self):
         forge = ScriptedForge({"k1": done("k1", 12), "k2": done("k2", 13)}, lists_at_once=True)
-        deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, PULL, mission=0))
+        deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, EDIT, mission=0))
         assert [deed.receipt.status for deed in deeds] == ["done", "done"]
 
     def test_leaves_settled_effects_alone(self):

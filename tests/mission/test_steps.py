@@ -161,6 +161,22 @@ def test_an_unfinished_opening_is_resumed_with_the_same_keys():
     assert found.proposal.effects == (branch,)
 
 
+def test_a_pull_that_was_led_to_another_base_is_not_merged_there():
+    led = replace(pull(), base="production")
+    found = one(Event.MERGEABLE, facts=Facts(issue(), led, MARAS))
+    decision = judge(found.proposal, bench())
+    assert (found.proposal.effects, decision.verdict, decision.rules) == ((), Verdict.DENY, ("approval-content",))
+
+
+def test_nothing_but_branch_and_pull_is_carried_out_of_what_memory_holds():
+    branch, merge = push(patch()), MergePull("m", 9, HEAD, "squash", "Fix\n", "main", 0)
+    records = {e.key: EffectRecord(e.key, "a", Action.OPEN_FIX, "spelling", "failed", e, 1, NOW, 1)
+               for e in (branch, merge, Comment("c", 9, "b"), Label("l", 9, add=("ralph:approved",)))}  # fmt: skip
+    executing = mission(status=Status.EXECUTING, pull=0, pending=tuple(records), base_sha=BASE)
+    (found,) = step(executing, Facts(issue(), None, MARAS), Reading(), replace(AROUND, records=records))
+    assert found.proposal.effects == (branch,)
+
+
 def test_parking_says_how_to_bring_it_back():
     found = one(Event.UNANSWERED, "nobody answered for 14 days")
     assert found.proposal.after.status is Status.PARKED

@@ -120,6 +120,14 @@ def test_a_hostile_address_is_no_link(url: str) -> None:
     assert re.search(r"^\s*::", page, re.MULTILINE) is None
 
 
+@pytest.mark.parametrize("way", ["[yes](/evil/x)", "[yes][1] [1]: /evil/x", "![x](../../evil/x)",
+                                 r"\[yes](/evil/x)", f"{HERE}/issues/3/../../../../evil/x"])  # fmt: skip
+@pytest.mark.parametrize("field", ["why", "held", "waiting", "remarks"])
+def test_a_hostile_text_leads_nowhere_else_on_the_same_server(field: str, way: str) -> None:
+    page = step_summary(REPORT, Telling(**{field: (way, f"[1]: /evil/x {way}", "see [1]")}), PLACES)
+    assert not any("evil" in link for link in links(page))
+
+
 @settings(max_examples=20)  # each is a page of two hundred lines
 @given(TEXTS, TEXTS, TEXTS, TEXTS, st.integers(0, 60))
 def test_it_stays_small_whatever_happened(

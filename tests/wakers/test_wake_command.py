@@ -122,7 +122,8 @@ def test_memory_elsewhere_is_found_by_the_settings(post):
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"), [("403", "contents: write"), ("502_applied", "502"), ("reset_applied", "answer")]
+    ("fault", "told"),
+    [("403", "contents: write"), ("502_applied", "502"), ("reset_applied", "answer"), ("redirect", "was renamed")],
 )
 def test_a_wake_that_failed_is_one_line_and_waits_its_ten_minutes(post, fault, told):
     post.remember(LATER)

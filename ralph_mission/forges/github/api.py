@@ -28,6 +28,7 @@ from ralph_mission.mission.trouble import Trouble
 
 BACK_OFF = (1.0, 2.0, 4.0)  # seconds before a read is tried again
 PATIENCE = 120.0  # seconds that one cycle waits for rate limits, in all
+LONGEST = 1000  # pages of a list: nothing that we ask for is that long
 PACE = 1.0  # seconds between two mutations, as GitHub asks
 NUMBERED = re.compile(r"/repositories/(\d+)(/.*)?")
 
@@ -75,8 +76,11 @@ class Api:
 
     def pages(self, path: str, fresh: bool = False) -> Iterator[list[Any]]:
         """The pages of a list, as far as they are asked for. Raises Absent, Trouble."""
-        below = self._below(path)
+        below, seen = self._below(path), set[str]()
         while below:
+            if below in seen or len(seen) == LONGEST:
+                raise Trouble(f"GitHub's list {path.partition('?')[0]} has no end", "check GITHUB_API_URL", who="forge")
+            seen.add(below)
             page = self._page(below, fresh)
             if not isinstance(page.body, list):
                 raise Trouble(f"GitHub's answer to GET {path} is no list", "the next wake tries again", who="forge")
@@ -95,17 +99,17 @@ class Api:
             raise _trouble(limits.unreadable("/graphql", answer))
         return body["data"]
 
-    def _page(self, place: str, fresh: bool) -> Page:
+    def _page(self, place: str, fresh: bool, moved: bool = False) -> Page:
         known = None if fresh else self.kept.page(place)
         answer = self._persist("GET", place, etag=known.etag if known else "")
         if answer.status == 304 and known:
             self.counts.not_modified += 1
             return known
-        if 300 <= answer.status < 400 and (elsewhere := self._same_repository(answer)):
-            return self._page(elsewhere, fresh)
+        if 300 <= answer.status < 400 and not moved and (elsewhere := self._same_repository(answer)):
+            return self._page(elsewhere, fresh, moved=True)
         if not answer.ok or not answer.readable:
             raise limits.unreadable(place, answer)
-        page = Page(answer.headers.get("etag", ""), slim(answer.body), self._next(answer))
+        page = Page(answer.headers.get("etag", ""), answer.body, self._next(answer))
         self.kept.put_page(place, page)
         return page
 
@@ -141,6 +145,8 @@ class Api:
 
     def _next(self, answer: Answer) -> str:
         found = re.search(r'<([^<>]+)>\s*;\s*rel="next"', answer.headers.get("link", ""))
+        if found and not self._local(found[1]):  # half a list would look like a whole one
+            raise Trouble("GitHub continues a list at another address than GITHUB_API_URL", "check it", who="forge")
         return self._local(found[1]) if found else ""
 
     def _same_repository(self, answer: Answer) -> str:
@@ -208,14 +214,15 @@ class Api:
         status, headers, text = self._wire.request(method, place, body, {"If-None-Match": etag} if etag else {})
         self._look_at_the_clock(headers.get("date", ""))
         try:
-            return Answer(status, headers, json.loads(text) if text else None, bool(text) or status in (204, 304))
-        except ValueError:
+            body = slim(json.loads(text)) if text else None
+            return Answer(status, headers, body, bool(text) or status in (204, 304))
+        except (ValueError, RecursionError):
             return Answer(status, headers, readable=False)
 
     def _look_at_the_clock(self, date: str) -> None:
         try:
             self._seen = (parsedate_to_datetime(date).astimezone(UTC), time.monotonic())
-        except ValueError:
+        except (ValueError, OverflowError):
             return
 
     def _below(self, path: str) -> str:

@@ -202,7 +202,8 @@ class GitHubForge:
 
     def run_is_over(self, holder: str) -> bool:
         """Whether the workflow run that a claim names is certainly over; False for anything that is not certain."""
-        page = re.escape(self.api.place.page)
+        # Under whatever name: the repository may have been renamed since, and no other has a run of that number.
+        page = rf"{re.escape(self.api.place.server)}/[\w.-]+/[\w.-]+"
         found = re.match(rf"{page}/actions/runs/([0-9]{{1,20}})/attempts/([0-9]{{1,6}})(?:\s|$)", holder, re.IGNORECASE)
         if not found:
             return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ralph_mission.forges import history
 from ralph_mission.forges.github import reading
@@ -24,6 +24,7 @@ class Heads:
     git: Git
     remote: Remote
     note: Callable[[str], None]
+    _here: set[str] = field(default_factory=set)  # commits that were seen in our clone: they stay
 
     def bring(self, wires: Iterable[PullWire], default: Branch) -> None:
         """Fetch what is not here yet, in one go. A head that is gone costs that pull's details, no more."""
@@ -49,7 +50,7 @@ class Heads:
     def pull(self, wire: PullWire, default: Branch, details: bool = False) -> Pull:
         """The pull with touches and patch ids (`details`: and commits), if its commits are here."""
         pull = reading.pull(wire)
-        head, base = self.git.resolve(wire.head.sha), self._base(wire, default)
+        head, base = self._commit(wire.head.sha), self._base(wire, default)
         if not head or not base:
             return pull
         changes = history.changes(self.git, base, head)
@@ -65,7 +66,13 @@ class Heads:
         merged = (wire.merge_commit_sha or "") if wire.merged_at else ""
         before = self.git.resolve(f"{merged}^1") if merged not in ("", wire.head.sha) else ""
         own = default.sha if wire.base.ref == default.name else wire.base.sha
-        return before or self.git.resolve(own) or self.git.resolve(default.sha)
+        return before or self._commit(own) or self._commit(default.sha)
+
+    def _commit(self, oid: str) -> str:
+        """A commit's id if it is here, else ""; asked of git once."""
+        if oid not in self._here and self.git.resolve(oid) == oid:
+            self._here.add(oid)
+        return oid if oid in self._here else ""
 
     def _may_touch(self, wire: PullWire, default: Branch) -> bool:
         """Whether its lines are still to come to the default branch as we know it."""
@@ -78,5 +85,6 @@ class Heads:
         """Those of `wanted` (ref -> commit) whose commit is not here, found out in one question."""
         oids = list(dict.fromkeys(wanted.values()))
         told = self.git.text("cat-file", "--batch-check", stdin="".join(f"{oid}\n" for oid in oids).encode())
+        self._here.update(line.split(" ")[0] for line in told.split("\n") if " commit " in line)
         absent = {line.split(" ")[0] for line in told.split("\n") if line.endswith(" missing")}
         return {ref: oid for ref, oid in wanted.items() if oid in absent}

@@ -13,6 +13,7 @@ from ralph_mission.mission.ledger import NEEDS_PERSON
 from ralph_mission.mission.trouble import Trouble
 
 SECONDARY = 60.0  # seconds to wait where GitHub does not say how long; its own advice
+FURTHEST = 86400.0  # seconds: no limit of GitHub's lasts longer than a day
 LONGEST = 200  # characters of GitHub's words that are passed on
 
 
@@ -68,11 +69,15 @@ def wait_for(answer: Answer, now: datetime) -> float | None:
     if answer.status not in (403, 429):
         return None
     if (asked := answer.headers.get("retry-after")) is not None:
-        return max(1.0, float(asked)) if asked.isdigit() else SECONDARY
+        return _bounded(asked, 0.0)
     if answer.headers.get("x-ratelimit-remaining") == "0" and not NO_RIGHTS.search(said(answer)):
-        reset = answer.headers.get("x-ratelimit-reset", "")
-        return max(1.0, float(reset) - now.timestamp()) if reset.isdigit() else SECONDARY
+        return _bounded(answer.headers.get("x-ratelimit-reset", ""), now.timestamp())
     return SECONDARY if answer.status == 429 or "rate limit" in said(answer).lower() else None
+
+
+def _bounded(said: str, since: float) -> float:
+    """The seconds from `since` until what a header says, as long as that makes sense."""
+    return min(max(1.0, float(said) - since), FURTHEST) if re.fullmatch(r"[0-9]{1,15}", said) else SECONDARY
 
 
 def refused(method: str, path: str, answer: Answer) -> Refused:

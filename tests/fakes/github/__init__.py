@@ -56,7 +56,8 @@ The repository
                            archived=False, disabled=False, stargazers=0, topics=(), language=None, description=None
     fake.workflow(path, name=None, state="active")
     fake.workflow_run(id, status, conclusion=None, event="schedule", created_at=None, run_started_at=None,
-                      path=".github/workflows/ralph-loop.yml", head_sha=None, head_branch=None)   again: replaced
+                      path=".github/workflows/ralph-loop.yml", head_sha=None, head_branch=None,
+                      attempt=1)   again: replaced
     fake.environment(name, wait_minutes=0, reviewers=())
     fake.runner(name, status="online", busy=False, labels=("self-hosted",))
     fake.issue(number) / fake.pull(number) -> Thread, fake.threads     what is really there, for asserting on

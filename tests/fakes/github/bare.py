@@ -137,8 +137,8 @@ class Bare:
     # --- making commits
 
     def _merged_tree(self, base: str, head: str) -> str:
-        """The tree of a merge, or "" when there is a conflict."""
-        done = self.run("merge-tree", "--write-tree", "--no-messages", base, head, ok=(0, 1))
+        """The tree of a merge, or "" when there is a conflict or nothing in common."""
+        done = self.run("merge-tree", "--write-tree", "--no-messages", base, head, ok=(0, 1, 128))
         return "" if done.returncode else done.stdout.split(b"\n")[0].decode()
 
     def commit_tree(self, tree: str, parents: Sequence[str], message: str, author: Signature,

@@ -215,6 +215,7 @@ class Run:
     head_sha: str
     head_branch: str
     actor: Account
+    attempt: int = 1
 
 
 @dataclass(slots=True)

@@ -75,7 +75,7 @@ def _dispatch(world: World, request: Request, headers: Mapping[str, str], token:
     _authorise(world, route, token)
     call = Call(world, request, token, route, parts, root, accept)
     refs.follow(world, world.account(world.owner))
-    if route.method in WRITES and world.settings.archived:
+    if route.method in WRITES and "repo" in parts and world.settings.archived:
         raise Refusal(403, "Repository was archived so is read-only.")
     result = route.handler(call)
     response = result if isinstance(result, Response) else Response(200, {}, result)

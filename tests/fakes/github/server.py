@@ -189,7 +189,7 @@ class FakeGitHub:
     def workflow_run(
         self, id: int, status: str, conclusion: str | None = None, event: str = "schedule",
         created_at: datetime | None = None, run_started_at: datetime | None = None, path: str = LOOP,
-        head_sha: str | None = None, head_branch: str | None = None,
+        head_sha: str | None = None, head_branch: str | None = None, attempt: int = 1,
     ) -> None:  # fmt: skip
         """A run of a workflow; the same id again replaces it."""
         with self.world.lock:
@@ -201,7 +201,7 @@ class FakeGitHub:
                 id, known.number if known else len(self.world.runs) + 1, status, conclusion, event, created,
                 run_started_at or created, max(created, self.clock.present()), path,
                 head_sha or self.branch(self.default_branch), head_branch or self.default_branch,
-                self.world.account(self.owner),
+                self.world.account(self.owner), attempt,
             )  # fmt: skip
 
     def environment(self, name: str, wait_minutes: int = 0, reviewers: tuple[str, ...] = ()) -> None:

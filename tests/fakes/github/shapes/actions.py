@@ -37,7 +37,7 @@ def run(world: World, found: Run) -> dict[str, Any]:
         "path": found.path,
         "display_title": flow.name,
         "run_number": found.number,
-        "run_attempt": 1,
+        "run_attempt": found.attempt,
         "event": found.event,
         "status": found.status,
         "conclusion": found.conclusion,

@@ -1,0 +1,146 @@
+"""A cycle that was really killed, and what stays in doubt then: later cycles carry on, a person settles the rest."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from ralph_mission.flows import control
+from ralph_mission.mission.trouble import Trouble
+from tests.helpers import cli
+from tests.integration.hub import Hub
+from tests.integration.hub_dying import dying
+from tests.integration.hub_past import INTENTS, Snapshot, number_of
+from tests.integration.hub_stages import NOW, come_to_rest, differences, made_as, portrait, staged
+from tests.integration.hub_witness import duplicates, open_state
+from tests.integration.world import statuses
+
+
+@pytest.mark.parametrize("path", ["/issues", pytest.param("/git-receive-pack", marks=pytest.mark.crash)])
+def test_a_process_that_was_killed_is_carried_on_by_the_next(tmp_path, path):
+    with staged(tmp_path, "a fix is opened") as harbour:
+        start = Snapshot.of(harbour, "start")
+        come_to_rest(harbour)
+        expected = portrait(harbour)
+        process = start.restore(harbour).process("--force")
+
+        def killed(request, response):
+            if request.method == "POST" and request.below == path:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+                undo()
+
+        undo = harbour.fake.after(killed)
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        rest = come_to_rest(harbour)
+        assert (differences(expected, portrait(harbour), rest.doubts), duplicates(harbour)) == ([], [])
+
+
+# --- what only a person can tell --------------------------------------------------------
+
+
+def by_hand(harbour: Hub, key: str, *answer: str) -> None:
+    """What the report says to type."""
+    done = cli("journal", "resolve", key, *answer, repo=harbour.clone, env=harbour.environ | {"GITHUB_ACTIONS": "true"})
+    assert done.code == 0, done.err
+
+
+def test_an_issue_that_was_never_sent_wedges_nothing_once_a_person_has_said_so(tmp_path):
+    with staged(tmp_path, "a fix is opened") as harbour:
+        with dying(harbour, number_of(harbour, INTENTS), "after"):
+            harbour.cycle(NOW)
+        _, telling = harbour.cycle(NOW)
+        (key,) = open_state(harbour).unknown
+        assert any(f"ralph journal resolve {key}" in line for line in telling.remarks)
+        assert (harbour.issues, harbour.pulls) == ([], [])
+        assert harbour.cycle()[0].outcome == "done" and harbour.issues == []
+        by_hand(harbour, key, "--not-sent")
+        assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]
+        assert (len(harbour.issues), len(harbour.pulls), open_state(harbour).unknown) == (1, 1, ())
+
+
+def test_an_issue_that_arrived_and_no_list_shows_is_carried_on_under_the_number_a_person_names(tmp_path):
+    with staged(tmp_path, "a fix is opened") as harbour:
+        sent = number_of(harbour, "POST /issues")
+        harbour.fake.list_lag = 100
+        with dying(harbour, sent, "after"):
+            harbour.cycle(NOW)
+        harbour.cycle(NOW)
+        (key,) = open_state(harbour).unknown
+        with pytest.raises(Trouble, match="which one"):  # without it, the mission would wait for ever
+            control.resolve(harbour.house().store, key, sent=True)
+        number = made_as(harbour, key)
+        by_hand(harbour, key, "--sent", "--number", str(number))
+        assert statuses(harbour.cycle(NOW)[0]) == ["IN_REVIEW"]
+        harbour.fake.list_lag = 0
+        assert [issue.number for issue in harbour.issues] == [number]
+        assert f"#{number}" in (harbour.pulls[0].body or "")
+
+
+def test_an_issue_that_a_list_shows_later_is_carried_on_without_anybody(tmp_path):
+    with staged(tmp_path, "a fix is opened") as harbour:
+        harbour.fake.list_lag = 6
+        with dying(harbour, number_of(harbour, "POST /issues"), "after"):
+            harbour.cycle(NOW)
+        harbour.cycle(NOW)
+        assert open_state(harbour).unknown != ()
+        harbour.cycle(NOW)
+        assert statuses(harbour.cycle(NOW)[0]) == ["IN_REVIEW"]
+        assert (len(harbour.issues), len(harbour.pulls), open_state(harbour).unknown) == (1, 1, ())
+
+
+def test_a_question_whose_last_line_got_lost_can_still_be_answered(tmp_path):
+    with staged(tmp_path, "an edited proposal is asked anew") as harbour:
+        with dying(harbour, number_of(harbour, INTENTS), "after"):
+            harbour.cycle(NOW)
+        assert come_to_rest(harbour).converged
+        harbour.person().comment(harbour.issues[0].number, "/ralph approve")
+        harbour.cycle()
+        harbour.person().comment(harbour.issues[0].number, "/ralph approve")
+        assert statuses(harbour.cycle()[0]) == ["PLANNED"]
+
+
+def test_a_remark_that_was_to_follow_a_merge_that_never_was_is_in_nobodys_doubt(tmp_path):
+    with staged(tmp_path, "an approved pull is merged") as harbour:
+        with dying(harbour, number_of(harbour, INTENTS), "after"):
+            harbour.cycle(NOW)
+        report, _ = harbour.cycle(NOW)
+        assert statuses(report) == ["COMPLETED"]
+        assert open_state(harbour).unknown == ()
+        assert len(harbour.said(harbour.issues[0].number)) == 1
+
+
+def test_a_list_that_was_never_sent_leaves_the_lines_of_the_same_cycles_fix_counted(tmp_path):
+    with staged(tmp_path, "a first cycle with two kinds and a monitoring issue") as harbour:
+        with dying(harbour, number_of(harbour, "POST /issues", 1), "before"):
+            harbour.cycle(NOW)
+        assert come_to_rest(harbour).doubts
+        assert [path for _, path, _ in open_state(harbour).recent] == ["README.md", "docs/guide.md"]
+
+
+def recovered(harbour: Hub, *options: str) -> str:
+    done = cli("memory", "recover", *options, repo=harbour.clone, env=harbour.environ | {"GITHUB_ACTIONS": "true"})
+    assert done.code == 0, done.err
+    return done.out
+
+
+def test_a_claim_of_a_lost_machine_is_lifted_by_a_persons_word_alone_and_its_doubts_are_hers(tmp_path):
+    with staged(tmp_path, "an approved pull is merged") as harbour:
+        with dying(harbour, number_of(harbour, INTENTS), "after"):
+            harbour.cycle(NOW)
+        harbour.runner = "another"
+        assert harbour.cycle(NOW)[0].outcome == "lost"
+        assert "keeps its claim" in recovered(harbour)
+        assert harbour.cycle(NOW)[0].outcome == "lost"
+        assert "is lifted" in recovered(harbour, "--take-over")
+        report, telling = harbour.cycle(NOW)
+        keys = open_state(harbour).unknown
+        assert report.outcome == "done" and keys
+        assert all(any(f"resolve {key}" in line for line in telling.remarks) for key in keys)
+        for key in keys:
+            by_hand(harbour, key, "--not-sent")
+        harbour.cycle(NOW)
+        assert harbour.cycle()[0].outcome == "done"
+        assert (open_state(harbour).unknown, duplicates(harbour)) == ((), [])
