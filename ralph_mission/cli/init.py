@@ -198,6 +198,8 @@ def _steps(top: Path, wish: Wish, plan: Sequence[Planned], config: Config) -> It
     flow = next((planned for planned in plan if planned.place == top / workflow.PLACE), None)
     if wish.wake and config.schedule.wake != wish.wake:
         yield f"in {NAME}: schedule: {{wake: {wish.wake}}}"
+    if wish.service and config.forge.kind == "auto" and workflow.hosted(Git.open(top)):
+        yield f"in {NAME}: forge: {{kind: github}}, or `ralph watch` keeps issues in files here"
     if flow:
         yield f"commit {NAME} and {workflow.PLACE} to the default branch and push them"
         yield "Settings, Actions, General: allow GitHub Actions to create pull requests"

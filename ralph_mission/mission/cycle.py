@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ralph_mission.mission import acting, chronicle, gathering, schedule, telling
 from ralph_mission.mission.account import CycleReport, Outcome, Telling, Trigger
@@ -18,11 +18,13 @@ from ralph_mission.mission.acting import Act, Deed
 from ralph_mission.mission.concluding import Conclusion, conclude
 from ralph_mission.mission.deciding import Charter, Decided, Situation, decide
 from ralph_mission.mission.effects import Receipt
-from ralph_mission.mission.ledger import NOT_ATTEMPTED, Recollection, Record
+from ralph_mission.mission.ledger import NOT_ATTEMPTED, Claim, Recollection, Record
 from ralph_mission.mission.model import Verdict
 from ralph_mission.mission.ports import Ports
 from ralph_mission.mission.proposal import Decision
 from ralph_mission.mission.trouble import Lost, Trouble
+
+FORGOTTEN = timedelta(hours=24)  # a cycle takes minutes, and a job of the workflow an hour at most
 
 Account = tuple[CycleReport, Telling]
 
@@ -70,6 +72,7 @@ def _reason_to_leave(run: Run, past: Recollection | None, ours: bool) -> Outcome
     ports, request = run.ports, run.request
     claim = past.state.claim if past and not request.staged else None  # a staged cycle is in nobody's way
     if not ours or (claim and not ports.store.proven_dead(claim.holder)):
+        _refuse_if_forgotten(claim, run.started)
         return "lost"
     if ports.switch() or (past and past.memory.header.paused):
         return "paused"
@@ -78,6 +81,15 @@ def _reason_to_leave(run: Run, past: Recollection | None, ours: bool) -> Outcome
     if request.cycle_id and request.cycle_id in past.state.done:
         return "not_due"
     return None if request.force or schedule.is_due(past.memory.header.next_due_at, run.started) else "not_due"
+
+
+def _refuse_if_forgotten(claim: Claim | None, now: datetime) -> None:
+    """Raises Trouble for a claim that no cycle holds that long: waiting proves nothing, but somebody has to look."""
+    if claim and now - claim.at >= FORGOTTEN:
+        what = (
+            f"{claim.holder} holds the cycle since {claim.at:%Y-%m-%d %H:%M} UTC and nobody can tell whether it lives"
+        )
+        raise Trouble(what, "if it is certainly dead: ralph memory recover --take-over")
 
 
 def _cycle(run: Run, past: Recollection | None) -> Account:

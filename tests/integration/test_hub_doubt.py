@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from datetime import timedelta
 
 import pytest
 
@@ -144,3 +145,14 @@ def test_a_claim_of_a_lost_machine_is_lifted_by_a_persons_word_alone_and_its_dou
         harbour.cycle(NOW)
         assert harbour.cycle()[0].outcome == "done"
         assert (open_state(harbour).unknown, duplicates(harbour)) == ((), [])
+
+
+def test_a_claim_that_nobody_lets_go_of_is_said_aloud_after_a_day(tmp_path):
+    with staged(tmp_path, "a fix is opened") as harbour:
+        with dying(harbour, number_of(harbour, INTENTS), "after"):
+            harbour.cycle(NOW)
+        harbour.runner = "two"
+        assert harbour.cycle(timedelta(hours=23))[0].outcome == "lost"
+        with pytest.raises(Trouble, match="holds the cycle since") as caught:
+            harbour.cycle(timedelta(hours=2))
+        assert "recover --take-over" in caught.value.next_step
