@@ -24,8 +24,8 @@ run: install  ## one cycle on the sample, or on another repository: make run REP
 	@if [ "$$REPO" = "$(SAMPLE)" ] && [ ! -e "$$REPO" ]; then $(BIN)/python examples/unpack.py "$$REPO"; fi
 	@$(BIN)/ralph cycle --repo "$$REPO" --force
 
-test: install-dev  ## all tests, with coverage
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --cov --cov-report=term
+test: install-dev  ## all tests (make test COVERAGE=1 also tells what they do not reach)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=term)
 
 test-real: install-dev  ## what is too large for that: an emulator of GitHub (60 MB), a cold runner
 	@$(BIN)/python scripts/node.py

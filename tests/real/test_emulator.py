@@ -8,9 +8,11 @@ looked at again when the emulator changes. docs/emulator.md tells who is right.
 from __future__ import annotations
 
 import socket
+from datetime import timedelta
 
 import pytest
 
+from ralph_mission.forges.github import reading
 from ralph_mission.mission.effects import EditComment, Label
 from ralph_mission.mission.model import Actor
 from ralph_mission.mission.trouble import Missing
@@ -79,6 +81,12 @@ class TestForgeBesideTheEmulator(ForgeContract):
     @pytest.mark.parametrize("text", ["a\r\nb\rc", "---\nnumber: 9\n---", "===== comment 1", "\x00\u202e\x1b[31m"])
     def test_comment_survives_as_it_is(self, world: World, text: str) -> None:
         super().test_comment_survives_as_it_is(world, text)
+
+
+@pytest.fixture(autouse=True)
+def _edits_at_once_are_edits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The emulator tells milliseconds, and the contract edits at once: within GitHub's second of grace."""
+    monkeypatch.setattr(reading, "SETTLING", timedelta(0))
 
 
 for _name in (name for names in ELSEWHERE.values() for name in names):
