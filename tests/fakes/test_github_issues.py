@@ -12,7 +12,7 @@ from tests.fakes.client import Client
 from tests.fakes.github import FakeGitHub
 
 
-def everything(api: Client, path: str, **query: object) -> list[dict]:  # type: ignore[type-arg]
+def everything(api: Client, path: str, **query: object) -> list[dict]:  # type: ignore[type-arg]  # JSON
     """All pages, by following the links."""
     found, url = [], ""
     while True:
