@@ -22,6 +22,7 @@ from statistics import median
 from typing import Any
 
 from ralph_mission.bootstrap import Household, build
+from ralph_mission.cli.gate import LONGEST_WAIT
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.cycle import Request, run_cycle
 from ralph_mission.mission.memory import Header
@@ -32,6 +33,7 @@ from ralph_mission.wakers.calls import Calls, called, objection
 
 START = datetime(2026, 5, 4, 0, 3, tzinfo=UTC)
 SPAN = 12 * 3600.0  # seconds
+SEEDS = 3  # times that each scenario is played
 SETTINGS = "hands: {fixers: []}\nobservers:\n  code: {markers: {}}\n"
 PAUSES = (900, 900, 900, 3600, 3600, 21600)  # seconds: high, medium and low urgency as a busy day mixes them
 CAP = 48  # wakes in a day
@@ -145,7 +147,9 @@ class Day:
 
     def _arrive(self, at: float, skew: Skew, rivals: str) -> None:
         clock, header = START + timedelta(seconds=at + skew(at)), self.header()
-        outcome = "turned away"
+        outcome, early = "turned away", (header.next_due_at or clock) - clock
+        if timedelta() < early <= timedelta(seconds=LONGEST_WAIT):  # the action's gate waits
+            at, clock = at + early.total_seconds(), clock + early
         if due_fast(self.repo, clock)[0]:
             pause = self.chance.choice(PAUSES)
             behind = rivals == "behind it"
@@ -251,7 +255,7 @@ SCENARIOS = (
 )
 
 
-def main(seeds: int = 3) -> int:
+def main(seeds: int = SEEDS) -> int:
     """Play every scenario and print the table."""
     from rich.console import Console
     from rich.table import Table
@@ -278,4 +282,6 @@ def _row(days: list[Day]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from bench.run import asked
+
+    sys.exit(main(asked(__doc__, "seeds", SEEDS)))

@@ -19,7 +19,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from bench.run import RALPH
+from bench.run import RALPH, asked
 from tests.action.warm import warm_start
 from tests.integration.hub import Hub, hub
 from tests.integration.test_hub_requests import crowd
@@ -30,22 +30,22 @@ ISSUES, PULLS = 300, 80
 MOST = {"nothing to do": 6, "a crowd, first cycle": 40, "a crowd, second": 40, "a crowd, nothing to do": 40}
 
 
-def main() -> int:
+def main(rounds: int = ROUNDS) -> int:
     """Print both tables; targets that were missed are said, not punished."""
     voice = Console(stderr=True)
     voice.print("starting the action, asking the gate, running cycles …")
     with tempfile.TemporaryDirectory(prefix="ralph-bench-") as folder:
-        Console(width=120).print(_times(Path(folder)), _requests(Path(folder)))
+        Console(width=120).print(_times(Path(folder), rounds), _requests(Path(folder)))
     return 0
 
 
-def _times(folder: Path) -> Table:
+def _times(folder: Path, rounds: int) -> Table:
     table = Table("what", "min", "median", "max", "target", title="milliseconds")
-    python = _timed(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True))
-    _row(table, "the action, first step on a warm runner", [seconds * 1000 for seconds in warm_start(ROUNDS)], WARM)
+    python = _timed(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True), rounds)
+    _row(table, "the action, first step on a warm runner", [seconds * 1000 for seconds in warm_start(rounds)], WARM)
     with hub(_new(folder / "gate"), {"a.txt": "fine\n"}) as harbour:
         harbour.cycle()
-        _row(table, "ralph due, looking at the server", _timed(lambda: _gate(harbour)), GATE)
+        _row(table, "ralph due, looking at the server", _timed(lambda: _gate(harbour), rounds), GATE)
     _row(table, "python -c pass, beside them", python, 0)
     return table
 
@@ -57,13 +57,13 @@ def _gate(harbour: Hub) -> None:
         raise SystemExit(done.stderr.decode())
 
 
-def _timed(deed: Callable[[], object]) -> list[float]:
+def _timed(deed: Callable[[], object], rounds: int) -> list[float]:
     deed()
-    return list(_rounds(deed))
+    return list(_rounds(deed, rounds))
 
 
-def _rounds(deed: Callable[[], object]) -> Iterator[float]:
-    for _ in range(ROUNDS):
+def _rounds(deed: Callable[[], object], rounds: int) -> Iterator[float]:
+    for _ in range(rounds):
         start = time.perf_counter()
         deed()
         yield (time.perf_counter() - start) * 1000
@@ -100,9 +100,10 @@ def _count(table: Table, harbour: Hub, what: str) -> None:
     told = Counter(request.transport for request in harbour.fake.journal)
     unchanged = harbour.fake.count(transport="rest", status=304)
     met = "met" if told["rest"] <= MOST[what] else "MISSED"
-    table.add_row(what, str(told["rest"]), str(unchanged), str(told["graphql"]), str(told["git"]),
-                  f"<= {MOST[what]}: {met}")  # fmt: skip
+    table.add_row(
+        what, str(told["rest"]), str(unchanged), str(told["graphql"]), str(told["git"]), f"<= {MOST[what]}: {met}"
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(asked(__doc__, "rounds", ROUNDS)))

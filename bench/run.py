@@ -6,6 +6,7 @@ The repositories are generated in a temporary folder; nothing is fetched and not
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import re
@@ -52,16 +53,17 @@ class Comparison:
     rounds: int
 
 
-def main() -> int:
-    """Run every comparison and print the table; targets that were missed are said, not punished."""
+def main(most: int = 20) -> int:
+    """Run every comparison, at most so many rounds, and print the table; a missed target is said, not punished."""
     voice = Console(stderr=True)
     with tempfile.TemporaryDirectory(prefix="ralph-bench-") as folder:
         voice.print("generating repositories, one of them with 200 cycles behind it …")
         comparisons = _comparisons(Path(folder))
         table = _table()
         for comparison in comparisons:
-            voice.print(f"{comparison.title}: {comparison.rounds} rounds …")
-            _report(table, comparison, _measure(comparison))
+            rounds = min(most, comparison.rounds)
+            voice.print(f"{comparison.title}: {rounds} rounds …")
+            _report(table, comparison, _measure(comparison, rounds))
     Console(width=120).print(table)
     return 0
 
@@ -72,14 +74,24 @@ def _comparisons(folder: Path) -> list[Comparison]:
     raw = _commands(large, LOG, GREP)
     due = _ralph(idle, "due", expected=(0, 10))
     return [
-        Comparison("the gate", {"ralph due": due, "python -c pass": _commands(idle, (sys.executable, "-c", "pass"))},
-                   120, "ms", 20),
+        Comparison(
+            "the gate",
+            {"ralph due": due, "python -c pass": _commands(idle, (sys.executable, "-c", "pass"))},
+            120,
+            "ms",
+            20,
+        ),
         Comparison("an idle cycle", {"ralph cycle --force": _ralph(idle, "cycle", "--force")}, 1000, "ms", 10),
         Comparison("5,200 files, first look", {"code observer": first, "git log; grep -rn": raw}, 1.5, "ratio", 10),
         Comparison("5,200 files, next look", {"code observer": later, "git log; grep -rn": raw}, 1.5, "ratio", 10),
-        Comparison("memory read and written", {"at cycle 200": _remembering(folder / "old", 200),
-                                               "at cycle 10": _remembering(folder / "young", 10)}, 1.2, "ratio", 20),
-    ]  # fmt: skip
+        Comparison(
+            "memory read and written",
+            {"at cycle 200": _remembering(folder / "old", 200), "at cycle 10": _remembering(folder / "young", 10)},
+            1.2,
+            "ratio",
+            20,
+        ),
+    ]
 
 
 def _remembering(repo: Path, cycles: int) -> Deed:
@@ -111,8 +123,11 @@ def _idle(repo: Path) -> Path:
     unpack(repo)
     for issue in (repo / ".ralph" / "forge" / "issues").iterdir():
         issue.unlink()
-    _commands(repo, (sys.executable, "-m", "codespell_lib", "-w", "-q7", "--builtin", "clear", "."),
-              ("ruff", "check", "--quiet", "--isolated", "--no-cache", "--select", "F401", "--fix", "."))()  # fmt: skip
+    _commands(
+        repo,
+        (sys.executable, "-m", "codespell_lib", "-w", "-q7", "--builtin", "clear", "."),
+        ("ruff", "check", "--quiet", "--isolated", "--no-cache", "--select", "F401", "--fix", "."),
+    )()
     for path in repo.glob("slackwater/*.py"):
         path.write_text(MARKER.sub("Note", path.read_text()))
     for path in repo.glob("reports/*.sarif"):
@@ -146,11 +161,11 @@ def _commands(folder: Path, *commands: Sequence[str], expected: Sequence[int] = 
     return run
 
 
-def _measure(comparison: Comparison) -> dict[str, list[float]]:
+def _measure(comparison: Comparison, rounds: int) -> dict[str, list[float]]:
     samples: dict[str, list[float]] = {name: [] for name in comparison.sides}
     for deed in comparison.sides.values():  # one round that does not count warms the caches
         deed()
-    for _ in range(comparison.rounds):
+    for _ in range(rounds):
         for name, deed in comparison.sides.items():
             start = time.perf_counter()
             deed()
@@ -184,5 +199,12 @@ def _target(comparison: Comparison, middles: Sequence[float]) -> str:
     return f"{goal}: {'met' if value <= comparison.limit else 'MISSED'}"
 
 
+def asked(about: str | None, what: str, usual: int) -> int:
+    """The one number that a benchmark takes on its command line, `--what N`; `--help` says what it is about."""
+    words = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
+    words.add_argument(f"--{what}", type=int, default=usual, metavar="N", help=f"at most so many (default: {usual})")
+    return max(1, int(getattr(words.parse_args(), what)))
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(asked(__doc__, "rounds", 20)))

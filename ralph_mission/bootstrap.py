@@ -64,10 +64,15 @@ class Household:
 
 
 def build(
-    repo: Path, config: Path | None = None, forge: str = "auto", *,
-    staged: bool = False, now: datetime | None = None, voice: Voice | None = None,
+    repo: Path,
+    config: Path | None = None,
+    forge: str = "auto",
+    *,
+    staged: bool = False,
+    now: datetime | None = None,
+    voice: Voice | None = None,
     spell: Callable[[str], str] = str,
-) -> Household:  # fmt: skip
+) -> Household:
     """The ports of one repository. `staged` keeps caches and recordings out of it; `now` stops the clock there.
 
     `spell` writes out a suggested command as it has to be typed.
@@ -156,13 +161,24 @@ def _on_github(git: Git, config: Path | None, forge: str, clock: Clock, voice: V
     _apart(git, settings.memory, _memory_tip(git, remote, settings.memory))
     memory = settings.memory
     github = connect(
-        git, where, now=clock.now, note=voice.note,
-        staged=staged, memory_branch=memory.branch, memory_path=memory.path,
-    )  # fmt: skip
+        git,
+        where,
+        now=clock.now,
+        note=voice.note,
+        staged=staged,
+        memory_branch=memory.branch,
+        memory_path=memory.path,
+    )
     store = BranchStore(
-        git, clock, branch=memory.branch, path=memory.path, remote=remote,
-        holder=_run(where), run_is_over=github.run_is_over, vouched=github.anchor,
-    )  # fmt: skip
+        git,
+        clock,
+        branch=memory.branch,
+        path=memory.path,
+        remote=remote,
+        holder=_run(where),
+        run_is_over=github.run_is_over,
+        vouched=github.anchor,
+    )
     waker = DispatchWaker(where.repository, poster(where))
     link = f"{where.page}/issues/{{}}".format  # of a pull as well: GitHub leads on
     return Ground(where.repository, settings, github, store, waker, github.how, link, github)

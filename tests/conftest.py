@@ -22,8 +22,23 @@ ROOT = Path(__file__).resolve().parent.parent
 REAL_HOME = Path(os.environ.setdefault("HOUSE_REAL_HOME", str(Path.home())))  # workers inherit it
 SANDBOX = "HOUSE_SANDBOX"
 AGENTS = ("claude", "codex", "gemini", "copilot", "opencode", "amp", "aider", "goose")
-OURS = ("RALPH_", "GITHUB_", "RUNNER_", "GIT_", "XDG_", "ANTHROPIC_", "OPENAI_", "GEMINI_", "GOOGLE_", "TWITTER_",
-        "TELEGRAM_", "DISCORD_", "DATABASE_", "CLAUDE", "CODEX_")  # fmt: skip
+OURS = (
+    "RALPH_",
+    "GITHUB_",
+    "RUNNER_",
+    "GIT_",
+    "XDG_",
+    "ANTHROPIC_",
+    "OPENAI_",
+    "GEMINI_",
+    "GOOGLE_",
+    "TWITTER_",
+    "TELEGRAM_",
+    "DISCORD_",
+    "DATABASE_",
+    "CLAUDE",
+    "CODEX_",
+)
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 WRITABLE = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _HOME = f"{str(REAL_HOME).rstrip(os.sep)}{os.sep}"

@@ -74,8 +74,11 @@ def commit(
     for name, content in files.items():
         _write(repo / name, content)
     name, email = author.rstrip(">").split(" <")
-    who = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER")
-           for key, value in (("NAME", name), ("EMAIL", email), ("DATE", date.isoformat()))}  # fmt: skip
+    who = {
+        f"GIT_{role}_{key}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for key, value in (("NAME", name), ("EMAIL", email), ("DATE", date.isoformat()))
+    }
     if files:
         git(repo, "add", "--all", "--force", "--", *files)
     git(repo, "commit", "--quiet", "--allow-empty", "--message", message, env=who)
@@ -91,15 +94,19 @@ def cli(
 ) -> Result:
     """`ralph ARGUMENTS [--repo REPO]` as a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-c", "import sys; from ralph_mission.cli.main import main; sys.exit(main())",
-         *_line(arguments, repo)],
+        [
+            sys.executable,
+            "-c",
+            "import sys; from ralph_mission.cli.main import main; sys.exit(main())",
+            *_line(arguments, repo),
+        ],
         input=stdin,
         capture_output=True,
         text=True,
         check=False,
         cwd=cwd or repo,
         env=os.environ | dict(env or {}),
-    )  # fmt: skip
+    )
     return Result(done.returncode, done.stdout, done.stderr)
 
 

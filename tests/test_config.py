@@ -66,8 +66,15 @@ def test_the_defaults_are_the_built_in_limits_and_rhythm() -> None:
 def test_the_documented_example_loads_and_names_what_is_not_used() -> None:
     config = load(EXAMPLE)
     unused = [line.split(": ")[1].split(" ")[0] for line in config.warnings]
-    assert unused == ["observers.dependencies", "observers.database", "observers.web", "observers.social",
-                      "hands.agent", "completion", "publishers"]  # fmt: skip
+    assert unused == [
+        "observers.dependencies",
+        "observers.database",
+        "observers.web",
+        "observers.social",
+        "hands.agent",
+        "completion",
+        "publishers",
+    ]
     assert config.owners == ("mara",)
     assert [command.name for command in config.observers.commands] == ["types", "lint"]
 
@@ -113,8 +120,11 @@ def test_durations_are_written_as_people_write_them(text: str, seconds: int) -> 
         ("observers: {commands: [{name: x, run: y, pasre: sarif}]}", "commands[0].pasre", "did you mean parse?"),
         ("observers: {commands: [{name: x, parse: sarif}]}", "observers.commands[0] lacks the key run", "add run"),
         ("observers: {commands: [{name: x, run: y, parse: {regx: z}}]}", "[0].parse.regx", "did you mean regex?"),
-        ("observers: {commands: [{name: x, run: y, parse: sarif}, {name: x, run: z, parse: sarif}]}",
-         "observers.commands is", "a name of its own"),
+        (
+            "observers: {commands: [{name: x, run: y, parse: sarif}, {name: x, run: z, parse: sarif}]}",
+            "observers.commands is",
+            "a name of its own",
+        ),
         ("limits: {active_missions: 4}", "limits.active_missions is 4; the ceiling is 3", "lower it to 3 or less"),
         ("limits: {usd_per_day: 10.5}", "limits.usd_per_day is 10.5; the ceiling is 10", "lower it to 10"),
         ("limits: {auto_pr_lines: 50}", "the ceiling is 49", "lower it"),
@@ -160,7 +170,7 @@ def test_durations_are_written_as_people_write_them(text: str, seconds: int) -> 
         ("owners: [2026-99-99]", "cannot be read: 2026-99-99", "mend the file"),
         ("? [a]\n: 1", "a key must be a plain word", "mend the file"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_named_with_what_is_right(text: str, what: str, next_step: str) -> None:
     trouble = refused(text)
     assert trouble.what.startswith("ralph.yml")
@@ -242,8 +252,12 @@ def test_the_schema_refuses_what_loading_refuses(value: dict[str, Any]) -> None:
 
 def test_every_key_is_described() -> None:
     made = schema()
-    bare = [f"{owner}.{name}" for owner, thing in [("", made), *made["$defs"].items()]
-            for name, said in thing.get("properties", {}).items() if not _description(said, made)]  # fmt: skip
+    bare = [
+        f"{owner}.{name}"
+        for owner, thing in [("", made), *made["$defs"].items()]
+        for name, said in thing.get("properties", {}).items()
+        if not _description(said, made)
+    ]
     assert bare == []
 
 

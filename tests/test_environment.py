@@ -80,9 +80,13 @@ def test_a_changed_lock_file_is_installed(script: ModuleType, monkeypatch: pytes
     ("name", "value", "line"), [("MIN_PYTHON", (99,), "too old"), ("MIN_GIT", (99,), "git 2.38 or newer")]
 )
 def test_what_is_missing_is_said_in_one_line(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    name: str, value: object, line: str,
-) -> None:  # fmt: skip
+    script: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    value: object,
+    line: str,
+) -> None:
     monkeypatch.setattr(script, name, value)
     assert script.main("runtime") == 1
     said = capsys.readouterr().err

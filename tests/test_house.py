@@ -19,10 +19,16 @@ PURE = ("safety", "mission", "loop", "flows")
 HOSTS = tuple(
     "".join(halves)
     for halves in (
-        ("py", "pi.org"), ("python", "hosted.org"), ("npm", "js.org"), ("npm", "js.com"), ("yarn", "pkg.com"),
-        ("proxy.go", "lang.org"), ("crates", ".io"), ("ruby", "gems.org"),
+        ("py", "pi.org"),
+        ("python", "hosted.org"),
+        ("npm", "js.org"),
+        ("npm", "js.com"),
+        ("yarn", "pkg.com"),
+        ("proxy.go", "lang.org"),
+        ("crates", ".io"),
+        ("ruby", "gems.org"),
     )
-)  # fmt: skip
+)
 RULES = frozenset(
     """mission-cap new-mission-cap action-cap auto-pr-cap diff-size protected-path file-mode kind-tier human-duplicate
     spend-cycle spend-day dispatch-day quiet-hours known-finding rejected-before branch-name default-branch
@@ -36,8 +42,9 @@ def _ours() -> list[Path]:
     """Every file that is tracked or about to be."""
     listing = subprocess.run(
         ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        capture_output=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        check=False,
+    )
     if listing.returncode != 0:
         pytest.skip("not a git checkout")
     return [path for name in listing.stdout.decode().split("\0") if name and (path := ROOT / name).is_file()]
@@ -118,8 +125,10 @@ def test_only_gateways_start_processes() -> None:
 def test_the_pure_floors_open_no_file() -> None:
     # Everything else that they must not touch has to be imported, and ruff's banned-api knows it by name.
     sources = [path for floor in PURE for path in (PACKAGE / floor).rglob("*.py")]
-    names = {path: {node.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)}
-             for path in sources}  # fmt: skip
+    names = {
+        path: {node.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)}
+        for path in sources
+    }
     assert [str(path) for path in sources if names[path] & {"open", "input", "eval", "exec", "__import__"}] == []
 
 

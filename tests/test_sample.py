@@ -148,8 +148,10 @@ def test_the_reported_bug_is_real(sample: Path) -> None:
 def test_reports_point_at_the_lines_they_mean(sample: Path, report: str, words: set[str]) -> None:
     results = json.loads((sample / "reports" / f"{report}.sarif").read_text())["runs"][0]["results"]
     places = [result["locations"][0]["physicalLocation"] for result in results]
-    lines = [(sample / place["artifactLocation"]["uri"]).read_text().splitlines()[place["region"]["startLine"] - 1]
-             for place in places]  # fmt: skip
+    lines = [
+        (sample / place["artifactLocation"]["uri"]).read_text().splitlines()[place["region"]["startLine"] - 1]
+        for place in places
+    ]
     assert len(lines) == len(words) and all(any(word in line for line in lines) for word in words)
 
 

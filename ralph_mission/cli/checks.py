@@ -17,7 +17,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralph_mission.cli.checks_line import Check, Get, Hub, attempted
+from ralph_mission.cli.checks_line import Check, Get, Hub, attempted, mend
+from ralph_mission.cli.checks_workflow import action
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.mission.trouble import Trouble
 
@@ -45,7 +46,7 @@ def checkup(repo: Path, config: Path | None) -> tuple[Check, ...]:
         settings = read(git, config)
     except Trouble as trouble:
         return (*checks, _wrong("configuration", trouble))
-    checks += [*_configuration(settings), *_tools(git, settings), *_memory_branch(git, settings)]
+    checks += [*_configuration(settings), *_tools(git, settings), *_memory_branch(git, settings), *action(git)]
     try:
         house = household(repo, config, staged=True)
     except Trouble as trouble:
@@ -54,7 +55,7 @@ def checkup(repo: Path, config: Path | None) -> tuple[Check, ...]:
 
 
 def _wrong(name: str, trouble: Trouble) -> Check:
-    return Check(name, "wrong", trouble.what, trouble.next_step)
+    return Check(name, "wrong", trouble.what, mend(trouble))
 
 
 def _attempt(name: str, check: Callable[[], Iterable[Check]]) -> list[Check]:
@@ -187,9 +188,16 @@ def _github(house: Household) -> Iterator[Check]:
     instance = timer.instance(folder) if folder else ""
     here = facts.look(folder, instance, facts.unit_places(Path.home()))
     yield from github(
-        Hub(get, house.ports.forge.identity().login, house.ports.clock.now(), config.memory.branch,
-            config.forge.merge_method, here.workflow, os.environ)
-    )  # fmt: skip
+        Hub(
+            get,
+            house.ports.forge.identity().login,
+            house.ports.clock.now(),
+            config.memory.branch,
+            config.forge.merge_method,
+            here.workflow,
+            os.environ,
+        )
+    )
     yield from attempted("waking", lambda: _waking(get, config.schedule.wake, here))
 
 
@@ -202,7 +210,7 @@ def _waking(get: Get, wanted: str, here: Facts) -> Iterable[Check]:
 
 
 def _memory(house: Household) -> Iterator[Check]:
-    from ralph_mission.cli.checks_schedule import wakes
+    from ralph_mission.cli.checks_schedule import far_off, wakes
 
     if house.ports.switch():
         yield Check("paused", "note", "RALPH_PAUSED=1 stands in the environment", "unset RALPH_PAUSED")
@@ -217,6 +225,7 @@ def _memory(house: Household) -> Iterator[Check]:
         yield Check("paused", "note", "nothing will be done", "ralph resume")
     when = header.last_cycle_at.strftime("%Y-%m-%d %H:%M UTC") if header.last_cycle_at else "never"
     yield Check("last cycle", "ok", f"{header.cycle}, {when}, {header.drift_seconds} s after it was due")
+    yield from far_off(header.next_due_at, house.ports.clock.now(), house.config.schedule.rhythm())
     yield from wakes(recalled.state.wakes)
     for key in recalled.state.unknown:
         yield Check("unknown", "wrong", f"was {key} sent?", f"ralph journal resolve {key} --sent|--not-sent")

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.cli import checks_rules, checks_schedule
-from ralph_mission.cli.checks_line import Check, Get, Hub, Made, attempted, unseen
+from ralph_mission.cli.checks_line import NOW, Check, Get, Hub, Made, attempted, mend, unseen
 from ralph_mission.mission.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 PERMISSIONS = {"contents": "write", "issues": "write", "pull-requests": "write", "actions": "read"}
 """What a job needs: memory and branches, missions, pulls, and whether a run that held the memory is over."""
-PROBES = {"contents": "/branches?per_page=1", "issues": "/issues?per_page=1", "pull-requests": "/pulls?per_page=1",
-          "actions": "/actions/runs?per_page=1"}  # fmt: skip
+PROBES = {
+    "contents": "/branches?per_page=1",
+    "issues": "/issues?per_page=1",
+    "pull-requests": "/pulls?per_page=1",
+    "actions": "/actions/runs?per_page=1",
+}
 SCOPES = {
     "classic": "the token needs the scope `repo` (`public_repo` will do for a public repository)",
     "fine-grained": "the token needs Contents, Issues and Pull requests: Read and write, Actions: Read",
@@ -33,7 +37,7 @@ def github(hub: Hub) -> tuple[Check, ...]:
     try:
         status, repository = hub.get("")
     except Trouble as trouble:
-        return (Check("GitHub", "wrong", trouble.what, trouble.next_step),)
+        return (Check("GitHub", "wrong", trouble.what, mend(trouble)),)
     if status != 200 or not isinstance(repository, dict):
         return (_no_entry(status),)
     made = (attempted(name, partial(check, hub, repository)) for name, check in CHECKS.items())
@@ -59,9 +63,13 @@ def _no_entry(status: int) -> Check:
     if status == 401:
         return Check("token", "wrong", "GitHub does not accept it", "set GITHUB_TOKEN to a valid one")
     if status in (403, 404):
-        return Check("repository on GitHub", "wrong", f"the token may not see it ({status})",
-                     "check GITHUB_REPOSITORY, and that the token is for this repository")  # fmt: skip
-    return Check("GitHub", "wrong", f"it answers {status}", "try again later")
+        return Check(
+            "repository on GitHub",
+            "wrong",
+            f"the token may not see it ({status})",
+            "check GITHUB_REPOSITORY, and that the token is for this repository",
+        )
+    return Check("GitHub", "wrong", f"it answers {status}", NOW["forge"])
 
 
 # --- the token ------------------------------------------------------------------------
@@ -70,8 +78,12 @@ def _no_entry(status: int) -> Check:
 def _token(hub: Hub, _: Repository) -> Made:
     kind = KINDS.get(hub.token, hub.token or "of a kind that cannot be told")
     if hub.personal:
-        yield Check("token", "note", f"{kind}, as {hub.account}, whose own pull requests {hub.account} cannot approve",
-                    "use the workflow's own token, or an account made for the bot")  # fmt: skip
+        yield Check(
+            "token",
+            "note",
+            f"{kind}, as {hub.account}, whose own pull requests {hub.account} cannot approve",
+            "use the workflow's own token, or an account made for the bot",
+        )
         return
     yield Check("token", "ok", f"{kind}, as {hub.account}")
 
@@ -91,8 +103,12 @@ def _writing(hub: Hub, repository: Repository) -> Made:
         if isinstance(rights, dict) and not rights.get("push"):
             yield Check("writing", "wrong", f"{hub.account} may not write here", "give the account the role Write")
         else:
-            yield Check("writing", "note", "what the token itself may write shows when it first does",
-                        SCOPES.get(hub.token, SCOPES["classic"]))  # fmt: skip
+            yield Check(
+                "writing",
+                "note",
+                "what the token itself may write shows when it first does",
+                SCOPES.get(hub.token, SCOPES["classic"]),
+            )
         return
     granted, where = _granted(hub)
     if granted is None:
@@ -176,8 +192,12 @@ def _merging(hub: Hub, repository: Repository) -> Made:
     else:
         other = next((name for name, key in METHODS.items() if repository.get(key)), "")
         instead = f", or set forge.merge_method: {other} in ralph.yml" if other else ""
-        yield Check("merging", "wrong", f"{hub.merge_method} is not allowed here",
-                    f"allow it in Settings → General → Pull Requests{instead}")  # fmt: skip
+        yield Check(
+            "merging",
+            "wrong",
+            f"{hub.merge_method} is not allowed here",
+            f"allow it in Settings → General → Pull Requests{instead}",
+        )
 
 
 def _opening_pulls(hub: Hub, _: Repository) -> Made:
@@ -189,8 +209,12 @@ def _opening_pulls(hub: Hub, _: Repository) -> Made:
     elif told.get("can_approve_pull_request_reviews"):
         yield Check("opening pull requests", "ok", "workflows may")
     else:
-        yield Check("opening pull requests", "wrong", "workflows may not",
-                    f"tick {ACTIONS} → Allow GitHub Actions to create and approve pull requests")  # fmt: skip
+        yield Check(
+            "opening pull requests",
+            "wrong",
+            "workflows may not",
+            f"tick {ACTIONS} → Allow GitHub Actions to create and approve pull requests",
+        )
 
 
 def _labels(hub: Hub, _: Repository) -> Made:

@@ -48,11 +48,23 @@ class Hub:
 
 
 PREFIXES = {
-    "ghs_": "workflow", "github_pat_": "fine-grained", "ghp_": "classic", "gho_": "oauth", "ghu_": "app-user",
-}  # fmt: skip
+    "ghs_": "workflow",
+    "github_pat_": "fine-grained",
+    "ghp_": "classic",
+    "gho_": "oauth",
+    "ghu_": "app-user",
+}
 """GitHub's own token formats (docs.github.com, "Token types")."""
 
 Made = Iterable[Check]
+
+LATER = ("nothing was lost", "the next wake tries again")  # said to a cycle, no help to a person who asks
+AGAIN = "then: ralph doctor"
+NOW = {
+    "forge": f"wait some minutes, {AGAIN} (https://www.githubstatus.com tells of outages)",
+    "network": f"look at the network, a proxy and GITHUB_API_URL, {AGAIN}",
+}
+"""By who must act, when all that a cycle would do is try again."""
 
 
 def unseen(name: str, where: str) -> Check:
@@ -65,4 +77,11 @@ def attempted(name: str, check: Callable[[], Made]) -> list[Check]:
     try:
         return list(check())
     except Trouble as trouble:
-        return [Check(name, "note", f"could not be checked: {trouble.what}", trouble.next_step)]
+        return [Check(name, "note", f"could not be checked: {trouble.what}", mend(trouble))]
+
+
+def mend(trouble: Trouble) -> str:
+    """What to do about it now. Cycles may leave it to the next wake; who asks the doctor wants to know today."""
+    clauses = trouble.next_step.split("; ")
+    kept = [clause for clause in clauses if clause not in LATER]
+    return "; ".join([*kept, NOW.get(trouble.who, AGAIN)] if len(kept) < len(clauses) else kept)

@@ -8,17 +8,21 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.cli.checks_line import Check, Get, Hub, Made, unseen
-from ralph_mission.report.lines import counted, spell
+from ralph_mission.mission.model import Urgency
+from ralph_mission.report.lines import counted, spell, stamp
 
 if TYPE_CHECKING:
+    from ralph_mission.mission.schedule import Rhythm
     from ralph_mission.wakers.facts import Facts
 
 WORKFLOW = "ralph-loop.yml"
 IDLE = timedelta(days=60)  # without a push, GitHub switches off the schedules of a public repository
 WARN = timedelta(days=45)
 LATE = timedelta(hours=1)  # a wake that is later is worth a note
-NEVER = ("never use a self-hosted runner on a public repository: anyone's pull request could run code on it; "
-         "set runs-on: ubuntu-latest, or make the repository private")  # fmt: skip
+NEVER = (
+    "never use a self-hosted runner on a public repository: anyone's pull request could run code on it; "
+    "set runs-on: ubuntu-latest, or make the repository private"
+)
 SWITCHED_OFF = {
     "disabled_inactivity": ("wrong", "GitHub switched it off after 60 days without activity"),
     "disabled_fork": ("wrong", "GitHub switches workflows off in a fork"),
@@ -86,6 +90,18 @@ def wakes(drifts: Sequence[tuple[datetime, int]]) -> Iterable[Check]:
         yield Check("wakes", "note", found, "GitHub's cron is late under load: set up a timer, ralph init --wake timer")
     else:
         yield Check("wakes", "ok", found)
+
+
+def far_off(next_due_at: datetime | None, now: datetime, rhythm: Rhythm) -> Iterable[Check]:
+    """Whether the promise of memory lies further ahead than any cycle of today could have made it."""
+    longest = max(rhythm.pause(urgency) for urgency in Urgency)
+    if next_due_at is None or next_due_at - now <= longest:
+        return
+    found = (
+        f"{stamp(next_due_at)}, in {spell(next_due_at - now)}, and the longest pause is {spell(longest)}: "
+        "a clock that was ahead wrote it, or the pauses were longer then"
+    )
+    yield Check("next cycle", "note", found, "start one now: ralph cycle --force (on GitHub: Run workflow with force)")
 
 
 def waking(wanted: str, facts: Facts) -> Iterable[Check]:

@@ -33,7 +33,6 @@ class Terminated(KeyboardInterrupt):
 
 def guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
     """The exit code of `run(arguments)`, whatever it raises; with `--json` an error is one document."""
-    as_json = "--json" in arguments
     _have_streams()
     _print_anything()
     before = signal.signal(signal.SIGTERM, _terminated)
@@ -46,15 +45,15 @@ def guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
     except Lost:
         return 0
     except Trouble as trouble:
-        return _tell(_typed(trouble, arguments), as_json)
+        return _tell(trouble, arguments)
     except KeyboardInterrupt as interrupt:
-        _tell(Trouble(_interrupted(interrupt), "run again to go on"), as_json)
+        _tell(Trouble(_interrupted(interrupt), "run again to go on"), arguments)
         return INTERRUPTED
     except OSError as error:
         mend = MENDS.get(error.errno or 0)
-        return _tell(Trouble(_said(error), mend) if mend else _bug(error, arguments), as_json)
+        return _tell(Trouble(_said(error), mend) if mend else _bug(error, arguments), arguments)
     except Exception as error:  # whatever reaches this line is our mistake
-        return _tell(_bug(error, arguments), as_json)
+        return _tell(_bug(error, arguments), arguments)
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -64,7 +63,7 @@ def _have_streams() -> None:
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # open as long as we run
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # as above
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # open as long as we run
 
 
 def _print_anything() -> None:
@@ -79,27 +78,29 @@ def document(trouble: Trouble) -> dict[str, dict[str, str]]:
     return {"error": {"who": trouble.who, "what": trouble.what, "next": trouble.next_step}}
 
 
-def _tell(trouble: Trouble, as_json: bool) -> int:
+def _tell(trouble: Trouble, arguments: list[str]) -> int:
+    typed = _typed(trouble, arguments)
     try:
-        print(_line(trouble), file=sys.stderr, flush=True)
+        print(_line(typed), file=sys.stderr, flush=True)
         if os.environ.get("GITHUB_STEP_SUMMARY"):
             from ralph_mission.report.outputs import tell_trouble
 
+            # Who reads the job's page stands elsewhere: the commands as we write them, no path of the runner's.
             tell_trouble(document(trouble)["error"], os.environ)
-        if as_json:
+        if "--json" in arguments:
             import json
 
-            print(json.dumps(document(trouble)), flush=True)
+            print(json.dumps(document(typed)), flush=True)
     except BrokenPipeError:
         _reader_left()
     return trouble.exit_code
 
 
 def _typed(trouble: Trouble, arguments: list[str]) -> Trouble:
+    """The same with its commands as they are typed from here."""
     from ralph_mission.cli.typed import repo_of, typed
 
-    trouble.next_step = typed(trouble.next_step, repo_of(arguments))
-    return trouble
+    return Trouble(trouble.what, typed(trouble.next_step, repo_of(arguments)), trouble.who)
 
 
 def _line(trouble: Trouble) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +16,7 @@ from ralph_mission.gateways.place import acts_on_github
 from ralph_mission.gateways.place import place as server
 
 NOT_DUE = 10
+LONGEST_WAIT = 60  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,7 @@ class Plain:
     config: str | None = None
     now: str | None = None
     json: bool = False
+    wait: int = 0  # seconds that the due moment may be away and is waited for
 
 
 def plain(arguments: list[str]) -> Plain | None:
@@ -33,17 +37,20 @@ def plain(arguments: list[str]) -> Plain | None:
         name, equals, value = rest.pop(0).partition("=")
         if name == "--json" and not equals:
             asked = replace(asked, json=True)
-        elif name in ("--repo", "--config", "--now") and (equals or rest):
-            asked = replace(asked, **{name.removeprefix("--"): value if equals else rest.pop(0)})  # type: ignore[arg-type]  # names of Plain
-        else:
+            continue
+        if name not in ("--repo", "--config", "--now", "--wait") or not (equals or rest):
             return None
+        value = value if equals else rest.pop(0)
+        if name == "--wait" and not (value.isdecimal() and int(value) <= LONGEST_WAIT):
+            return None
+        asked = replace(asked, **{name.removeprefix("--"): int(value) if name == "--wait" else value})  # type: ignore[arg-type]  # names of Plain
     return asked
 
 
 def memory_place(asked: Plain) -> dict[str, str]:
-    """Where memory is, when it may be elsewhere than usual: only then are the settings worth their cost."""
+    """Where memory is by the settings here, if it may be elsewhere than usual: only then are they worth their cost."""
     if acts_on_github(os.environ):
-        return {}  # what an earlier job left in the workspace may be anyone's; the cycle asks the default branch
+        return {}  # what an earlier job left in the workspace may be anyone's
     place = Path(asked.config) if asked.config else Path(asked.repo) / "ralph.yml"
     if not asked.config and not (
         place.is_file() and re.search(rb"^\s*\{?\s*['\"]?memory['\"]?\s*:", place.read_bytes(), re.M)
@@ -74,16 +81,34 @@ def ask(asked: Plain) -> tuple[bool, datetime | None, str]:
     """(due, when next, why). Raises Trouble."""
     from ralph_mission.stores.due import due_fast, due_on_server
 
-    now, memory = moment(asked.now) or datetime.now(UTC), memory_place(asked)
-    if _on_server(asked):
-        place = server(os.environ)
-        return due_on_server(place, kept(place.git_url), now, **memory)
-    return due_fast(Path(asked.repo), now, **memory)
+    now = moment(asked.now) or datetime.now(UTC)
+    if not _on_server(asked):
+        return due_fast(Path(asked.repo), now, **memory_place(asked))
+    place = server(os.environ)
+    cache = kept(place.git_url)
+    if not acts_on_github(os.environ):
+        return due_on_server(place, cache, now, **memory_place(asked))
+    from ralph_mission.cli.gate_settings import on_server
+
+    said = on_server(place, cache, asked.config)
+    return due_on_server(place, cache, now, said.branch, said.path)
+
+
+def patiently(asked: Plain, sleep: Callable[[float], None] = time.sleep) -> tuple[bool, datetime | None, str]:
+    """As `ask`, after the wait that was allowed when a cycle is due that soon. Raises Trouble."""
+    due, next_due_at, reason = ask(asked)
+    if due or next_due_at is None or not asked.wait or asked.now:
+        return due, next_due_at, reason
+    left = (next_due_at - datetime.now(UTC)).total_seconds()
+    if left > asked.wait:
+        return due, next_due_at, reason
+    sleep(max(left, 0.0))
+    return ask(asked)
 
 
 def answer(asked: Plain) -> int:
     """Print whether a cycle is due; 0 when it is, 10 when not. Raises Trouble."""
-    due, next_due_at, reason = ask(asked)
+    due, next_due_at, reason = patiently(asked)
     if asked.json:
         import json
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +12,16 @@ import click
 from ralph_mission.cli import units, workflow
 from ralph_mission.cli.checks import program
 from ralph_mission.cli.options import json_option, print_json, repo_option
+from ralph_mission.cli.overwriting import Planned, fate, no_link, refuse, write
 from ralph_mission.cli.typed import typed
-from ralph_mission.cli.uninstall import Fate, read, remove, sealed, untouched
+from ralph_mission.cli.uninstall import Fate, read, remove, untouched
 from ralph_mission.config import NAME, Config, load
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.model import Urgency
 from ralph_mission.mission.trouble import Trouble
 from ralph_mission.wakers import WAKERS
 from ralph_mission.wakers.environment import name_of
+from ralph_mission.wakers.facts import EVENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,34 +40,36 @@ class Wish:
         return self.service or any(asked is not None for asked in (self.runner, self.wake, self.action, self.units))
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A file to write. `keep`: leave a person's as it is, without a question; `private`: for its owner's eyes."""
-
-    place: Path
-    text: str
-    keep: bool = False
-    private: bool = False
-
-
 @click.command()
 @repo_option
 @click.option("--runner", metavar="LABELS", help="Labels of your runner, for the workflow; default: self-hosted.")
 @click.option("--wake", type=click.Choice(["auto", *WAKERS]), help="What wakes the next cycle.")
 @click.option("--service", is_flag=True, help="A systemd service that runs `ralph watch`, without GitHub Actions.")
-@click.option("--action", metavar="OWNER/NAME@REF", help="The action that the workflow uses.")
+@click.option("--action", metavar="OWNER/NAME@COMMIT", help="The action that the workflow uses.")
 @click.option("--units", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Where units are written.")
 @click.option("--server", is_flag=True, help="Not part of this version.")
 @click.option("--uninstall", is_flag=True, help="Remove what init wrote and nobody has edited since.")
+@click.option("--keep", is_flag=True, help="Leave files that are yours as they are, without asking.")
 @click.option("--yes", is_flag=True, help="Overwrite (or with --uninstall: remove) edited files without asking.")
 @json_option
 def init(
-    repo: Path, runner: str | None, wake: str | None, service: bool, action: str | None, folder: Path | None,
-    server: bool, uninstall: bool, yes: bool, as_json: bool,
-) -> None:  # fmt: skip
+    repo: Path,
+    runner: str | None,
+    wake: str | None,
+    service: bool,
+    action: str | None,
+    folder: Path | None,
+    server: bool,
+    uninstall: bool,
+    keep: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
     """Write a commented ralph.yml that fits this repository, and on GitHub the workflow that runs it."""
     if server:
         raise Trouble("--server is not part of this version", "use --service, or GitHub Actions", usage=True)
+    if keep and yes:
+        raise Trouble("--keep and --yes say opposite things", "give one of them", usage=True)
     git = Git.open(repo)
     top = git.work_tree
     if top is None:
@@ -76,24 +78,26 @@ def init(
     if uninstall:
         _tell_removed(list(remove(_places(top, wish), git, yes)), as_json, repo)
     else:
-        _install(git, top, wish, yes, as_json, repo)
+        _install(git, top, wish, "keep" if keep else "overwrite" if yes else "", as_json, repo)
 
 
-def _install(git: Git, top: Path, wish: Wish, yes: bool, as_json: bool, repo: Path) -> None:
+def _install(git: Git, top: Path, wish: Wish, answer: str, as_json: bool, repo: Path) -> None:
     from ralph_mission.stores.recordings import keep_out_of_git
 
-    _no_link(top / NAME, top)
+    no_link(top / NAME, top)
     present = read(top / NAME) or ""
     stays = wish.told or untouched(present)  # what was chosen there
     settings, names = _settings(top, wish, load(present).schedule.wake if stays else "auto")
-    config = load(present if present and wish.told and not untouched(present) else settings.text)
+    first = fate(settings, answer, git, top)
+    config = load(present if first.state == "kept" else settings.text)
     plan = [settings, *_workflow(git, top, wish, config), *_units(top, wish)]
-    fates = [Fate(planned.place, _state(planned, yes, top)) for planned in plan]  # every question before any deed
-    for planned, fate in zip(plan, fates, strict=True):
-        if fate.state in ("new", "replaced"):
-            _write(planned)
+    fates = [first, *(fate(planned, answer, git, top) for planned in plan[1:])]  # every question before any deed
+    refuse(fates)
+    steps = list(_steps(git, top, wish, fates, config))
+    for planned, decided in zip(plan, fates, strict=True):
+        write(planned, decided)
     keep_out_of_git(git)
-    _tell(fates, names, list(_steps(top, wish, plan, config)), as_json, repo)
+    _tell(fates, names, steps, as_json, repo)
 
 
 # --- what would be written ------------------------------------------------------------
@@ -111,13 +115,18 @@ def _settings(top: Path, wish: Wish, wake: str) -> tuple[Planned, list[str]]:
 
 
 def _workflow(git: Git, top: Path, wish: Wish, config: Config) -> Iterator[Planned]:
-    asked = any(option is not None for option in (wish.wake, wish.runner, wish.action))
-    if not asked and (wish.service or not workflow.hosted(git)):
-        return
     waits = _waits(config) if (wish.wake or config.schedule.wake) == "environment" else None
     present = read(top / workflow.PLACE) or ""
+    action = workflow.action_of(wish.action, present)
     labels = workflow.labels_of(wish.runner) if wish.runner is not None else workflow.labels_in(present)
-    yield Planned(top / workflow.PLACE, workflow.render(workflow.action_of(wish.action), labels, waits))
+    if action and _for_github(git, wish):
+        yield Planned(top / workflow.PLACE, workflow.render(action, labels, waits))
+
+
+def _for_github(git: Git, wish: Wish) -> bool:
+    """Whether a workflow is wanted: asked for, or unasked on a clone of a repository on GitHub."""
+    asked = any(option is not None for option in (wish.wake, wish.runner, wish.action))
+    return asked or (not wish.service and bool(workflow.hosted(git)))
 
 
 def _waits(config: Config) -> dict[str, int]:
@@ -146,63 +155,23 @@ def _places(top: Path, wish: Wish) -> Iterator[Path]:
     yield from (_folder(top, wish) / name for name in {**units.timer(), **units.service()})
 
 
-# --- whose file it is -----------------------------------------------------------------
-
-
-def _state(planned: Planned, yes: bool, top: Path) -> str:
-    """new, replaced, unchanged or kept. Raises Trouble when a person's file is in the way."""
-    place = planned.place
-    _no_link(place, top)
-    present = read(place)
-    if present is None:
-        return "new"
-    if present.replace("\r\n", "\n") == sealed(planned.text):
-        return "unchanged"
-    if untouched(present):
-        return "replaced"
-    if planned.keep:
-        return "kept"
-    _may_overwrite(place.name, yes)
-    return "replaced"
-
-
-def _no_link(place: Path, top: Path) -> None:
-    inside = [folder for folder in (place, *place.parents) if top in folder.parents]
-    for part in inside or [place]:
-        if part.is_symlink():  # what it leads to may be anyone's
-            raise Trouble(f"{part.name} is a symbolic link", "remove it, then run again", usage=True)
-
-
-def _may_overwrite(name: str, yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        also = "; for the workflow alone: ralph init --wake auto" if name == NAME else ""
-        raise Trouble(f"{name} is there already", f"to overwrite it: ralph init --yes{also}", usage=True)
-    if not click.confirm(f"{name} is there already. Overwrite it?", err=True):
-        raise Trouble("nothing was written", f"edit {name}, or overwrite it: ralph init --yes")
-
-
-def _write(planned: Planned) -> None:
-    planned.place.parent.mkdir(parents=True, exist_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    with os.fdopen(os.open(planned.place, flags, 0o600 if planned.private else 0o666), "w", encoding="utf-8") as file:
-        file.write(sealed(planned.text))
-
-
 # --- what a person is told ------------------------------------------------------------
 
 
-def _steps(top: Path, wish: Wish, plan: Sequence[Planned], config: Config) -> Iterator[str]:
+def _steps(git: Git, top: Path, wish: Wish, fates: Sequence[Fate], config: Config) -> Iterator[str]:
     """What only a person can do, one line each."""
-    flow = next((planned for planned in plan if planned.place == top / workflow.PLACE), None)
+    flow = next((each for each in fates if each.place == top / workflow.PLACE), None)
     if wish.wake and config.schedule.wake != wish.wake:
         yield f"in {NAME}: schedule: {{wake: {wish.wake}}}"
-    if wish.service and config.forge.kind == "auto" and workflow.hosted(Git.open(top)):
+    if wish.service and config.forge.kind == "auto" and workflow.hosted(git):
         yield f"in {NAME}: forge: {{kind: github}}, or `ralph watch` keeps issues in files here"
+    if flow and flow.state == "kept" and EVENT not in (read(flow.place) or ""):
+        yield f"in {workflow.PLACE}, which is yours: listen to {EVENT} and use the action (docs/action.md)"
     if flow:
         yield f"commit {NAME} and {workflow.PLACE} to the default branch and push them"
         yield "Settings, Actions, General: allow GitHub Actions to create pull requests"
+    elif _for_github(git, wish):
+        yield f"{workflow.PLACE} is not written, because {workflow.UNKNOWN}: {workflow.NAMED}"
     if wish.wake == "environment":
         for urgency, minutes in _waits(config).items():
             yield f"Settings, Environments: create {name_of(urgency)} with a wait timer of {minutes} minutes"
@@ -225,13 +194,13 @@ def _tell(fates: Sequence[Fate], names: Sequence[str], steps: Sequence[str], as_
     if as_json:
         print_json({"wrote": wrote, "commands": names, "files": _files(fates), "steps": steps})
         return
-    for fate in fates:
-        click.echo(_line(fate))
+    for each in fates:
+        click.echo(_line(each))
     if wrote:
         click.echo(f"checks switched on: {', '.join(names) or 'none'}")
     click.echo("/.ralph/ stands in .git/info/exclude: ralph's working files stay out of git")
     for step in steps:
-        click.echo(f"to do: {step}")
+        click.echo(typed(f"to do: {step}", repo))
     click.echo(typed("next: ralph doctor\nthen: ralph cycle --staged", repo))
 
 
@@ -245,23 +214,27 @@ LINES = {
 }
 
 
-def _line(fate: Fate) -> str:
-    return LINES[fate.state].format(fate.place)
+def _line(decided: Fate) -> str:
+    saved = f"; what stood there: {decided.copy}" if decided.copy else ""
+    return LINES[decided.state].format(decided.place) + saved
 
 
 def _files(fates: Sequence[Fate]) -> list[dict[str, str]]:
-    return [{"path": str(fate.place), "state": fate.state} for fate in fates]
+    return [
+        {"path": str(each.place), "state": each.state, **({"copy": str(each.copy)} if each.copy else {})}
+        for each in fates
+    ]
 
 
 def _tell_removed(fates: Sequence[Fate], as_json: bool, repo: Path) -> None:
     if as_json:
         print_json({"files": _files(fates)})
         return
-    for fate in fates:
-        click.echo(_line(fate))
+    for each in fates:
+        click.echo(_line(each))
     if not fates:
         click.echo("there is nothing of ralph init here")
-    if any(fate.state == "kept" for fate in fates):
+    if any(each.state == "kept" for each in fates):
         click.echo(typed("what was edited since stays; to remove that too: ralph init --uninstall --yes", repo))
-    if any(fate.state == "removed" and fate.place.suffix in (".timer", ".service") for fate in fates):
+    if any(each.state == "removed" and each.place.suffix in (".timer", ".service") for each in fates):
         click.echo("if they were switched on: systemctl --user disable --now the ralph-wake@ or ralph-watch@ units")

@@ -138,8 +138,10 @@ def _table(rows: Iterable[tuple[str, ...]]) -> str:
 
     rows = list(rows)
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
-             for row in rows)  # fmt: skip
+    lines = (
+        "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    )
     return "\n".join(line.rstrip() for line in lines)
 
 

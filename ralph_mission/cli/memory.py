@@ -11,10 +11,13 @@ from ralph_mission.cli.local import revealed
 from ralph_mission.cli.options import at_repository, json_option, print_json
 from ralph_mission.cli.wiring import household, recollection
 from ralph_mission.flows.recover import Check, Recoverable
+from ralph_mission.mission.memory import Header
 from ralph_mission.mission.trouble import Trouble
+from ralph_mission.stores.inspect import UNDERSTOOD
 
 if TYPE_CHECKING:
     from ralph_mission.bootstrap import Household
+    from ralph_mission.mission.ledger import Recollection
 
 
 @click.group()
@@ -43,7 +46,7 @@ def show(repo: Path, config: Path | None, as_json: bool) -> None:
 def verify(repo: Path, config: Path | None, as_json: bool) -> int:
     """Check everything about memory that can be checked; exit code 1 when anything is wrong."""
     house = household(repo, config)
-    checks = [*cast(Recoverable, house.ports.store).checks(), *_against_forge(house)]
+    checks = _verified(house)
     if as_json:
         print_json([{"name": check.name, "ok": check.ok, "detail": check.detail} for check in checks])
     else:
@@ -57,19 +60,75 @@ def verify(repo: Path, config: Path | None, as_json: bool) -> int:
 @at_repository
 @json_option
 def recover(take_over: bool, repo: Path, config: Path | None, as_json: bool) -> None:
-    """Rebuild memory from the forge and from what can still be read of it. Nothing is sent."""
+    """Rebuild memory from the forge and from what can still be read of it. Nothing is sent.
+
+    Memory that is healthy stays as it is, unless a claim is to be lifted.
+    """
     from ralph_mission.flows.recover import recover as rebuild
 
     house = household(repo, config)
     ports = house.ports
+    if not take_over and _healthy(house):
+        _tell_healthy(house, as_json)
+        return
     done = rebuild(cast(Recoverable, ports.store), ports.forge, ports.clock.now(), take_over)
     if as_json:
-        print_json({"lineage": done.anchor.lineage, "serial": done.anchor.serial, "commit": done.anchor.oid,
-                    "kept": list(done.kept), "lost": list(done.lost)})  # fmt: skip
+        print_json(
+            {
+                "lineage": done.anchor.lineage,
+                "serial": done.anchor.serial,
+                "commit": done.anchor.oid,
+                "kept": list(done.kept),
+                "lost": list(done.lost),
+            }
+        )
         return
     lines = [f"kept: {line}" for line in done.kept] + [f"lost: {line}" for line in done.lost]
     lines.append(f"memory starts anew as lineage {done.anchor.lineage}, serial {done.anchor.serial}; next: ralph cycle")
     click.echo("\n".join(map(revealed, lines)))
+
+
+def _verified(house: Household) -> list[Check]:
+    return [*cast(Recoverable, house.ports.store).checks(), *_against_forge(house)]
+
+
+def _healthy(house: Household) -> bool:
+    """Whether a cycle would go on from it. A line of Do Not Repeat that is not understood is for a person to mend."""
+    from ralph_mission.mission.gathering import check_anchor
+
+    if not all(check.ok for check in _verified(house) if check.name != UNDERSTOOD):
+        return False
+    try:
+        check_anchor(house.ports, house.ports.store.recall())
+    except Trouble as trouble:
+        if trouble.who != "you":  # the forge could not be asked
+            raise
+        return False
+    return True
+
+
+def _tell_healthy(house: Household, as_json: bool) -> None:
+    recalled = house.ports.store.recall()
+    header, oid = (recalled.memory.header, recalled.oid) if recalled else (Header(), "")
+    held = _held(house, recalled)
+    if as_json:
+        print_json({"lineage": header.lineage, "serial": header.serial, "commit": oid, "kept": [], "lost": held})
+    elif recalled is None:
+        click.echo("there is no memory yet and nothing to recover it from; next: ralph cycle")
+    else:
+        click.echo("\n".join([f"memory is healthy (serial {header.serial}): nothing was done", *map(revealed, held)]))
+
+
+def _held(house: Household, recalled: Recollection | None) -> list[str]:
+    """Whose claim keeps cycles from starting, and what to do about it."""
+    claim = recalled.state.claim if recalled else None
+    with house.ports.store.exclusive():
+        if claim is None or house.ports.store.proven_dead(claim.holder):
+            return []
+    return [
+        f"{claim.holder} may still be in cycle {claim.cycle} and keeps its claim; "
+        "once you know that it is dead, run `ralph memory recover --take-over`"
+    ]
 
 
 def _document(house: Household) -> dict[str, Any]:

@@ -20,10 +20,15 @@ _SEAL = re.compile(rf"{_MARK}\S+; sha256 of the lines above: ([0-9a-f]{{64}})\n?
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of a file: removed, kept (a person's), absent; of a new one: new, replaced, unchanged."""
+    """What became of a file: removed, kept (a person's); of one to write: new, replaced, unchanged, in the way.
+
+    `copy`: where what a person had there is kept; `lost`: how many of its lines would go.
+    """
 
     place: Path
     state: str
+    copy: Path | None = None
+    lost: int = 0
 
 
 def sealed(text: str) -> str:

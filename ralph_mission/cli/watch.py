@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @at_repository
-@click.option("--once", is_flag=True, help="End after one cycle; fail when it fails.")
+@click.option("--once", is_flag=True, help="End after one cycle, which starts when it is due; fail when it fails.")
 def watch(repo: Path, config: Path | None, once: bool) -> None:
     """Keep cycling: wait until a cycle is due, run it, wait again. Ctrl-C or SIGTERM ends it (exit code 130).
 

@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
-from ralph_mission import __version__
 from ralph_mission.cli.template import filled
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.trouble import Trouble
@@ -20,9 +22,12 @@ from ralph_mission.wakers.facts import EVENT
 from ralph_mission.wakers.heartbeat import BASELINE, EVERY
 
 PLACE = ".github/workflows/ralph-loop.yml"
-HOME = "ralph-mission/ralph_mission"  # where the action lives, unless the installation says otherwise
+UNKNOWN = "this installation does not know which commit of the action it is"
+NAMED = "ralph init --action OWNER/NAME@COMMIT (docs/action.md says which)"
 LABELS = ("self-hosted",)
 _ACTION = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100})@([A-Za-z0-9][A-Za-z0-9._/-]{0,127})")
+_STEP = re.compile(rf"^ +- id: ralph\n +uses: {_ACTION.pattern}(?=\s|$)", re.M)  # as we write it
+_USES = re.compile(r"^[ -]*uses:[ ]*[\"']?([^\s\"'#]+)", re.M)
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _ON_GITHUB = re.compile(
@@ -46,24 +51,66 @@ class Action:
         return f"{self.repository}@{self.ref}"
 
 
-def action_of(text: str | None) -> Action:
-    """`OWNER/NAME@REF` as given; without one, what this installation is. Raises Trouble (usage)."""
+def action_of(text: str | None, present: str = "") -> Action | None:
+    """`OWNER/NAME@COMMIT` as given; without one what this installation is, else what our workflow names already.
+
+    None: nobody here knows a commit, and a name is not invented. Raises Trouble (usage).
+    """
     if text is None:
-        return installed()
+        return installed() or _chosen(present)
     named = _ACTION.fullmatch(text)
     if not named or ".." in text:
         raise Trouble(f"--action {text!r} is no action", "write it like owner/name@commit", usage=True)
-    return Action(named[1], named[2])
+    action = Action(named[1], named[2])
+    if not action.pinned:
+        last = f"git ls-remote https://github.com/{action.repository} {action.ref} '{action.ref}^{{}}'"
+        raise Trouble(
+            f"--action {text}: {action.ref} is no commit, and may move",
+            f"give the commit, which is in the last line of: {last}",
+            usage=True,
+        )
+    return action
 
 
-def installed() -> Action:
-    """The commit that this installation was made from, where pip wrote it down; else the tag of this version."""
+def _chosen(present: str) -> Action | None:
+    found = _STEP.search(present)
+    return _pinned(found[1], found[2]) if found else None
+
+
+def _pinned(repository: str, commit: str) -> Action | None:
+    action = Action(repository, commit)
+    return action if repository and action.pinned else None
+
+
+def installed() -> Action | None:
+    """The commit on GitHub that this installation was made from; None when nobody can tell.
+
+    pip writes it down; an editable installation runs what its clone has checked out.
+    """
     origin = _origin()
-    vcs = origin.get("vcs_info")
-    commit = vcs.get("commit_id") if isinstance(vcs, dict) else None
-    if not isinstance(commit, str) or not _SHA.fullmatch(commit):
-        return Action(HOME, f"v{__version__}")
-    return Action(on_github(str(origin.get("url", ""))) or HOME, commit)
+    url, vcs, folder = (origin.get(key) for key in ("url", "vcs_info", "dir_info"))
+    if isinstance(vcs, dict):
+        return _pinned(on_github(str(url)), str(vcs.get("commit_id")))
+    if isinstance(folder, dict) and folder.get("editable") and str(url).startswith("file:///"):
+        return _checked_out(Path(url2pathname(urlsplit(str(url)).path)))
+    return None
+
+
+def _checked_out(clone: Path) -> Action | None:
+    """A clone's commit, when a remote of it on GitHub is known to have it too."""
+    try:
+        git = Git.open(clone)
+    except Trouble:
+        return None
+    head, top = git.resolve("HEAD"), git.work_tree
+    if not head or not top or not top.samefile(clone) or not git.try_text("ls-tree", head, "action.yml"):
+        return None  # a repository that something of ours lies in is not ours
+    there = (
+        repository
+        for remote, repository in _remotes(git)
+        if git.try_text("for-each-ref", "--count=1", "--contains", head, f"refs/remotes/{remote}/")
+    )
+    return next((action for repository in there if (action := _pinned(repository, head))), None)
 
 
 def _origin() -> Mapping[str, object]:
@@ -82,10 +129,25 @@ def on_github(url: str) -> str:
 
 def hosted(git: Git) -> str:
     """owner/name of the repository on github.com that this is a clone of, `origin` before any other; "" of none."""
+    return next((repository for _, repository in _remotes(git) if repository), "")
+
+
+def _remotes(git: Git) -> list[tuple[str, str]]:
+    """Each remote with its owner/name on github.com, "" elsewhere; `origin` before any other."""
     lines = git.try_text("config", "--local", "--get-regexp", r"^remote\..*\.url$").splitlines()
-    urls = dict(line.split(" ", 1) for line in lines if " " in line)
-    ordered = [urls.pop("remote.origin.url", ""), *urls.values()]
-    return next((name for url in ordered if (name := on_github(url))), "")
+    pairs = [line.split(" ", 1) for line in lines if " " in line]
+    named = [(key.removeprefix("remote.").removesuffix(".url"), on_github(url)) for key, url in pairs]
+    return sorted(named, key=lambda remote: remote[0] != "origin")
+
+
+def uses(text: str) -> tuple[str, ...]:
+    """What the steps of a workflow use, in order."""
+    return tuple(found[1] for found in _USES.finditer(text))
+
+
+def loose(used: str) -> bool:
+    """Whether what a step uses may change without a commit here: neither of this repository nor pinned."""
+    return not used.startswith(("./", "docker://")) and not _SHA.fullmatch(used.rpartition("@")[2])
 
 
 def labels_in(present: str) -> tuple[str, ...]:
@@ -113,7 +175,7 @@ def render(action: Action, labels: tuple[str, ...], waits: Mapping[str, int] | N
     runner = labels[0] if len(labels) == 1 else f"[{', '.join(labels)}]"
     words = {
         "RUNNER": runner,
-        "ACTION": f"{action} # v{__version__}" if action.pinned else f"{action} # {PIN.format(action=action)}",
+        "ACTION": str(action),
         "EVENT": EVENT,
         "EVERY": EVERY,
         "BASELINE": BASELINE,
@@ -125,8 +187,6 @@ def _waiting(words: Mapping[str, str], waits: Mapping[str, int]) -> Iterator[str
     for urgency, minutes in waits.items():
         yield filled(WAIT, {**words, "URGENCY": urgency, "PLACE": name_of(urgency), "MINUTES": str(minutes)})
 
-
-PIN = "a tag can move; its commit: git ls-remote https://github.com/{action.repository} {action.ref}"
 
 CYCLE = """\
 # Ralph looks after this repository: a heartbeat, a hand on the button, or a wake of its own making.

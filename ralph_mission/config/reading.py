@@ -45,8 +45,7 @@ def read(git: Git, path: Path | None = None, commit: str = "") -> Config:
     """
     if path is not None:
         return load(_text(_bytes(path), str(path)), str(path))
-    bare = git.work_tree is None
-    raw = _committed(git, commit or "HEAD") if commit or bare else _in_work_tree(git.work_tree / NAME)  # type: ignore[operator]  # not bare
+    raw = _in_work_tree(git.work_tree / NAME) if git.work_tree and not commit else _committed(git, commit or "HEAD")
     return load(_text(raw, NAME), NAME) if raw is not None else Config()
 
 

@@ -86,13 +86,17 @@ class Ceilings(Section):
         CEILING.actions_per_cycle, ge=1, le=CEILING.actions_per_cycle, description="Actions in one cycle."
     )
     auto_prs_per_cycle: Count = Field(
-        CEILING.auto_prs_per_cycle, ge=0, le=CEILING.auto_prs_per_cycle,
+        CEILING.auto_prs_per_cycle,
+        ge=0,
+        le=CEILING.auto_prs_per_cycle,
         description="Pull requests opened without asking, in one cycle; 0: always ask.",
-    )  # fmt: skip
+    )
     auto_pr_lines: Count = Field(
-        CEILING.auto_pr_lines, ge=1, le=CEILING.auto_pr_lines,
+        CEILING.auto_pr_lines,
+        ge=1,
+        le=CEILING.auto_pr_lines,
         description="Changed lines (added and deleted) of such a pull request.",
-    )  # fmt: skip
+    )
     dispatches_per_day: Count = Field(
         CEILING.dispatches_per_day, ge=0, le=CEILING.dispatches_per_day, description="Wakes sent in a day."
     )

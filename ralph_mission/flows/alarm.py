@@ -224,13 +224,15 @@ def _body(bell: Bell, episode: Episode, failure: Failure, key: str) -> str:
         f"- **What to do:** {said(_clean(bell, failure.next_step)) or 'read what the failed run says'}",
         *([f"- **The run:** {said(bell.run)}"] if bell.run else []),
     ]
-    return "\n\n".join((
-        "Every cycle fails with the same error. Until that is mended, nothing here is looked after.",
-        quote(_clean(bell, failure.what), 1_000),
-        "\n".join(facts),
-        "Ralph keeps trying, and closes this issue itself when a cycle succeeds.",
-        marker(key, alarm=str(episode.number)),
-    ))  # fmt: skip
+    return "\n\n".join(
+        (
+            "Every cycle fails with the same error. Until that is mended, nothing here is looked after.",
+            quote(_clean(bell, failure.what), 1_000),
+            "\n".join(facts),
+            "Ralph keeps trying, and closes this issue itself when a cycle succeeds.",
+            marker(key, alarm=str(episode.number)),
+        )
+    )
 
 
 def _why(bell: Bell, error: Exception) -> str:

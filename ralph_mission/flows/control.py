@@ -9,10 +9,19 @@ from typing import Any, Protocol
 
 from ralph_mission.mission.acting import Deed
 from ralph_mission.mission.chronicle import settle_open
-from ralph_mission.mission.drafting import monitor_key
 from ralph_mission.mission.effects import OpenIssue, Receipt
-from ralph_mission.mission.ledger import NOT_ATTEMPTED, Batch, EffectRecord, Recollection, settle
+from ralph_mission.mission.ledger import (
+    NOT_ATTEMPTED,
+    Batch,
+    EffectRecord,
+    MonitorRecord,
+    Recollection,
+    Record,
+    monitor_key,
+    settle,
+)
 from ralph_mission.mission.memory import Memory
+from ralph_mission.mission.model import Action
 from ralph_mission.mission.ports import Store
 from ralph_mission.mission.trouble import Trouble
 
@@ -85,7 +94,20 @@ def _settled(store: Store, past: Recollection, record: EffectRecord, receipt: Re
     members = {m for mission in past.state.missions if mission.id == record.mission for m in mission.members}
     records = {record.key: record, **store.records({monitor_key(record.kind), *members}, past)}
     batch = settle_open(past, [Deed(record.effect, receipt)], records)
-    return replace(batch, state=replace(batch.state, claim=past.state.claim), message=subject)
+    uncounted = _uncounted(record, receipt, records.get(monitor_key(record.kind)))
+    return replace(
+        batch,
+        state=replace(batch.state, claim=past.state.claim),
+        records=(*batch.records, *uncounted),
+        message=subject,
+    )
+
+
+def _uncounted(record: EffectRecord, receipt: Receipt, monitor: Record | None) -> Iterable[MonitorRecord]:
+    """A list that was never sent counts nothing yet, so that what is seen again is listed; what was seen once stays."""
+    opens = isinstance(record.effect, OpenIssue) and record.action is Action.MONITOR
+    if opens and receipt.status == "failed" and isinstance(monitor, MonitorRecord):
+        yield replace(monitor, total=0)
 
 
 def journal(store: Editable) -> list[dict[str, Any]]:

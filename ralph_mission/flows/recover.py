@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Protocol
 
 from ralph_mission.flows.traces import Trace, traces_on
-from ralph_mission.mission.drafting import monitor_key
 from ralph_mission.mission.effects import AT_MOST_ONCE, Receipt
 from ralph_mission.mission.kinds import lookup
 from ralph_mission.mission.ledger import (
@@ -26,6 +25,7 @@ from ralph_mission.mission.ledger import (
     Record,
     absorb,
     key_of,
+    monitor_key,
     refers_to,
     settle,
 )
@@ -179,8 +179,9 @@ def _shown(trace: Trace, records: dict[str, Record], forge: Forge) -> None:
     known = records.get(trace.key)
     if not isinstance(known, EffectRecord) or known.state not in SETTLED:
         at = trace.thing.created_at
-        records[trace.key] = EffectRecord(trace.key, trace.key, _action(trace), trace.kind, "adopted", None, 0, at,
-                                          trace.mission, trace.receipt)  # fmt: skip
+        records[trace.key] = EffectRecord(
+            trace.key, trace.key, _action(trace), trace.kind, "adopted", None, 0, at, trace.mission, trace.receipt
+        )
     if trace.kind and not trace.mission and isinstance(trace.thing, Issue) and not trace.remark:
         key = monitor_key(trace.kind)
         records.setdefault(key, MonitorRecord(key, trace.kind, trace.thing.number, (), 0))
@@ -226,13 +227,24 @@ def _missions(state: OpenState, traces: tuple[Trace, ...], now: datetime, told: 
 def _rebuilt(trace: Trace, issue: Issue, pull: Pull | None, now: datetime) -> Mission:
     action, tier = _action(trace), lookup(trace.kind).tier
     return Mission(
-        trace.mission, key_of("mission", "recovered", str(issue.number)), issue.title, trace.kind, action, tier,
-        _status(issue, pull, action), 0, issue.created_at, now,
-        members=trace.members, issue=issue.number, pull=pull.number if pull else 0,
-        branch=pull.head if pull else "", head_sha=pull.head_sha if pull else "",
+        trace.mission,
+        key_of("mission", "recovered", str(issue.number)),
+        issue.title,
+        trace.kind,
+        action,
+        tier,
+        _status(issue, pull, action),
+        0,
+        issue.created_at,
+        now,
+        members=trace.members,
+        issue=issue.number,
+        pull=pull.number if pull else 0,
+        branch=pull.head if pull else "",
+        head_sha=pull.head_sha if pull else "",
         proposal_hash=ASK_AGAIN if action is Action.OPEN_PROPOSAL else "",
         last_action="found again when memory was recovered",
-    )  # fmt: skip
+    )
 
 
 def _status(issue: Issue, pull: Pull | None, action: Action) -> Status:
@@ -284,5 +296,13 @@ def _memory(salvaged: Salvage, state: OpenState, anchors: Iterable[Anchor], now:
 
 
 def _note(mission: Mission) -> MissionNote:
-    return MissionNote(mission.id, mission.title, mission.status, mission.issue, mission.pull,
-                       mission.started_cycle, mission.last_action, mission.next_step)  # fmt: skip
+    return MissionNote(
+        mission.id,
+        mission.title,
+        mission.status,
+        mission.issue,
+        mission.pull,
+        mission.started_cycle,
+        mission.last_action,
+        mission.next_step,
+    )

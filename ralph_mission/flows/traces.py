@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ralph_mission.mission.belonging import facts_in
 from ralph_mission.mission.effects import MARKER, Receipt
 from ralph_mission.mission.model import Actor, Issue, Pull
 from ralph_mission.mission.ports import Forge
-
-_FACT = re.compile(r" ([a-z]+)=([^\s>]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,4 +59,4 @@ def _marked(thing: Issue | Pull, us: Actor) -> Iterable[Trace]:
         # Our marker is the last line; one further up may be a quotation.
         found = MARKER.fullmatch(body.rstrip().rpartition("\n")[2].strip())
         if found and author.id == us.id:
-            yield Trace(found[1], dict(_FACT.findall(found[0])), thing, remark)
+            yield Trace(found[1], facts_in(found[0]), thing, remark)

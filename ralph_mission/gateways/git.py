@@ -151,8 +151,11 @@ class Git:
     ) -> str:
         """A commit object. The same arguments always make the same object id."""
         stamp = f"{int(when.timestamp())} +0000"
-        env = {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER")
-               for part, value in (("NAME", who.name), ("EMAIL", who.email), ("DATE", stamp))}  # fmt: skip
+        env = {
+            f"GIT_{role}_{part}": value
+            for role in ("AUTHOR", "COMMITTER")
+            for part, value in (("NAME", who.name), ("EMAIL", who.email), ("DATE", stamp))
+        }
         flags = [flag for parent in parents for flag in ("-p", parent)]
         raw = self.run("commit-tree", tree, *flags, "-F", "-", stdin=message.encode(), env=env)
         return raw.decode().strip()

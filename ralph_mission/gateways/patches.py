@@ -90,11 +90,14 @@ def _changes(git: Git, base: str, head: str, env: Mapping[str, str] | None = Non
     contents = git.blobs((oid for mode, oid in sides if mode not in (ABSENT, GITLINK)), env)
     return tuple(
         FileChange(
-            row.path, _mode(row.old_mode), _mode(row.new_mode),
-            _side(row.old_mode, row.old, contents), _side(row.new_mode, row.new, contents),
+            row.path,
+            _mode(row.old_mode),
+            _mode(row.new_mode),
+            _side(row.old_mode, row.old, contents),
+            _side(row.new_mode, row.new, contents),
         )
         for row in rows
-    )  # fmt: skip
+    )
 
 
 def _rows(raw: bytes) -> list[_Row]:

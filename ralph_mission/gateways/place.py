@@ -61,6 +61,7 @@ def _address(name: str, url: str) -> str:
     parts = urlsplit(url)
     loopback = parts.hostname in ("127.0.0.1", "::1", "localhost")
     if parts.username or not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and loopback)):
-        raise Trouble(f"{name} is no https address", f"set it to one, such as {PUBLIC_API}, without a user name",
-                      usage=True)  # fmt: skip
+        raise Trouble(
+            f"{name} is no https address", f"set it to one, such as {PUBLIC_API}, without a user name", usage=True
+        )
     return url.rstrip("/")

@@ -68,9 +68,13 @@ def run_foreign(
         started = time.monotonic()
         process = subprocess.Popen(
             [*LIMITED, *arguments],
-            cwd=cwd, env=environment, start_new_session=True,
-            stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+            cwd=cwd,
+            env=environment,
+            start_new_session=True,
+            stdin=source,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         with process, _Capture(process, output_cap) as capture:
             try:
                 timed_out = capture.until(started + timeout)

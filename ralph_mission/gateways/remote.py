@@ -20,10 +20,21 @@ from ralph_mission.mission.trouble import Trouble
 HEADS = "refs/heads/"
 KEPT = "refs/ralph/remote/"  # where what was fetched is held, so that it is neither lost nor fetched again
 PATIENCE = 300.0  # seconds for one transfer
-PASSED_ON = ("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
-             "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO")  # fmt: skip
-LOST_RACE = ("stale info", "fetch first", "non-fast-forward", "reference already exists", "cannot lock ref",
-             "incorrect old value", "failed to update ref")  # fmt: skip
+PASSED_ON = tuple(
+    (
+        "http_proxy https_proxy HTTPS_PROXY all_proxy ALL_PROXY no_proxy NO_PROXY SSL_CERT_FILE SSL_CERT_DIR"
+        " GIT_SSL_CAINFO"
+    ).split()
+)
+LOST_RACE = (
+    "stale info",
+    "fetch first",
+    "non-fast-forward",
+    "reference already exists",
+    "cannot lock ref",
+    "incorrect old value",
+    "failed to update ref",
+)
 DIVERTING = r"^(url\..*\.(push)?insteadof|http\.(.*\.)?(proxy|sslverify|sslca.*|curloptresolve))$"
 """Settings of a clone that lead a request, and the token with it, elsewhere: an earlier job may have left them."""
 _SAID = re.compile(r"^(?:remote: )?(?:error|fatal)?:? ?", re.IGNORECASE)
@@ -38,18 +49,33 @@ class Denied(Exception):
 
 
 DENIALS: tuple[tuple[str, str, str], ...] = (
-    (r"GH013.*signed|must have verified signatures|commits must be signed", "{branch} takes signed commits only",
-     "exempt ralph/** and the memory branch from `Require signed commits` in Settings, Rules"),
-    (r"without `workflows?` (?:scope|permission)", "the token may not change files below .github/workflows",
-     "use a token with the `workflow` permission, or make this change by hand"),
-    (r"GH006|GH013|protected branch|repository rule violations", "{branch} is protected",
-     "let the account of the token push to ralph/** and the memory branch in Settings, Rules (or Branches)"),
-    (r"Authentication failed|could not read Username|(?:error:|HTTP) 401", "the token is not valid",
-     "give GITHUB_TOKEN one that is"),
+    (
+        r"GH013.*signed|must have verified signatures|commits must be signed",
+        "{branch} takes signed commits only",
+        "exempt ralph/** and the memory branch from `Require signed commits` in Settings, Rules",
+    ),
+    (
+        r"without `workflows?` (?:scope|permission)",
+        "the token may not change files below .github/workflows",
+        "use a token with the `workflow` permission, or make this change by hand",
+    ),
+    (
+        r"GH006|GH013|protected branch|repository rule violations",
+        "{branch} is protected",
+        "let the account of the token push to ralph/** and the memory branch in Settings, Rules (or Branches)",
+    ),
+    (
+        r"Authentication failed|could not read Username|(?:error:|HTTP) 401",
+        "the token is not valid",
+        "give GITHUB_TOKEN one that is",
+    ),
     (r"archived|read-only", "the repository is archived", "unarchive it, or take ralph out of it"),
-    (r"Permission to .* denied|Write access to repository not granted|(?:error:|HTTP) 403",
-     "the token may not push", "give the job `permissions: contents: write`"),
-)  # fmt: skip
+    (
+        r"Permission to .* denied|Write access to repository not granted|(?:error:|HTTP) 403",
+        "the token may not push",
+        "give the job `permissions: contents: write`",
+    ),
+)
 """What GitHub says when it refuses a push (regular expression), and the setting behind it."""
 
 
@@ -94,8 +120,16 @@ class Remote:
         missing = [ref for ref, oid in wanted.items() if not self.has(oid)]
         if missing:
             specs = [f"+{ref}:{_kept(ref)}" if self.keep else ref for ref in missing]
-            self._ask("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
-                      "--no-recurse-submodules", self.url, *specs)  # fmt: skip
+            self._ask(
+                "fetch",
+                "--quiet",
+                "--no-tags",
+                "--no-write-fetch-head",
+                "--no-auto-maintenance",
+                "--no-recurse-submodules",
+                self.url,
+                *specs,
+            )
         elif self.keep:
             self._hold(wanted.items())
 
@@ -175,9 +209,22 @@ def _kept(ref: str) -> str:
     return KEPT + ref.removeprefix("refs/").replace("%", "%25").replace("/", "%2F")
 
 
-UNREACHABLE = ("Could not resolve host", "Failed to connect", "Connection refused", "Connection reset", "timed out",
-               "Empty reply", "RPC failed", "unexpected disconnect", "early EOF", "SSL", "Recv failure", "HTTP 5",
-               "The requested URL returned error: 5", "hung up unexpectedly")  # fmt: skip
+UNREACHABLE = (
+    "Could not resolve host",
+    "Failed to connect",
+    "Connection refused",
+    "Connection reset",
+    "timed out",
+    "Empty reply",
+    "RPC failed",
+    "unexpected disconnect",
+    "early EOF",
+    "SSL",
+    "Recv failure",
+    "HTTP 5",
+    "The requested URL returned error: 5",
+    "hung up unexpectedly",
+)
 
 
 TURNED_AWAY = re.compile(r"(?:HTTP|returned error:) 4\d\d|Authentication failed|could not read Username")
@@ -201,8 +248,11 @@ def _not_readable(url: str, error: GitError) -> Trouble:
     if re.search(r"Authentication failed|could not read Username|error: 40[13]|not found", error.detail):
         what = f"{urlsplit(url).netloc} does not let this token read {urlsplit(url).path.strip('/')}"
         return Trouble(what, "give GITHUB_TOKEN `contents: read` for it (and check GITHUB_REPOSITORY)", who="forge")
-    return Trouble(f"git cannot read {urlsplit(url).path.strip('/')}: {_reason(error.detail)}",
-                   "look at the repository's settings", who="forge")  # fmt: skip
+    return Trouble(
+        f"git cannot read {urlsplit(url).path.strip('/')}: {_reason(error.detail)}",
+        "look at the repository's settings",
+        who="forge",
+    )
 
 
 def _reason(detail: str) -> str:

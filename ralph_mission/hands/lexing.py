@@ -14,7 +14,7 @@ CODE = frozenset(
     ".py .pyi .pyx .js .mjs .cjs .jsx .ts .mts .cts .tsx .go .rs .java .kt .kts .c .h .cc .cpp .cxx .hh .hpp .hxx .m"
     " .cs .rb .php .swift .scala .sh .bash .zsh .lua .ex .exs .erl .hs .ml .dart .sql .css .scss .less .yml .yaml .toml"
     " .zig".split()
-)  # fmt: skip
+)
 """Suffixes of code whose comments are prose."""
 SPOKEN_BY = {".mts": ".ts", ".cts": ".ts"}
 """Suffixes that Pygments does not know -> one of the same language that it does."""

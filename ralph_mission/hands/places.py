@@ -37,23 +37,25 @@ PAST = frozenset(
 """Folders of texts that were true on their day, or whose words are not ours to change."""
 LANGUAGES = frozenset(
     "ar az be bg bn bs ca cn cs cy da de el eo es et eu fa fi fil fr ga gl he hi hr hu hy id is it ja jp ka kk km ko kr"
-    " lt lv mk ml mn mr ms my nb ne nl nn no pl ps pt ro ru si sk sl sq sr sv sw ta te tg th tl tr tw ua uk ur uz vi zh"
-    .split()
-)  # fmt: skip
+    " lt lv mk ml mn mr ms my nb ne nl nn no pl ps pt ro ru si sk sl sq sr sv sw ta te tg th tl tr tw ua uk ur uz vi"
+    " zh".split()
+)
 """ISO 639 codes, and the country codes people use in their place."""
 _LANGUAGE = re.compile(r"(?:^|[._-])([a-z]{2,3})(?:[-_]?(?:hans|hant|[a-z]{2}))?$")
 _PAST_FILE = re.compile(
     r"(?:change|release|history|news|what.?s.?new|relnotes|authors?|contributors|credits|thanks|maintainers|copying"
-    r"|licen[sc]e|notice|patents|code.of.conduct|third.?party|robots|humans|cmakelists|requirements|constraints)", re.I
-)  # fmt: skip
+    r"|licen[sc]e|notice|patents|code.of.conduct|third.?party|robots|humans|cmakelists|requirements|constraints)",
+    re.I,
+)
 _WORD_LIST = re.compile(r"(?<!pass)(?<!key)word|spell|(?<!pre)dict|vocab|typo|stop.?list|ignore", re.I)
 _GENERATED_NAME = re.compile(
     r"\.min\.|[._-]generated\.|_pb2|\.pb\.|\.bundle\.|\.lock$|-lock\.|\.snap$|\.map$|\.pot?$|\.svg$|\.d\.ts$", re.I
 )
 _GENERATED_TEXT = re.compile(
     r"@generated|do not (?:edit|modify|change)|(?:auto(?:matically)?|code)[- ]?generated|generated (?:by|from)"
-    r"|sourceMapping", re.I
-)  # fmt: skip
+    r"|sourceMapping",
+    re.I,
+)
 
 
 def off_limits(path: str) -> bool:

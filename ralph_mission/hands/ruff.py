@@ -147,8 +147,10 @@ def _of_no_use(path: str, gone: Import, new: str, others: Iterable[str]) -> bool
         return False
     module = re.escape(PurePosixPath(path).stem)
     mentioned = re.compile(rf"\b{module}\b")
-    taken = re.compile(rf"\.{re.escape(name)}\b|\b{module}\s+import\s*(?:\*|[^\n(]*\b{re.escape(name)}\b"
-                       rf"|\([^)]*\b{re.escape(name)}\b)")  # fmt: skip
+    taken = re.compile(
+        rf"\.{re.escape(name)}\b|\b{module}\s+import\s*(?:\*|[^\n(]*\b{re.escape(name)}\b"
+        rf"|\([^)]*\b{re.escape(name)}\b)"
+    )
     return not any(mentioned.search(text) and taken.search(text) for text in others)
 
 

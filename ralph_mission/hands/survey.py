@@ -6,9 +6,11 @@ import itertools
 import json
 import os
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from ralph_mission.gateways.git import Git
 from ralph_mission.hands.fixer import Correction, Fix, Fixer, Tree
@@ -115,7 +117,7 @@ def _encoded(fix: Fix) -> dict[str, object]:
     return {**asdict(fix), "old": fix.old.decode(), "new": fix.new.decode()}
 
 
-def _decoded(found: dict[str, object]) -> Fix:
-    corrections = tuple(Correction(**entry) for entry in found["corrections"])  # type: ignore[attr-defined]  # JSON of our own writing
+def _decoded(found: Mapping[str, Any]) -> Fix:
+    corrections = tuple(Correction(**entry) for entry in found["corrections"])
     old, new = str(found["old"]).encode(), str(found["new"]).encode()
     return Fix(str(found["path"]), str(found["mode"]), old, new, corrections)

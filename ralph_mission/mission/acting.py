@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ralph_mission.mission import belonging, rules
 from ralph_mission.mission.effects import (
     AT_MOST_ONCE,
     Comment,
@@ -29,13 +30,15 @@ from ralph_mission.mission.ledger import (
     OpenState,
     Record,
     is_settled,
+    key_of,
     may_redo,
+    monitor_key,
     numbers,
     refers_to,
 )
 from ralph_mission.mission.ports import Ports
 from ralph_mission.mission.proposal import Decision
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.mission.trouble import Missing, Trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +144,19 @@ def stopped(ports: Ports) -> bool:
     return ports.switch() or ports.store.paused()
 
 
-def reconcile(ports: Ports, state: OpenState, records: Mapping[str, Record]) -> tuple[Deed, ...]:
+def reconcile(
+    ports: Ports, state: OpenState, records: Mapping[str, Record], secrets: tuple[str, ...] = ()
+) -> tuple[Deed, ...]:
     """What a dead runner intended and did not settle: adopted, not made, or unknown.
 
     What belongs to a mission is looked for and never done here: people may have changed their minds
     since, so whatever is missing is left to the mission's next step, which is judged anew. Only what
-    nobody decides about (a monitoring issue) is made up for, where that is safe. A stop leaves it open.
+    nobody decides about (a monitoring issue) is made up for, where that is safe: its text is judged again, since
+    memory may have been written by others in between. A stop leaves it open.
     """
     known = dict(records)
     found = [_found_late(ports, record, known) for record in doubtful(state.unknown, records)]
-    deeds = (_taken_over(ports, record, known) for record in unsettled(state.effects, records))
+    deeds = (_taken_over(ports, record, known, secrets) for record in unsettled(state.effects, records))
     return tuple(deed for deed in (*found, *deeds) if deed)
 
 
@@ -182,10 +188,10 @@ def unsettled(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[Effec
     return tuple(record for record in found if isinstance(record, EffectRecord) and record.state == "intended")
 
 
-def _taken_over(ports: Ports, record: EffectRecord, known: dict[str, Record]) -> Deed | None:
+def _taken_over(ports: Ports, record: EffectRecord, known: dict[str, Record], secrets: tuple[str, ...]) -> Deed | None:
     effect = record.effect
     assert effect is not None
-    receipt = _look_up(ports, record, effect, known)
+    receipt = _look_up(ports, record, effect, known, secrets)
     if receipt is None:
         return None
     known[record.key] = _with(record, receipt)
@@ -194,7 +200,9 @@ def _taken_over(ports: Ports, record: EffectRecord, known: dict[str, Record]) ->
     return Deed(effect, receipt)
 
 
-def _look_up(ports: Ports, record: EffectRecord, effect: Effect, known: dict[str, Record]) -> Receipt | None:
+def _look_up(
+    ports: Ports, record: EffectRecord, effect: Effect, known: dict[str, Record], secrets: tuple[str, ...]
+) -> Receipt | None:
     if refers_to(effect) and refers_to(effect) not in numbers(known.values()):
         return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}the issue it belongs to was not opened")
     ready = resolve(effect, numbers(known.values()))
@@ -207,13 +215,31 @@ def _look_up(ports: Ports, record: EffectRecord, effect: Effect, known: dict[str
         return Receipt(effect.key, "unknown", detail="it was intended, and nobody can tell whether it was sent")
     if record.mission or not isinstance(effect, OpenIssue | EditComment):
         return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}its run ended before")
+    if rules.ill_worded(ready, secrets) or not _about_a_list(ports, record, ready):
+        return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}no rule would let it pass now")
     return None if stopped(ports) else _perform(ports, ready)
+
+
+def _about_a_list(ports: Ports, record: EffectRecord, effect: Effect) -> bool:
+    """Whether it opens or rewrites the monitoring issue of its kind and nothing else, whatever memory says."""
+    monitor = monitor_key(record.kind)
+    if isinstance(effect, OpenIssue):
+        return effect.key == key_of(monitor, "open_issue")
+    if not isinstance(effect, EditComment) or effect.comment:
+        return False
+    try:
+        issue = ports.forge.issue(effect.issue)
+    except Missing:
+        return False
+    return belonging.is_list(issue, monitor, ports.forge.identity().id)
 
 
 def _was_to_follow_a_merge(record: EffectRecord, known: Mapping[str, Record]) -> bool:
     """Whether the same action's merge certainly never happened: nothing that comes after it was sent either."""
     return any(
-        isinstance(other, EffectRecord) and other.action_key == record.action_key
-        and isinstance(other.effect, MergePull) and other.state == "failed"
+        isinstance(other, EffectRecord)
+        and other.action_key == record.action_key
+        and isinstance(other.effect, MergePull)
+        and other.state == "failed"
         for other in known.values()
-    )  # fmt: skip
+    )

@@ -11,7 +11,6 @@ from ralph_mission.mission.account import CycleReport, Telling
 from ralph_mission.mission.acting import Act, Deed, not_attempted
 from ralph_mission.mission.concluding import Conclusion
 from ralph_mission.mission.deciding import Decided, Situation
-from ralph_mission.mission.drafting import monitor_key
 from ralph_mission.mission.effects import OpenIssue, OpenPull, Receipt
 from ralph_mission.mission.ledger import (
     KEPT_IDS,
@@ -26,6 +25,7 @@ from ralph_mission.mission.ledger import (
     Recollection,
     Record,
     absorb,
+    monitor_key,
     remaining,
     settle,
 )
@@ -96,8 +96,11 @@ def _interim(situation: Situation, allowed: Sequence[Proposal]) -> tuple[Mission
 
 def settle_open(past: Recollection, deeds: Sequence[Deed], records: Mapping[str, Record]) -> Batch:
     """What was found out about intended effects (by looking, or from a person), and the missions moved by it."""
-    settled = [settle(record, deed.receipt) for deed in deeds
-               if isinstance(record := records.get(deed.effect.key), EffectRecord)]  # fmt: skip
+    settled = [
+        settle(record, deed.receipt)
+        for deed in deeds
+        if isinstance(record := records.get(deed.effect.key), EffectRecord)
+    ]
     by_key = {deed.effect.key: deed for deed in deeds}
     missions = tuple(_absorbed(mission, settled, by_key) for mission in past.state.missions)
     state = _closed(replace(past.state, claim=None, missions=missions), [deed.receipt for deed in deeds])
@@ -157,20 +160,28 @@ def _closed(state: OpenState, receipts: Iterable[Receipt]) -> OpenState:
 
 
 def write(
-    situation: Situation, decided: Decided, acts: Sequence[Act], conclusion: Conclusion,
-    intended: Mapping[str, Record], report: CycleReport, telling: Telling,
-    base: OpenState, dashboard: Callable[[Memory, OpenState], str],
-) -> Batch:  # fmt: skip
+    situation: Situation,
+    decided: Decided,
+    acts: Sequence[Act],
+    conclusion: Conclusion,
+    intended: Mapping[str, Record],
+    report: CycleReport,
+    telling: Telling,
+    base: OpenState,
+    dashboard: Callable[[Memory, OpenState], str],
+) -> Batch:
     """Receipts, memory, journal, archive and dashboard in one commit."""
     state = _state(situation, acts, conclusion, base)
     memory, overflow = trimmed(_memory(situation, decided, acts, conclusion))
     return Batch(
-        memory, state, tuple(_records(situation, acts, conclusion, intended)),
+        memory,
+        state,
+        tuple(_records(situation, acts, conclusion, intended)),
         f"ralph: cycle {situation.cycle}: {_subject(acts)}",
         journal=(situation.cycle_id, _journal(decided, acts, conclusion, report, telling)),
         archive=((f"{situation.now:%Y-%m}", overflow),) if overflow else (),
         dashboard=dashboard(memory, state),
-    )  # fmt: skip
+    )
 
 
 def _state(situation: Situation, acts: Sequence[Act], conclusion: Conclusion, base: OpenState) -> OpenState:

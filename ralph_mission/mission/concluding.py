@@ -50,12 +50,16 @@ def conclude(situation: Situation, decided: Decided, acts: Sequence[Act]) -> Con
     over = reflect.ended(everyone, situation.now)
     at_once = _ready(situation, decided, acts)
     return Conclusion(
-        tuple(mission for mission in everyone if mission not in over), over, dropped, lessons,
+        tuple(mission for mission in everyone if mission not in over),
+        over,
+        dropped,
+        lessons,
         reflect.learn(dict(situation.state.acceptance), lessons, situation.records),
         _waiting(situation, decided, acts),
         (*still_counted(situation), *automatic_lines(situation, _proposals(acts, dropped))),
-        _header(situation, decided, at_once), at_once,
-    )  # fmt: skip
+        _header(situation, decided, at_once),
+        at_once,
+    )
 
 
 # --- missions -------------------------------------------------------------------------

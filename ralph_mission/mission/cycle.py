@@ -140,7 +140,7 @@ def _settle(run: Run, past: Recollection | None) -> tuple[Recollection | None, t
     if past is None or not (past.state.effects or past.state.unknown) or run.request.staged:
         return past, ()
     records = gathering.read_open(run.ports, past)
-    deeds = acting.reconcile(run.ports, past.state, records)
+    deeds = acting.reconcile(run.ports, past.state, records, run.secrets)
     if not deeds and not past.state.effects:
         return past, ()
     told = tuple(deed for deed in deeds if not deed.receipt.detail.startswith(NOT_ATTEMPTED))

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, time
 
 from ralph_mission.mission import do_not_repeat, findings
-from ralph_mission.mission.drafting import Desk, draft_all, monitor_key, undone
+from ralph_mission.mission.drafting import Desk, draft_all, undone
 from ralph_mission.mission.kinds import KINDS
-from ralph_mission.mission.ledger import MonitorRecord, OpenState, Record
+from ralph_mission.mission.ledger import MonitorRecord, OpenState, Record, monitor_key
 from ralph_mission.mission.lifecycle import Facts, read
 from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.model import Branch, Finding, Issue, Limits, Mission, Pull, Sighting
@@ -123,11 +123,17 @@ def drafts(situation: Situation) -> tuple[Proposal, ...]:
     """What would be done about the plan's thoughts."""
     verified = situation.world.default.sha
     desk = Desk(
-        situation.world.default, situation.cycle, situation.now, next_mission(situation),
-        situation.charter.limits, situation.free_slot, situation.records, recent_lines(situation),
+        situation.world.default,
+        situation.cycle,
+        situation.now,
+        next_mission(situation),
+        situation.charter.limits,
+        situation.free_slot,
+        situation.records,
+        recent_lines(situation),
         frozenset(key for key, base in situation.state.unverified if base == verified),
         others(situation.world.pulls, situation.world.bot),
-    )  # fmt: skip
+    )
     return draft_all(situation.plan.thoughts, to_think_about(situation), desk)
 
 
@@ -142,9 +148,13 @@ def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = F
 def _steps(situation: Situation) -> tuple[Step, ...]:
     facts = dict(situation.world.facts)
     around = Circumstances(
-        situation.cycle, situation.now, situation.charter.owners, situation.charter.merge_method, situation.records,
+        situation.cycle,
+        situation.now,
+        situation.charter.owners,
+        situation.charter.merge_method,
+        situation.records,
         situation.world.default,
-    )  # fmt: skip
+    )
     found: list[Step] = []
     for mission in situation.missions:
         if mission.issue and mission.id in facts:
@@ -164,10 +174,23 @@ def bench(situation: Situation, secrets: tuple[str, ...], paused: bool) -> Bench
         dispatches_day=header.dispatches if today else 0,
     )
     return Bench(
-        charter.limits, spent, world.default.name, charter.memory_branch, world.bot, situation.now,
-        situation.records, world.pulls, world.issues, world.branches, bans, recent_lines(situation),
-        secrets, charter.owners, charter.quiet_hours, paused,
-    )  # fmt: skip
+        charter.limits,
+        spent,
+        world.default.name,
+        charter.memory_branch,
+        world.bot,
+        situation.now,
+        situation.records,
+        world.pulls,
+        world.issues,
+        world.branches,
+        bans,
+        recent_lines(situation),
+        secrets,
+        charter.owners,
+        charter.quiet_hours,
+        paused,
+    )
 
 
 def recent_lines(situation: Situation) -> Mapping[str, int]:

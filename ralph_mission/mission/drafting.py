@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from ralph_mission.mission import findings, wording
+from ralph_mission.mission import announced, findings, wording
 from ralph_mission.mission.effects import EditComment, Effect, OpenIssue, OpenPull, PushBranch, Ref
 from ralph_mission.mission.kinds import RESEARCH, Route, lookup
-from ralph_mission.mission.ledger import MonitorRecord, Record, key_of
+from ralph_mission.mission.ledger import MonitorRecord, Record, key_of, monitor_key
 from ralph_mission.mission.model import Action, Branch, Finding, Limits, Mission, Pull, Status
 from ralph_mission.mission.overlap import untouched
 from ralph_mission.mission.ports import Thought
@@ -97,8 +97,9 @@ def _waiting(thought: Thought, members: Sequence[Finding]) -> Proposal:
     """What waits for a slot has a title and no effects: it is judged, held, and drafted anew when its turn comes."""
     title = wording.fix_title(thought.kind, members)
     key = _subject("fix", thought.kind, members)
-    return Proposal(key, Action.OPEN_FIX, thought.kind, title, members=tuple(members), why=thought.why,
-                    score=thought.score)  # fmt: skip
+    return Proposal(
+        key, Action.OPEN_FIX, thought.kind, title, members=tuple(members), why=thought.why, score=thought.score
+    )
 
 
 def _objections(member: Finding, desk: Desk) -> tuple[Objection, ...]:
@@ -131,27 +132,51 @@ def _fix(thought: Thought, members: Sequence[Finding], desk: Desk) -> Proposal:
     patch = combine(members, desk.default.sha)
     issue = key_of(subject, "open_issue")
     facts = _facts(thought.kind, members, desk.next_mission)
-    opened = OpenIssue(issue, title, wording.fix_issue(thought.kind, members, thought.why, patch, issue, facts),
-                       ("ralph:mission",))  # fmt: skip
     branch = carrying(subject, thought.kind, title, members, patch, desk, Ref(issue), thought.why)
+    named = announced.line(branch, asked=False)
+    opened = OpenIssue(
+        issue,
+        title,
+        wording.fix_issue(thought.kind, members, thought.why, patch, issue, facts, named),
+        ("ralph:mission",),
+    )
     mission = _mission(subject, title, Action.OPEN_FIX, thought.kind, members, desk)
     interim = replace(mission, status=Status.EXECUTING, pending=tuple(effect.key for effect in branch))
     return Proposal(
-        subject, Action.OPEN_FIX, thought.kind, title, (opened, *branch), tuple(members), patch,
+        subject,
+        Action.OPEN_FIX,
+        thought.kind,
+        title,
+        (opened, *branch),
+        tuple(members),
+        patch,
         interim=interim,
         after=replace(interim, status=Status.IN_REVIEW, pending=(), waiting_since=desk.now),
-        why=thought.why, score=thought.score,
-    )  # fmt: skip
+        why=thought.why,
+        score=thought.score,
+    )
 
 
 def carrying(
-    subject: str, kind: str, title: str, members: Sequence[Finding], patch: Patch, desk: Desk,
-    issue: Ref, why: str,
-) -> tuple[PushBranch, OpenPull]:  # fmt: skip
+    subject: str,
+    kind: str,
+    title: str,
+    members: Sequence[Finding],
+    patch: Patch,
+    desk: Desk,
+    issue: Ref,
+    why: str,
+) -> tuple[PushBranch, OpenPull]:
     """The branch and the pull that carry a patch."""
     branch = f"ralph/{kind}-{subject[:8]}"
-    push = PushBranch(key_of(subject, "push_branch"), branch, patch.base,
-                      wording.commit_message(title, members), desk.now, deltas(patch))  # fmt: skip
+    push = PushBranch(
+        key_of(subject, "push_branch"),
+        branch,
+        patch.base,
+        wording.commit_message(title, members),
+        desk.now,
+        deltas(patch),
+    )
     key = key_of(subject, "open_pull")
     body = wording.fix_pull(kind, members, why, issue, key, _facts(kind, members, desk.next_mission))
     return push, OpenPull(key, title, body, branch, desk.default.name, issue, ("ralph:auto-fix",))
@@ -170,19 +195,31 @@ def _question(thought: Thought, finding: Finding, desk: Desk, patch: Patch | Non
     title = wording.proposal_title(finding)
     shown = patch if patch and _showable(patch) else None
     issue = key_of(subject, "open_issue")
-    body, digest = wording.sealed(
-        title, wording.proposal_body(finding, thought.why, shown), issue,
-        _facts(thought.kind, (finding,), desk.next_mission),
-    )  # fmt: skip
-    labels = ("ralph:mission", *(lookup(thought.kind).labels or RESEARCH))
     planned = carrying(subject, thought.kind, title, (finding,), shown, desk, Ref(issue), thought.why) if shown else ()
+    named = announced.line(planned, asked=True)
+    body, digest = wording.sealed(
+        title,
+        wording.proposal_body(finding, thought.why, shown, named),
+        issue,
+        _facts(thought.kind, (finding,), desk.next_mission),
+    )
+    labels = ("ralph:mission", *(lookup(thought.kind).labels or RESEARCH))
     mission = _mission(subject, title, Action.OPEN_PROPOSAL, thought.kind, (finding,), desk)
     mission = replace(mission, proposal_hash=digest, pending=tuple(effect.key for effect in planned))
     return Proposal(
-        subject, Action.OPEN_PROPOSAL, thought.kind, title, (OpenIssue(issue, title, body, labels),),
-        (finding,), shown, interim=mission, after=mission, planned=planned,
-        why=thought.why, score=thought.score,
-    )  # fmt: skip
+        subject,
+        Action.OPEN_PROPOSAL,
+        thought.kind,
+        title,
+        (OpenIssue(issue, title, body, labels),),
+        (finding,),
+        shown,
+        interim=mission,
+        after=mission,
+        planned=planned,
+        why=thought.why,
+        score=thought.score,
+    )
 
 
 def _showable(patch: Patch) -> bool:
@@ -195,26 +232,28 @@ def _showable(patch: Patch) -> bool:
 # --- monitoring -----------------------------------------------------------------------
 
 
-def monitor_key(kind: str) -> str:
-    """The key of a kind's one monitoring issue."""
-    return key_of("monitor", kind)
-
-
 def _monitoring(thought: Thought, members: Sequence[Finding], desk: Desk) -> Iterable[Proposal]:
     record = desk.records.get(monitor_key(thought.kind))
     before = record if isinstance(record, MonitorRecord) else None
     fresh = [line for line in map(wording.monitor_line, members) if not before or line not in before.lines]
     lines = (*fresh, *(before.lines if before else ()))[:KEPT_LINES]
-    total = (before.total if before else 0) + len(fresh)
+    total = max((before.total if before else 0) + len(fresh), len(lines))
     effect = _monitor_effect(thought.kind, lines, total, members, before)
     after = MonitorRecord(monitor_key(thought.kind), thought.kind, before.issue if before else 0, lines, total)
     title = f"{wording.monitor_title(thought.kind)}: {len(members)} new"
     return (
         Proposal(
-            _subject("monitor", thought.kind, members), Action.MONITOR, thought.kind, title, (effect,),
-            tuple(members), monitor=after, why=thought.why, score=thought.score,
+            _subject("monitor", thought.kind, members),
+            Action.MONITOR,
+            thought.kind,
+            title,
+            (effect,),
+            tuple(members),
+            monitor=after,
+            why=thought.why,
+            score=thought.score,
         ),
-    )  # fmt: skip
+    )
 
 
 def _monitor_effect(
@@ -244,11 +283,20 @@ def _facts(kind: str, members: Sequence[Finding], mission: int) -> dict[str, str
 
 def _mission(subject: str, title: str, action: Action, kind: str, members: Sequence[Finding], desk: Desk) -> Mission:
     return Mission(
-        id=desk.next_mission, key=key_of("mission", subject), title=title, kind=kind, action=action,
-        tier=lookup(kind).tier, status=Status.DISCOVERED, started_cycle=desk.cycle,
-        started_at=desk.now, changed_at=desk.now, members=tuple(m.fingerprint for m in members),
-        last_action=_OPENED[action][0], next_step=_OPENED[action][1],
-    )  # fmt: skip
+        id=desk.next_mission,
+        key=key_of("mission", subject),
+        title=title,
+        kind=kind,
+        action=action,
+        tier=lookup(kind).tier,
+        status=Status.DISCOVERED,
+        started_cycle=desk.cycle,
+        started_at=desk.now,
+        changed_at=desk.now,
+        members=tuple(m.fingerprint for m in members),
+        last_action=_OPENED[action][0],
+        next_step=_OPENED[action][1],
+    )
 
 
 _OPENED = {

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ralph_mission.mission.ledger import FindingRecord, Record, key_of
+from ralph_mission.mission.ledger import FindingRecord, MonitorRecord, Record, key_of, monitor_key
 from ralph_mission.mission.model import Finding, Sighting, Signal
 
 BACKLOG = 200  # findings remembered while they wait; a bound so that memory stays small
@@ -39,7 +39,15 @@ def known(finding: Finding, records: Mapping[str, Record]) -> bool:
     record = records.get(finding.fingerprint)
     if not isinstance(record, FindingRecord):
         return False
-    return record.verdict == "rejected" or finding.signal.occurrence in record.occurrences
+    return record.verdict == "rejected" or (
+        finding.signal.occurrence in record.occurrences and not _never_listed(finding, records)
+    )
+
+
+def _never_listed(finding: Finding, records: Mapping[str, Record]) -> bool:
+    """Whether a person said that the list it was to stand on was never sent."""
+    record = records.get(monitor_key(finding.kind))
+    return isinstance(record, MonitorRecord) and not record.issue and not record.total
 
 
 def rejected(finding: Finding, records: Mapping[str, Record]) -> bool:

@@ -161,7 +161,11 @@ def _cursors(value: Any) -> tuple[tuple[str, str], ...]:
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "int": _integer, "bool": _boolean, "float": _money, "str": _text,
-    "datetime | None": _moment, "Urgency": Urgency,
-}  # fmt: skip
+    "int": _integer,
+    "bool": _boolean,
+    "float": _money,
+    "str": _text,
+    "datetime | None": _moment,
+    "Urgency": Urgency,
+}
 _FIELDS = {field.name: _READERS[str(field.type)] for field in fields(Header) if field.name != "cursors"}

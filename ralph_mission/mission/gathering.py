@@ -8,7 +8,7 @@ from datetime import datetime
 from math import isfinite
 from typing import TypeVar
 
-from ralph_mission.mission import approval
+from ralph_mission.mission import announced, approval, belonging, findings
 from ralph_mission.mission.deciding import (
     Charter,
     Decided,
@@ -21,7 +21,6 @@ from ralph_mission.mission.deciding import (
     with_unverified,
 )
 from ralph_mission.mission.deciding import decide as decide_now
-from ralph_mission.mission.drafting import monitor_key
 from ralph_mission.mission.ledger import (
     Anchor,
     EffectRecord,
@@ -30,13 +29,14 @@ from ralph_mission.mission.ledger import (
     Recollection,
     Record,
     key_of,
+    monitor_key,
     refers_to,
 )
 from ralph_mission.mission.lifecycle import Event, Facts, advance
 from ralph_mission.mission.memory import Header, Memory
 from ralph_mission.mission.model import Action, Issue, Mission, Pull, Sighting, Signal, Status, Tier, Verdict
 from ralph_mission.mission.ports import Brief, Gaze, Observer, Plan, Ports, Verification
-from ralph_mission.mission.position import check_position
+from ralph_mission.mission.position import check_position, refuse
 from ralph_mission.mission.proposal import Proposal
 from ralph_mission.mission.steps import BY_HAND
 from ralph_mission.mission.trouble import Missing, Trouble
@@ -95,9 +95,36 @@ def situate(ports: Ports, charter: Charter, past: Recollection | None, cycle_id:
     memory, state = (past.memory, past.state) if past else (_born(ports, now), OpenState())
     cycle = memory.header.cycle + 1
     cycle_id = cycle_id or f"{cycle:06d}-{key_of('cycle', memory.header.lineage, past.oid if past else '')[:8]}"
+    _refuse_twins(state)
     world = _look(ports, charter, state, cycle, now)
+    state = _believable(state, world)
     situation = Situation(cycle, cycle_id, now, charter, memory, state, world)
-    return replace(situation, records=dict(ports.store.records(keys_to_read(situation), past)))
+    return replace(situation, records=_records(ports, situation, keys_to_read(situation), past))
+
+
+def _refuse_twins(state: OpenState) -> None:
+    """Raises Trouble for two missions of one number: what the forge says of one must not pass for the other."""
+    if len({mission.id for mission in state.missions}) < len(state.missions):
+        raise refuse("memory holds two missions of one number")
+
+
+def _believable(state: OpenState, world: World) -> OpenState:
+    """The state without what only memory says: a change that no fixer showed, a remark that is not ours."""
+    issues = {number: facts.issue for number, facts in world.facts if facts.issue}
+    missions = tuple(
+        replace(mission, comment=belonging.own_remark(mission, issues[mission.id], world.bot))
+        if mission.id in issues
+        else mission
+        for mission in state.missions
+    )
+    return replace(state, missions=missions, backlog=findings.remembered(state.backlog))
+
+
+def _records(ports: Ports, situation: Situation, keys: Iterable[str], past: Recollection | None) -> dict[str, Record]:
+    """What the ledger says of these keys, but for lists that are no lists of ours."""
+    listed = {issue.number: issue for issue in situation.world.issues}
+    records = ports.store.records(keys, past).items()
+    return {key: record for key, record in records if belonging.borne_out(record, listed, situation.world.bot)}
 
 
 def _born(ports: Ports, now: datetime) -> Memory:
@@ -120,7 +147,12 @@ def _facts(ports: Ports, charter: Charter, mission: Mission) -> Facts:
     issue = _there(mission.issue, ports.forge.issue)
     pull = _there(mission.pull, ports.forge.pull) if mission.pull else None
     ports.voice.note(f"#{mission.issue} {mission.title}: {mission.status}")
-    return Facts(issue, pull, _authorised(ports, charter, issue, pull))
+    authorised, us = _authorised(ports, charter, issue, pull), ports.forge.identity().id
+    if foreign := belonging.why_foreign(mission, issue, pull, us, authorised):
+        ports.voice.note(f"{foreign}: nothing is written there")
+        return Facts(None, None, frozenset(), foreign)
+    told = issue.body if issue and issue.author.id == us else ""
+    return Facts(issue, pull, authorised, "", announced.announced(told, False), announced.announced(told, True))
 
 
 def _there(number: int, get: Callable[[int], T]) -> T | None:
@@ -165,10 +197,20 @@ def _wished(issue: Issue, authorised: frozenset[int]) -> bool:
 def _mission_of(issue: Issue, number: int, cycle: int, now: datetime) -> Mission:
     times = str(sum(event.added and event.label == "ralph:mission" for event in issue.events))
     made = Mission(
-        number, key_of("mission", "issue", str(issue.number), times), plain(issue.title), "human",
-        Action.OPEN_PROPOSAL, Tier.HIGH, Status.DISCOVERED, cycle, now, now, issue=issue.number,
-        last_action="a person made it a mission", next_step=BY_HAND,
-    )  # fmt: skip
+        number,
+        key_of("mission", "issue", str(issue.number), times),
+        plain(issue.title),
+        "human",
+        Action.OPEN_PROPOSAL,
+        Tier.HIGH,
+        Status.DISCOVERED,
+        cycle,
+        now,
+        now,
+        issue=issue.number,
+        last_action="a person made it a mission",
+        next_step=BY_HAND,
+    )
     return advance(made, Event.APPROVED, now)
 
 
@@ -188,7 +230,7 @@ def observe(
     )
     situation = replace(situation, sightings=sightings)
     missing = keys_to_read(situation) - set(situation.records)
-    situation = replace(situation, records={**situation.records, **ports.store.records(missing, past)})
+    situation = replace(situation, records={**situation.records, **_records(ports, situation, missing, past)})
     return replace(situation, world=replace(situation.world, unwanted=tuple(_unwanted(ports, situation))))
 
 
@@ -243,8 +285,14 @@ def think(ports: Ports, situation: Situation, secrets: tuple[str, ...]) -> Situa
     """Have the findings ranked that nothing was done about yet. A thinker's words are as untrusted as any."""
     thinkable = to_think_about(situation)
     ports.voice.phase("think", f"{len(thinkable)} new or waiting")
-    brief = Brief(thinkable, situation.missions, dict(situation.state.acceptance), situation.charter.limits,
-                  situation.memory, situation.now)  # fmt: skip
+    brief = Brief(
+        thinkable,
+        situation.missions,
+        dict(situation.state.acceptance),
+        situation.charter.limits,
+        situation.memory,
+        situation.now,
+    )
     plan = _harmless(ports.thinker.think(brief), secrets)
     if plan.thoughts:
         ports.voice.note(f"first: {plan.thoughts[0].why}")

@@ -149,10 +149,21 @@ def key_of(*parts: str) -> str:
     return hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
+def monitor_key(kind: str) -> str:
+    """The key of a kind's one monitoring issue."""
+    return key_of("monitor", kind)
+
+
 def intend(
-    effects: Iterable[Effect], action_key: str, action: Action, kind: str, mission: int, cycle: int, at: datetime,
+    effects: Iterable[Effect],
+    action_key: str,
+    action: Action,
+    kind: str,
+    mission: int,
+    cycle: int,
+    at: datetime,
     state: str = "intended",
-) -> tuple[EffectRecord, ...]:  # fmt: skip
+) -> tuple[EffectRecord, ...]:
     """Write-ahead records of an action's effects."""
     return tuple(EffectRecord(e.key, action_key, action, kind, state, e, cycle, at, mission) for e in effects)
 

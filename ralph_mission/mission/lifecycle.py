@@ -79,6 +79,9 @@ class Facts:
     issue: Issue | None  # None: it was deleted
     pull: Pull | None
     authorised: frozenset[int]
+    foreign: str = ""  # why what memory names is not this mission's; then nothing is written there
+    announced: frozenset[str] = frozenset()  # digests of what our own issue says will be sent
+    offered: frozenset[str] = frozenset()  # and of what it says would be sent after a yes
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +151,10 @@ def _who_merged(mission: Mission, facts: Facts, pull: Pull) -> Actor | None:
 def _closed(mission: Mission, facts: Facts, thing: Issue | Pull) -> Reading:
     closer = thing.closed_by
     if closer is None or closer.id not in facts.authorised:
-        return Reading(Event.UNANSWERED if allows(mission, Event.UNANSWERED) else Event.STUCK,
-                       words="closed by someone whose verdict does not count")  # fmt: skip
+        return Reading(
+            Event.UNANSWERED if allows(mission, Event.UNANSWERED) else Event.STUCK,
+            words="closed by someone whose verdict does not count",
+        )
     done = isinstance(thing, Issue) and thing.state_reason == "completed"
     words = _last_words(thing, closer.id)
     return Reading(Event.DONE if done else Event.REFUSED, Opinion("rejected", closer, words), words)

@@ -1,5 +1,7 @@
 """The nouns of a mission cycle. Frozen values; no behaviour beyond looking at themselves.
 
+This is where all of them are imported from; those of the forge are written down in `threads.py`.
+
 Times are timezone-aware and in UTC. Ages are in days, durations in seconds, money in USD.
 """
 
@@ -10,7 +12,34 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
+from ralph_mission.mission.threads import Actor, Branch, Issue, LabelEvent, Pull, Pulse, Remark, Review, Touch
 from ralph_mission.safety.patch import Patch
+
+__all__ = [
+    "Acceptance",
+    "Action",
+    "Actor",
+    "Branch",
+    "Finding",
+    "Issue",
+    "LabelEvent",
+    "Limits",
+    "Mission",
+    "Pull",
+    "Pulse",
+    "Remark",
+    "Repository",
+    "Review",
+    "Severity",
+    "Sighting",
+    "Signal",
+    "Status",
+    "Tier",
+    "Touch",
+    "Urgency",
+    "Usage",
+    "Verdict",
+]
 
 
 class Status(StrEnum):
@@ -73,132 +102,6 @@ class Action(StrEnum):
     PUBLISH = "publish"
     MONITOR = "monitor"
     ANSWER = "answer"
-
-
-# --- people and the forge -------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Actor:
-    """Who did something. Identity is `id`; the login is only for showing."""
-
-    id: int
-    login: str
-    is_bot: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """A comment on an issue or pull, by anyone; its body is untrusted."""
-
-    id: int
-    author: Actor
-    body: str
-    created_at: datetime
-    updated_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class LabelEvent:
-    """A label set (`added`) or taken off, with who and when, from the forge's event log."""
-
-    label: str
-    actor: Actor
-    at: datetime
-    added: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Review:
-    """A person's verdict on a pull at commit `sha`.
-
-    `state` is one of approved, changes_requested, commented, dismissed.
-    """
-
-    author: Actor
-    state: str
-    body: str
-    sha: str
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Issue:
-    """An issue as the forge tells it. `remarks` and `events` are filled by `Forge.issue` only."""
-
-    number: int
-    title: str
-    body: str
-    state: str  # open | closed
-    author: Actor
-    created_at: datetime
-    updated_at: datetime
-    url: str
-    labels: frozenset[str] = frozenset()
-    assignees: tuple[str, ...] = ()
-    state_reason: str = ""  # completed | not_planned | ""
-    closed_by: Actor | None = None
-    closed_at: datetime | None = None
-    remarks: tuple[Remark, ...] = ()
-    events: tuple[LabelEvent, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Touch:
-    """Lines `first`..`last` (1-based, inclusive, on the base side) of `path` that a pull changes."""
-
-    path: str
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True)
-class Pull:
-    """A pull request as the forge tells it; details as in `Issue` are filled by `Forge.pull` only."""
-
-    number: int
-    title: str
-    body: str
-    state: str  # open | closed | merged
-    author: Actor
-    head: str  # branch name
-    head_sha: str
-    base: str  # branch name
-    created_at: datetime
-    updated_at: datetime
-    url: str
-    labels: frozenset[str] = frozenset()
-    reviews: tuple[Review, ...] = ()
-    remarks: tuple[Remark, ...] = ()
-    events: tuple[LabelEvent, ...] = ()
-    touches: tuple[Touch, ...] = ()
-    commits: tuple[str, ...] = ()  # object ids on head that are not on base, oldest first
-    merged_sha: str = ""
-    merged_by: Actor | None = None
-    closed_by: Actor | None = None
-    closed_at: datetime | None = None
-    patch_ids: frozenset[str] = frozenset()  # of each file's change, as `safety.patch.patch_id` makes them
-
-
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """A branch and the commit it points at."""
-
-    name: str
-    sha: str
-
-
-@dataclass(frozen=True, slots=True)
-class Pulse:
-    """How the project fared between two looks. Counts are those of the window, `stars` is the total now.
-
-    None: the forge does not know such a thing.
-    """
-
-    stars: int | None = None
-    merged: tuple[Pull, ...] = ()
-    opened: int = 0  # issues
-    closed: int = 0  # issues
 
 
 # --- what is seen ---------------------------------------------------------------------

@@ -80,9 +80,12 @@ def measured(acceptance: Mapping[str, Acceptance]) -> tuple[str, ...]:
 
 
 def narrate(
-    memory: Memory, missions: Sequence[Mission], ended: Sequence[Mission], note: CycleNote,
+    memory: Memory,
+    missions: Sequence[Mission],
+    ended: Sequence[Mission],
+    note: CycleNote,
     acceptance: Mapping[str, Acceptance],
-) -> Memory:  # fmt: skip
+) -> Memory:
     """The memory file after this cycle; what people wrote in it is not touched. Trimming comes after."""
     return replace(
         memory,
@@ -95,9 +98,15 @@ def narrate(
 
 def _note(mission: Mission) -> MissionNote:
     return MissionNote(
-        mission.id, mission.title, mission.status, mission.issue, mission.pull,
-        mission.started_cycle, mission.last_action, mission.next_step,
-    )  # fmt: skip
+        mission.id,
+        mission.title,
+        mission.status,
+        mission.issue,
+        mission.pull,
+        mission.started_cycle,
+        mission.last_action,
+        mission.next_step,
+    )
 
 
 def _completed(mission: Mission, cycle: int) -> CompletedNote:

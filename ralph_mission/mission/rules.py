@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ralph_mission.mission import findings
 from ralph_mission.mission.do_not_repeat import forbids
-from ralph_mission.mission.effects import MARKER, OpenPull, PushBranch
+from ralph_mission.mission.effects import MARKER, Effect, OpenPull, PushBranch
 from ralph_mission.mission.kinds import lookup
 from ralph_mission.mission.model import Action, Issue, Tier, Verdict
 from ralph_mission.mission.overlap import closes, recent, same_change, touches
@@ -92,8 +92,8 @@ def _inspected(proposal: Proposal, bench: Bench) -> tuple[objections.Objection, 
     if proposal.patch is None:
         if proposal.before is None:
             raise ValueError("a branch without a patch cannot be measured")
-        # What memory kept is measured again before it is sent, unless a person saw it: memory grants nothing.
-        return () if proposal.approver else _kept(proposal, bench)
+        # What memory kept is measured again before it is sent, unless a person saw exactly that: memory grants nothing.
+        return () if proposal.approved else _kept(proposal, bench)
     return objections.inspect(
         proposal.patch,
         max_lines=bench.limits.auto_pr_lines,
@@ -180,9 +180,9 @@ class _Text:
     markdown: bool
 
 
-def _texts(proposal: Proposal) -> Iterator[_Text]:
+def _texts(effects: Iterable[Effect]) -> Iterator[_Text]:
     """Every text that would leave us: bodies are markdown; titles, messages, labels and names are not."""
-    for effect in proposal.effects:
+    for effect in effects:
         for name in ("title", "message", "branch", "head"):
             yield _Text(getattr(effect, name, ""), markdown=False)
         yield _Text(MARKER.sub("", getattr(effect, "body", "")), markdown=True)
@@ -191,22 +191,37 @@ def _texts(proposal: Proposal) -> Iterator[_Text]:
 
 
 def _closing_keyword(proposal: Proposal, bench: Bench) -> bool:
-    return any(text.closing_keywords(t.content, markdown=t.markdown) for t in _texts(proposal))
+    return any(text.closing_keywords(t.content, markdown=t.markdown) for t in _texts(proposal.effects))
 
 
 def _mention(proposal: Proposal, bench: Bench) -> bool:
     allowed = {name.casefold() for name in proposal.pings if name in bench.owners}
-    found = (m for t in _texts(proposal) for m in text.mentions(t.content, markdown=t.markdown))
+    found = (m for t in _texts(proposal.effects) for m in text.mentions(t.content, markdown=t.markdown))
     return any(mention.lstrip("@").casefold() not in allowed for mention in found)
 
 
 def _workflow_command(proposal: Proposal, bench: Bench) -> bool:
-    return any(text.workflow_commands(t.content) for t in _texts(proposal))
+    return any(text.workflow_commands(t.content) for t in _texts(proposal.effects))
 
 
 def _secret(proposal: Proposal, bench: Bench) -> bool:
-    said = any(secrets.find_secrets(t.content, bench.secrets) for t in _texts(proposal))
+    said = any(secrets.find_secrets(t.content, bench.secrets) for t in _texts(proposal.effects))
     return said or _patch("secret")(proposal, bench)
+
+
+def ill_worded(effect: Effect, known: tuple[str, ...]) -> bool:
+    """Whether a text rule speaks against an effect that an earlier cycle judged: memory may have been written since.
+
+    `known` are the values of secrets. Nobody may be pinged.
+    """
+    texts = tuple(_texts((effect,)))
+    return any(
+        text.closing_keywords(t.content, markdown=t.markdown)
+        or text.mentions(t.content, markdown=t.markdown)
+        or text.workflow_commands(t.content)
+        or secrets.find_secrets(t.content, known)
+        for t in texts
+    )
 
 
 # --- who said yes ---------------------------------------------------------------------

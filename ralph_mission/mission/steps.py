@@ -6,68 +6,53 @@ policy like everything else; a step that only changes what we know is applied as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 
-from ralph_mission.mission import wording
+from ralph_mission.mission import announced, wording
 from ralph_mission.mission.approval import NONE, content_hash, on_issue
 from ralph_mission.mission.effects import (
-    CloseIssue,
     ClosePull,
     Comment,
-    EditComment,
-    Effect,
     Label,
     MergePull,
     OpenPull,
     PushBranch,
 )
-from ralph_mission.mission.ledger import EffectRecord, Record, key_of
-from ralph_mission.mission.lifecycle import Event, Facts, Reading, advance
-from ralph_mission.mission.model import Action, Branch, Mission, Status
+from ralph_mission.mission.ledger import EffectRecord, key_of
+from ralph_mission.mission.lifecycle import ESCALATED_FOR, Event, Facts, Reading, advance
+from ralph_mission.mission.model import Action, Mission, Status
 from ralph_mission.mission.proposal import Proposal
+from ralph_mission.mission.step_parts import (
+    Circumstances,
+    Lesson,
+    Step,
+    close_issue,
+    finished,
+    lesson,
+    proposed,
+    story,
+    told,
+    waited,
+)
+
+__all__ = ["Circumstances", "Lesson", "Step", "step"]
 
 TICK = timedelta(milliseconds=1)  # the finest that a forge's times are told in
 
 
+CLAIM_IT = (
+    "A person looks: if it is Ralph's after all, set the label `ralph:mission` on the issue anew; "
+    "if not, memory was tampered with: `ralph memory verify`."
+)
 BY_HAND = "No fixer can do this: do it by hand, then close the issue as completed."
-
-
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """A person's verdict on a mission: what learning and `rejected-before` rest on."""
-
-    mission: int
-    kind: str
-    members: tuple[str, ...]
-    verdict: str  # accepted | rejected
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """`mission` as it stands if nothing is sent; `proposal` what would be sent; `lesson` what a person taught."""
-
-    mission: Mission
-    proposal: Proposal | None = None
-    lesson: Lesson | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Circumstances:
-    """What steps need besides the mission and its facts."""
-
-    cycle: int
-    now: datetime
-    owners: tuple[str, ...]
-    merge_method: str
-    records: Mapping[str, Record]
-    default: Branch
 
 
 def step(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> tuple[Step, ...]:
     """What follows from this reading: usually one step; a refused yes and a new question are two."""
+    if facts.foreign:
+        return (Step(_kept_away(mission, facts, around)),)
     if reading.event is not None:
         return (_BY_EVENT[reading.event](mission, facts, reading, around),)
     refused = (_refused(mission, facts, reading),) if reading.opinion.rules else ()
@@ -75,13 +60,23 @@ def step(mission: Mission, facts: Facts, reading: Reading, around: Circumstances
         return (*refused, _ask_again(mission, facts, around))
     if mission.status in (Status.PLANNED, Status.EXECUTING) and mission.pending:
         return (_resume(mission, facts, around),)
-    return refused or (Step(_waited(mission)),)
+    return refused or (Step(waited(mission)),)
 
 
-def _waited(mission: Mission) -> Mission:
-    """One more cycle without progress, where progress would be ours to make."""
-    working = mission.status in (Status.PLANNED, Status.EXECUTING, Status.FIXING)
-    return replace(mission, stalled_cycles=mission.stalled_cycles + 1) if working else mission
+def _kept_away(mission: Mission, facts: Facts, around: Circumstances) -> Mission:
+    """What memory says of it the forge does not bear out: nothing is sent, nothing learned, and a person is asked.
+
+    A person's own mission ends with the label; any other gives its slot back after a week.
+    """
+    if mission.kind == "human":
+        gone = told(advance(mission, Event.GONE, around.now), around, "no longer labelled `ralph:mission`", "Nothing.")
+        return finished(gone, around, "let go", "the label was taken off")
+    if mission.status is Status.PARKED:
+        return mission
+    if mission.status is Status.ESCALATED:
+        over = around.now - mission.changed_at >= ESCALATED_FOR
+        return replace(advance(mission, Event.UNANSWERED, around.now), outcome="parked") if over else mission
+    return told(advance(mission, Event.STUCK, around.now), around, f"nothing is written: {facts.foreign}", CLAIM_IT)
 
 
 # --- one per event --------------------------------------------------------------------
@@ -93,29 +88,42 @@ def _merge(mission: Mission, facts: Facts, reading: Reading, around: Circumstanc
         refused = replace(reading.opinion, state="refused", rules=("approval-content",))
         return _refused(mission, facts, replace(reading, opinion=refused))
     who = wording.person(reading.opinion.actor)
-    merge = MergePull(key_of(mission.key, "merge_pull", mission.head_sha), facts.pull.number, mission.head_sha,
-                      around.merge_method, f"{mission.title}\n\nApproved by {who}.\n",
-                      facts.pull.base, reading.opinion.actor.id if reading.opinion.actor else 0)  # fmt: skip
+    merge = MergePull(
+        key_of(mission.key, "merge_pull", mission.head_sha),
+        facts.pull.number,
+        mission.head_sha,
+        around.merge_method,
+        f"{mission.title}\n\nApproved by {who}.\n",
+        facts.pull.base,
+        reading.opinion.actor.id if reading.opinion.actor else 0,
+    )
     after = _accepted(mission, around, who)
-    effects = (merge, _story(after), *_close_issue(mission, facts, "completed"))
-    return _proposed(Action.FINISH, mission, after, effects, who, _lesson(mission, "accepted"))
+    effects = (merge, story(after), *close_issue(mission, facts, "completed"))
+    return proposed(Action.FINISH, mission, after, effects, who, lesson(mission, "accepted"))
 
 
 def _catch_up(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
     """The base is merged into the branch, never the branch rebased; what then stands there is reviewed anew."""
     base = around.default
     key = key_of(mission.key, "push_branch", mission.head_sha, base.sha)
-    push = PushBranch(key, mission.branch, base.sha, f"Merge {wording.plain(base.name)} into {mission.branch}\n",
-                      around.now, (), onto=mission.head_sha)  # fmt: skip
+    push = PushBranch(
+        key,
+        mission.branch,
+        base.sha,
+        f"Merge {wording.plain(base.name)} into {mission.branch}\n",
+        around.now,
+        (),
+        onto=mission.head_sha,
+    )
     after = replace(mission, failure="", failures=0, waiting_since=around.now)
-    after = _told(after, around, f"merged {base.name} in, which it was behind of", "Review the pull once more.")
-    return _proposed(Action.REVISE, mission, after, (push, _story(after)), "", None)
+    after = told(after, around, f"merged {base.name} in, which it was behind of", "Review the pull once more.")
+    return proposed(Action.REVISE, mission, after, (push, story(after)), "", None)
 
 
 def _accepted(mission: Mission, around: Circumstances, who: str) -> Mission:
     line = f"approved by {who} at `{mission.head_sha[:8]}` and merged"
-    after = _told(advance(mission, Event.MERGED, around.now), around, line, "Nothing is left to do.")
-    return _finished(after, around, "merged", f"{who} accepted it")
+    after = told(advance(mission, Event.MERGED, around.now), around, line, "Nothing is left to do.")
+    return finished(after, around, "merged", f"{who} accepted it")
 
 
 def _merged(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
@@ -123,28 +131,28 @@ def _merged(mission: Mission, facts: Facts, reading: Reading, around: Circumstan
     if facts.pull and facts.pull.merged_by and facts.pull.merged_by.is_bot:
         after = _accepted(mission, around, who)  # by us, in a run that ended before it could tell
     else:
-        after = _told(advance(mission, Event.MERGED, around.now), around, f"merged by {who}", "Nothing is left to do.")
-        after = _finished(after, around, "merged", f"{who} merged it")
-    effects = (_story(after), *_close_issue(mission, facts, "completed"))
-    return _proposed(Action.FINISH, mission, after, effects, who, _lesson(mission, "accepted"))
+        after = told(advance(mission, Event.MERGED, around.now), around, f"merged by {who}", "Nothing is left to do.")
+        after = finished(after, around, "merged", f"{who} merged it")
+    effects = (story(after), *close_issue(mission, facts, "completed"))
+    return proposed(Action.FINISH, mission, after, effects, who, lesson(mission, "accepted"))
 
 
 def _refused_for_good(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
     who = wording.person(reading.opinion.actor)
     reason = wording.plain(reading.words, 200)
     after = advance(mission, Event.REFUSED, around.now)
-    after = _told(after, around, f"{who} said no{f': {reason}' if reason else ''}", "Nothing. It will not come back.")
-    after = _finished(after, around, "rejected", f"{who} said no" + (f": {reason}" if reason else ""))
+    after = told(after, around, f"{who} said no{f': {reason}' if reason else ''}", "Nothing. It will not come back.")
+    after = finished(after, around, "rejected", f"{who} said no" + (f": {reason}" if reason else ""))
     label = Label(key_of(mission.key, "label", "rejected"), mission.issue, add=("ralph:rejected",))
-    effects = (*_close_pull(mission, facts), _story(after), label, *_close_issue(mission, facts, "not_planned"))
-    return _proposed(Action.FINISH, mission, after, effects, who, _lesson(mission, "rejected", reason))
+    effects = (*_close_pull(mission, facts), story(after), label, *close_issue(mission, facts, "not_planned"))
+    return proposed(Action.FINISH, mission, after, effects, who, lesson(mission, "rejected", reason))
 
 
 def _gone(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
     """Nobody said no, so nothing is learned; what is left of it is cleared away."""
-    after = _told(advance(mission, Event.GONE, around.now), around, reading.words, "Nothing.")
-    after = _finished(after, around, "rejected", reading.words)
-    return _proposed(Action.FINISH, mission, after, _close_pull(mission, facts), "", None)
+    after = told(advance(mission, Event.GONE, around.now), around, reading.words, "Nothing.")
+    after = finished(after, around, "rejected", reading.words)
+    return proposed(Action.FINISH, mission, after, _close_pull(mission, facts), "", None)
 
 
 def _close_pull(mission: Mission, facts: Facts) -> tuple[ClosePull, ...]:
@@ -154,31 +162,31 @@ def _close_pull(mission: Mission, facts: Facts) -> tuple[ClosePull, ...]:
 
 def _done(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
     who = wording.person(reading.opinion.actor)
-    after = _told(advance(mission, Event.DONE, around.now), around, f"done by {who}", "Nothing is left to do.")
-    after = _finished(after, around, "done by a person", f"{who} did it")
-    return _proposed(Action.FINISH, mission, after, (_story(after),), who, _lesson(mission, "accepted"))
+    after = told(advance(mission, Event.DONE, around.now), around, f"done by {who}", "Nothing is left to do.")
+    after = finished(after, around, "done by a person", f"{who} did it")
+    return proposed(Action.FINISH, mission, after, (story(after),), who, lesson(mission, "accepted"))
 
 
 def _approved(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
     who = wording.person(reading.opinion.actor)
     planned = advance(mission, Event.APPROVED, around.now)
     if not mission.pending:
-        after = _told(planned, around, f"approved by {who}", BY_HAND)
-        return _proposed(Action.ANSWER, mission, after, (_story(after),), who, _lesson(mission, "accepted"))
+        after = told(planned, around, f"approved by {who}", BY_HAND)
+        return proposed(Action.ANSWER, mission, after, (story(after),), who, lesson(mission, "accepted"))
     executing = advance(planned, Event.STARTED, around.now)
-    executing = _told(executing, around, f"approved by {who}; the branch is pushed for review", "Review the pull.")
-    return _carried_out(mission, executing, around, who, _lesson(mission, "accepted"))
+    executing = told(executing, around, f"approved by {who}; the branch is pushed for review", "Review the pull.")
+    return _carried_out(mission, executing, facts, around, who)
 
 
 def _resume(mission: Mission, facts: Facts, around: Circumstances) -> Step:
     """What did not get through, sent now; where a person was asked, only while the yes still stands."""
     started = advance(mission, Event.STARTED, around.now) if mission.status is Status.PLANNED else mission
     if not mission.proposal_hash:
-        return _carried_out(mission, started, around, "", None)
+        return _carried_out(mission, started, facts, around, "")
     who = _said_yes(mission, facts)
     if not who:
-        return Step(_waited(mission))
-    return _carried_out(mission, started, around, who, _lesson(mission, "accepted"))
+        return Step(waited(mission))
+    return _carried_out(mission, started, facts, around, who)
 
 
 def _said_yes(mission: Mission, facts: Facts) -> str:
@@ -187,20 +195,34 @@ def _said_yes(mission: Mission, facts: Facts) -> str:
     return wording.person(said.actor) if said.state == "approved" else ""
 
 
-def _carried_out(mission: Mission, executing: Mission, around: Circumstances, who: str, lesson: Lesson | None) -> Step:
+def _carried_out(mission: Mission, executing: Mission, facts: Facts, around: Circumstances, who: str) -> Step:
     """The effects that were planned or did not get through, sent now.
 
-    A branch and a pull, and nothing else that memory may hold: it grants nothing, a merge least of all.
+    A branch and a pull, and nothing else that memory may hold: it grants nothing, a merge least of all. Nor any
+    other branch and pull than the mission's issue names: nobody was shown those, so nobody's yes is to them.
     """
     records = [around.records.get(key) for key in mission.pending]
-    kept = [record.effect for record in records if isinstance(record, EffectRecord)]
-    effects = tuple(effect for effect in kept if isinstance(effect, PushBranch | OpenPull))
+    kept = [record for record in records if isinstance(record, EffectRecord)]
+    effects = tuple(record.effect for record in kept if isinstance(record.effect, PushBranch | OpenPull))
+    named = facts.announced | facts.offered if who else facts.announced
+    shown = all(announced.digest(effect) in named for effect in effects)
+    strange = not shown or any(record.mission != mission.id for record in kept)
+    who = "" if strange else who
     after = replace(advance(executing, Event.PULL_OPENED, around.now), pending=(), waiting_since=around.now)
     proposal = Proposal(
-        key_of(mission.key, "carry-out"), Action.OPEN_FIX, mission.kind, mission.title, effects,
-        before=mission, interim=executing, after=after, approved=bool(who), approver=who,
-    )  # fmt: skip
-    return Step(_waited(mission), proposal, lesson)
+        key_of(mission.key, "carry-out"),
+        Action.OPEN_FIX,
+        mission.kind,
+        mission.title,
+        effects,
+        before=mission,
+        interim=executing,
+        after=after,
+        approved=bool(who),
+        approver=who,
+        objections=("approval-content",) if strange else (),
+    )
+    return Step(waited(mission), proposal, lesson(mission, "accepted") if who else None)
 
 
 def _changes_requested(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
@@ -217,13 +239,13 @@ def _escalated(mission: Mission, at: Mission, reading: Reading, around: Circumst
     who = wording.person(actor) if actor and reading.event is Event.CHANGES_REQUESTED else ""
     after = advance(at, Event.STUCK, around.now)
     line = f"escalated: {f'{who} ' if who else ''}{why}"
-    after = _told(after, around, line, "A person decides: push to the branch, merge, close, or take the label off.")
+    after = told(after, around, line, "A person decides: push to the branch, merge, close, or take the label off.")
     words = reading.words if who else ""
     slot = f"escalated {mission.rounds} {len(mission.story)}"
     key = key_of(mission.key, "comment", slot)
     body = wording.story(after, key, wording.escalation(around.owners, words, who))
     label = Label(key_of(mission.key, "label", slot), mission.issue, add=("ralph:escalated",), assign=around.owners)
-    step_ = _proposed(Action.ANSWER, mission, after, (Comment(key, mission.issue, body), label), "", None)
+    step_ = proposed(Action.ANSWER, mission, after, (Comment(key, mission.issue, body), label), "", None)
     assert step_.proposal is not None
     proposal = replace(step_.proposal, pings=around.owners, objections=())
     return replace(step_, proposal=proposal)
@@ -231,10 +253,10 @@ def _escalated(mission: Mission, at: Mission, reading: Reading, around: Circumst
 
 def _parked(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
     after = advance(mission, Event.UNANSWERED, around.now)
-    after = _told(after, around, f"parked: {reading.words}", "Set the label `ralph:mission` again to bring it back.")
+    after = told(after, around, f"parked: {reading.words}", "Set the label `ralph:mission` again to bring it back.")
     after = replace(after, outcome="parked")
     label = Label(key_of(mission.key, "label", f"parked {len(mission.story)}"), mission.issue, add=("ralph:parked",))
-    return _proposed(Action.ANSWER, mission, after, (_story(after), label), "", None)
+    return proposed(Action.ANSWER, mission, after, (story(after), label), "", None)
 
 
 def _revived(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
@@ -243,10 +265,13 @@ def _revived(mission: Mission, facts: Facts, reading: Reading, around: Circumsta
     after = replace(after, outcome="", failure="", failures=0, waiting_since=around.now)
     if after.status is Status.IN_REVIEW and facts.pull:
         after = replace(after, head_sha=facts.pull.head_sha)  # a person looked at it; it is merged only as approved
-    after = _told(after, around, "brought back by a person", "Waiting for a person's answer.")
-    label = Label(key_of(mission.key, "label", f"revived {len(mission.story)}"), mission.issue,
-                  remove=("ralph:parked", "ralph:escalated"))  # fmt: skip
-    return _proposed(Action.ANSWER, mission, after, (_story(after), label), "", None)
+    after = told(after, around, "brought back by a person", "Waiting for a person's answer.")
+    label = Label(
+        key_of(mission.key, "label", f"revived {len(mission.story)}"),
+        mission.issue,
+        remove=("ralph:parked", "ralph:escalated"),
+    )
+    return proposed(Action.ANSWER, mission, after, (story(after), label), "", None)
 
 
 def _pull_opened(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
@@ -255,7 +280,7 @@ def _pull_opened(mission: Mission, facts: Facts, reading: Reading, around: Circu
     assert facts.pull is not None
     opened = advance(mission, Event.PULL_OPENED, around.now)
     opened = replace(opened, pull=facts.pull.number, pending=(), waiting_since=around.now)
-    return Step(opened, lesson=_lesson(mission, "accepted") if _said_yes(mission, facts) else None)
+    return Step(opened, lesson=lesson(mission, "accepted") if _said_yes(mission, facts) else None)
 
 
 _BY_EVENT: dict[Event, Callable[[Mission, Facts, Reading, Circumstances], Step]] = {
@@ -281,11 +306,17 @@ def _refused(mission: Mission, facts: Facts, reading: Reading) -> Step:
     """Shown as a denied decision, so that whoever said yes can see which rule it ran into."""
     action = Action.FINISH if facts.pull else Action.OPEN_FIX
     proposal = Proposal(
-        key_of(mission.key, "refused", *reading.opinion.rules), action, mission.kind, mission.title,
-        before=mission, interim=mission, after=mission, approver=wording.person(reading.opinion.actor),
+        key_of(mission.key, "refused", *reading.opinion.rules),
+        action,
+        mission.kind,
+        mission.title,
+        before=mission,
+        interim=mission,
+        after=mission,
+        approver=wording.person(reading.opinion.actor),
         objections=reading.opinion.rules,
-    )  # fmt: skip
-    return Step(_waited(mission), proposal)
+    )
+    return Step(waited(mission), proposal)
 
 
 def _edited(mission: Mission, facts: Facts) -> bool:
@@ -302,43 +333,4 @@ def _ask_again(mission: Mission, facts: Facts, around: Circumstances) -> Step:
     asked = facts.issue.updated_at + TICK  # by the forge's clock: ours may be fast, and an earlier yes is no answer
     after = replace(mission, proposal_hash=digest, proposal_at=asked, pending=(), waiting_since=around.now)
     comment = Comment(key, mission.issue, wording.ask_again(digest, key))
-    return _proposed(Action.ANSWER, mission, after, (comment,), "", None)
-
-
-# --- pieces ---------------------------------------------------------------------------
-
-
-def _proposed(
-    action: Action, before: Mission, after: Mission, effects: tuple[Effect, ...], who: str, lesson: Lesson | None
-) -> Step:
-    key = key_of(before.key, action, *(effect.key for effect in effects))
-    proposal = Proposal(key, action, before.kind, before.title, effects, before=before, interim=before, after=after,
-                        approver=who)  # fmt: skip
-    return Step(_waited(before), proposal, lesson)
-
-
-def _told(mission: Mission, around: Circumstances, line: str, next_step: str) -> Mission:
-    story = (*mission.story, f"cycle {around.cycle}: {line}")
-    return replace(mission, story=story, last_action=line, next_step=next_step)
-
-
-def _finished(mission: Mission, around: Circumstances, outcome: str, learning: str) -> Mission:
-    return replace(mission, outcome=outcome, learning=learning, finished_at=around.now)
-
-
-def _story(after: Mission) -> Comment | EditComment:
-    """Our one standing remark: made once, then edited. Another text is another deed, whatever was said before."""
-    standing = key_of(after.key, "comment", "standing")
-    body = wording.story(after, standing)
-    if not after.comment:
-        return Comment(standing, after.issue, body)
-    return EditComment(key_of(after.key, "edit_comment", body), after.issue, after.comment, body)
-
-
-def _close_issue(mission: Mission, facts: Facts, reason: str) -> tuple[CloseIssue, ...]:
-    still_open = facts.issue is not None and facts.issue.state == "open"
-    return (CloseIssue(key_of(mission.key, "close_issue"), mission.issue, reason),) if still_open else ()
-
-
-def _lesson(mission: Mission, verdict: str, reason: str = "") -> Lesson | None:
-    return Lesson(mission.id, mission.kind, mission.members, verdict, reason)
+    return proposed(Action.ANSWER, mission, after, (comment,), "", None)

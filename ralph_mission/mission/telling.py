@@ -41,10 +41,23 @@ def left(
     header = past.memory.header if past else None
     missions = past.state.missions if past else ()
     report = CycleReport(
-        REPORT_SCHEMA, header.cycle if header else 0, "", outcome, trigger, staged, started, finished,
-        (), (), _missions(missions), (), (), header.urgency if header else Urgency.LOW,
-        header.next_due_at if header else None, Usage(),
-    )  # fmt: skip
+        REPORT_SCHEMA,
+        header.cycle if header else 0,
+        "",
+        outcome,
+        trigger,
+        staged,
+        started,
+        finished,
+        (),
+        (),
+        _missions(missions),
+        (),
+        (),
+        header.urgency if header else Urgency.LOW,
+        header.next_due_at if header else None,
+        Usage(),
+    )
     return report, Telling(remarks=(_why_left(outcome, report.next_due_at),))
 
 
@@ -58,9 +71,16 @@ def _why_left(outcome: Outcome, due: datetime | None) -> str:
 
 
 def tell(
-    situation: Situation, decided: Decided, acts: Sequence[Act], conclusion: Conclusion, settled: Sequence[Deed],
-    trigger: Trigger, staged: bool, finished: datetime, how: How,
-) -> tuple[CycleReport, Telling]:  # fmt: skip
+    situation: Situation,
+    decided: Decided,
+    acts: Sequence[Act],
+    conclusion: Conclusion,
+    settled: Sequence[Deed],
+    trigger: Trigger,
+    staged: bool,
+    finished: datetime,
+    how: How,
+) -> tuple[CycleReport, Telling]:
     """The account of a cycle that ran."""
     report = CycleReport(
         schema_version=REPORT_SCHEMA,
@@ -101,11 +121,15 @@ def _findings(situation: Situation, findings: Iterable[Finding]) -> tuple[Findin
     scores = {member: thought.score for thought in situation.plan.thoughts for member in thought.members}
     return tuple(
         FindingLine(
-            f.fingerprint, f.signal.occurrence, f.kind, f.title, scores.get(f.fingerprint, 0.0),
+            f.fingerprint,
+            f.signal.occurrence,
+            f.kind,
+            f.title,
+            scores.get(f.fingerprint, 0.0),
             known(f, situation.records),
         )
         for f in findings
-    )  # fmt: skip
+    )
 
 
 def _missions(missions: Iterable[Mission]) -> tuple[MissionLine, ...]:

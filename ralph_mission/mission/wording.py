@@ -50,10 +50,13 @@ def fix_title(kind: str, members: Sequence[Finding]) -> str:
     return plain(f"{verb} {counted(number, kind)} in {where}")
 
 
-def fix_issue(kind: str, members: Sequence[Finding], why: str, patch: Patch, key: str, facts: dict[str, str]) -> str:
+def fix_issue(
+    kind: str, members: Sequence[Finding], why: str, patch: Patch, key: str, facts: dict[str, str], named: str = ""
+) -> str:
     """The mission's issue: what was found, why this one, what happens next; the change itself stands folded below.
 
-    Where no pull can be opened, a person finds there all that it would have held.
+    Where no pull can be opened, a person finds there all that it would have held. `named` is the line that binds us
+    to exactly this.
     """
     number = sum(_size(member) for member in members)
     return "\n\n".join(
@@ -64,7 +67,8 @@ def fix_issue(kind: str, members: Sequence[Finding], why: str, patch: Patch, key
             "**What happens next:** a pull with exactly this change waits for review. Approved, it is merged at "
             "the commit that was reviewed; with changes requested, a person is asked; closed, it stays closed.",
             HOW_TO_SAY_NO,
-            f"<details><summary>The change</summary>\n\n{fenced(redact(diff(patch)), DIFF, 'diff')}\n\n</details>",
+            f"<details><summary>The change</summary>\n\n{named}\n\n{fenced(redact(diff(patch)), DIFF, 'diff')}"
+            "\n\n</details>",
             marker(key, **facts),
         ]
     )
@@ -97,8 +101,11 @@ def proposal_title(finding: Finding) -> str:
     return plain(finding.title) or f"A {lookup(finding.kind).noun} without a title"
 
 
-def proposal_body(finding: Finding, why: str, patch: Patch | None) -> str:
-    """The text of a proposal, down to (not including) the line that names its hash."""
+def proposal_body(finding: Finding, why: str, patch: Patch | None, named: str = "") -> str:
+    """The text of a proposal, down to (not including) the line that names its hash.
+
+    `named` is the line that binds us to exactly this patch.
+    """
     row = lookup(finding.kind)
     by = inline(finding.signal.observer, 60)
     parts = [f"**{row.noun.capitalize()}**, found by the {by} observer. It needs a person's yes."]
@@ -109,7 +116,7 @@ def proposal_body(finding: Finding, why: str, patch: Patch | None) -> str:
         parts += ["**Evidence** (quoted as found, not an instruction):", quote(redact(finding.signal.detail), 2_000)]
     if patch:
         change = fenced(redact(diff(patch)), DIFF, "diff")
-        parts += ["**The change that a yes would push to a branch for review:**", change]
+        parts += ["**The change that a yes would push to a branch for review:**", named, change]
     parts += ["**To say yes:** label it `ralph:approved` or comment `/ralph approve`.", HOW_TO_SAY_NO]
     return "\n\n".join(parts)
 
@@ -164,8 +171,10 @@ def monitor_body(kind: str, lines: Sequence[str], total: int, details: Sequence[
     ]
     if len(details) == 1 and details[0].signal.detail:
         parts.append(quote(redact(details[0].signal.detail), 2_000))
-    parts += [f"**To stop it:** close this issue; {lookup(kind).plural} are then no longer listed.",
-              marker(key, kind=kind)]  # fmt: skip
+    parts += [
+        f"**To stop it:** close this issue; {lookup(kind).plural} are then no longer listed.",
+        marker(key, kind=kind),
+    ]
     return "\n\n".join(parts)
 
 

@@ -96,8 +96,9 @@ class Code:
         look = self._news(before, head, commits, gaze.now) if before else (*self._first(head, gaze.now), ())
         authors = counted(len({commit.origin.author for commit in commits}), "author")
         detail = f"{counted(len(commits), 'commit')} by {authors} since {before[:12] or f'{since:%Y-%m-%d %H:%M} UTC'}"
-        return Sighting(self.name, "ok", look[0], detail=f"{detail}; {look[1]}", cursor=head, complete=not before,
-                        gone=look[2])  # fmt: skip
+        return Sighting(
+            self.name, "ok", look[0], detail=f"{detail}; {look[1]}", cursor=head, complete=not before, gone=look[2]
+        )
 
     def _first(self, head: str, now: datetime) -> tuple[tuple[Signal, ...], str]:
         hits = self._scan(head, None)
@@ -114,8 +115,11 @@ class Code:
         then, now_there = (self._essences(commit, self._scan(commit, paths)) for commit in (before, head))
         new, gone = changes(then, now_there)
         written = self._written(head, [seen.hit for seen in new], commits)
-        signals = tuple(signal for kind in sorted({seen.hit.kind for seen in new})
-                        for signal in _signals([s for s in new if s.hit.kind == kind], written, now, head))  # fmt: skip
+        signals = tuple(
+            signal
+            for kind in sorted({seen.hit.kind for seen in new})
+            for signal in _signals([s for s in new if s.hit.kind == kind], written, now, head)
+        )
         detail = f"{counted(len(paths), 'file')} changed, {counted(len(new), 'new marker')}"
         return signals, detail, tuple(seen.essence for seen in gone)
 

@@ -115,9 +115,13 @@ class Command:
         home = scratch / f"home-{self.settings.name}"
         with clone(self.git, commit, scratch) as root:
             done = run_foreign(
-                self.settings.run, cwd=root, home=home, timeout=self.settings.timeout,
-                output_cap=self.settings.output_cap, extra_env={"PATH": _path()},
-            )  # fmt: skip
+                self.settings.run,
+                cwd=root,
+                home=home,
+                timeout=self.settings.timeout,
+                output_cap=self.settings.output_cap,
+                extra_env={"PATH": _path()},
+            )
             _refuse_unfinished(done, self.settings)
             results = _tidy(self._parse(done, root, home), root)
             fine = done.code in self.settings.ok_codes

@@ -7,14 +7,18 @@ from collections.abc import Callable, Iterable
 
 from pathspec import GitIgnoreSpec
 
-FOLDERS = (
-    "node_modules", "bower_components", "vendor", "third_party", "third-party", "site-packages", "venv", ".venv",
-    "dist", "Pods", "Carthage", ".yarn", ".next", "generated", "__generated__", "__snapshots__",
-)  # fmt: skip
-ENDINGS = (
-    ".min.js", ".min.css", ".bundle.js", ".map", ".lock", "-lock.json", "-lock.yaml", "npm-shrinkwrap.json", "go.sum",
-    ".svg", ".snap", ".csv", ".pb.go", "_pb2.py", "_pb2.pyi", ".g.dart", ".generated.ts", ".tsbuildinfo",
-)  # fmt: skip
+FOLDERS = tuple(
+    (
+        "node_modules bower_components vendor third_party third-party site-packages venv .venv dist Pods Carthage"
+        " .yarn .next generated __generated__ __snapshots__"
+    ).split()
+)
+ENDINGS = tuple(
+    (
+        ".min.js .min.css .bundle.js .map .lock -lock.json -lock.yaml npm-shrinkwrap.json go.sum .svg .snap .csv"
+        " .pb.go _pb2.py _pb2.pyi .g.dart .generated.ts .tsbuildinfo"
+    ).split()
+)
 PATHSPECS = tuple(f":(exclude,glob)**/{folder}/**" for folder in ("node_modules", "vendor", "third_party", "dist"))
 """The largest, as git takes them, so that it need not even read them; each costs a little for every file."""
 

@@ -105,13 +105,15 @@ class Watch:
         waits = self._waits(lists, items, us, gaze.now)
         told = lists.waiting_still(before, items) | {(signal.kind, signal.reference) for signal in waits}
         return Sighting(
-            self.name, "ok", (*waits, *fares.signals),
+            self.name,
+            "ok",
+            (*waits, *fares.signals),
             detail=f"{len(lists.issues)} open issues and {len(lists.pulls)} open pulls of people, "
-                   f"{len(told)} wait for someone{fares.detail}",
+            f"{len(told)} wait for someone{fares.detail}",
             cursor=Cursor(gaze.now, fares.since, fares.stars, had, told).dump(),
             complete=before.at is None and len(lists.stale) <= MOST and len(items) == lists.to_read,
             gone=tuple((kind, str(number)) for kind, number in sorted(before.told - told)),
-        )  # fmt: skip
+        )
 
     def _lists(self, us: int, now: datetime) -> Lists:
         after = self.settings
@@ -206,12 +208,14 @@ def _stale(issue: Issue, now: datetime) -> Signal:
         essence=("stale-issue", str(issue.number)),
         occurrence=f"{issue.updated_at:%Y-%m-%d}",
         confidence=0.9,
-        detail=block(f"#{issue.number}, opened by {one_line(issue.author.login)} {age:.0f} days ago, has no assignee; "
-                     f"last activity on {issue.updated_at:%Y-%m-%d}."),
+        detail=block(
+            f"#{issue.number}, opened by {one_line(issue.author.login)} {age:.0f} days ago, has no assignee; "
+            f"last activity on {issue.updated_at:%Y-%m-%d}."
+        ),
         author=one_line(issue.author.login),
         age_days=age,
         reference=issue.number,
-    )  # fmt: skip
+    )
 
 
 def _waiting(pull: Pull, us: int, now: datetime, patience: timedelta) -> Signal | None:
@@ -230,12 +234,14 @@ def _waiting(pull: Pull, us: int, now: datetime, patience: timedelta) -> Signal 
         occurrence=pull.head_sha[:12],
         severity=Severity.MEDIUM,
         confidence=0.9,
-        detail=block(f"#{pull.number} by {one_line(pull.author.login)}, {pull.head} into {pull.base}; "
-                     f"{'reviewed before, not at its present commit' if reviews else 'never reviewed'}."),
+        detail=block(
+            f"#{pull.number} by {one_line(pull.author.login)}, {pull.head} into {pull.base}; "
+            f"{'reviewed before, not at its present commit' if reviews else 'never reviewed'}."
+        ),
         author=one_line(pull.author.login),
         age_days=_days(pull.created_at, now),
         reference=pull.number,
-    )  # fmt: skip
+    )
 
 
 def _days(since: datetime, now: datetime) -> float:

@@ -40,8 +40,13 @@ class Cursor:
         try:
             kept = json.loads(text)
             told = {(str(kind), number) for kind, ranges in kept["told"].items() for number in _numbers(ranges)}
-            return cls(_moment(kept["at"]), _moment(kept["since"]), _whole(kept.get("stars")),
-                       frozenset(_numbers(kept["read"])), frozenset(told))  # fmt: skip
+            return cls(
+                _moment(kept["at"]),
+                _moment(kept["since"]),
+                _whole(kept.get("stars")),
+                frozenset(_numbers(kept["read"])),
+                frozenset(told),
+            )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return cls()
 

@@ -40,8 +40,15 @@ def _run(run: Mapping[str, Any], root: Path) -> Iterator[Result]:
             rule = _rule(result, rules)
             path, line = _place(result, run, root)
             identity = result.get("ruleId") or result.get("rule", {}).get("id") or rule.get("id", "")
-            yield Result(path, line, str(identity), _message(result, rule), _level(result, rule), _identity(result),
-                         _snippet(result))  # fmt: skip
+            yield Result(
+                path,
+                line,
+                str(identity),
+                _message(result, rule),
+                _level(result, rule),
+                _identity(result),
+                _snippet(result),
+            )
 
 
 def _identity(result: Mapping[str, Any]) -> str:

@@ -84,8 +84,11 @@ def _head(header: Header, state: OpenState, repository: str, used: int, slots: i
 def _waiting(state: OpenState, link: Link, how: How) -> list[str]:
     asks = [line for mission in state.missions if _waits(mission) for line in _ask(mission, link, how)]
     for key in state.unknown:
-        asks += ["- **Was it sent?** Nobody can tell. Look, then", f"  - `ralph journal resolve {key} --sent`",
-                 f"  - or `ralph journal resolve {key} --not-sent`"]  # fmt: skip
+        asks += [
+            "- **Was it sent?** Nobody can tell. Look, then",
+            f"  - `ralph journal resolve {key} --sent`",
+            f"  - or `ralph journal resolve {key} --not-sent`",
+        ]
     return ["## Waiting for you", "", *(asks or ["Nothing."])]
 
 

@@ -7,6 +7,7 @@ import re
 from ralph_mission.safety.text import said, sanitise
 
 TITLE = 120  # characters
+_ESCAPED_OR_LINKING = re.compile(r"\\.|(\\$|[\[\]|])")
 _LIVE = re.compile(r"[\\`*_{}\[\]()<>#~|!$^]")
 
 
@@ -16,8 +17,12 @@ def foreign(text: str, limit: int = TITLE) -> str:
 
 
 def ours(text: str) -> str:
-    """One line of our own words: their code spans stay, links and tags of whatever is quoted in them do not."""
-    return re.sub(r"[\[\]|]", r"\\\g<0>", " ".join(sanitise(text, "summary").split()))
+    """One line of our own words: their code spans stay, links and tags of whatever is quoted in them do not.
+
+    What is escaped already stays so: one more backslash would bring it to life.
+    """
+    line = " ".join(sanitise(text, "summary").split())
+    return _ESCAPED_OR_LINKING.sub(lambda found: f"\\{found[0]}" if found[1] else found[0], line)
 
 
 def numbered(number: int, address: str) -> str:

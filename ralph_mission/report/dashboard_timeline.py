@@ -18,8 +18,10 @@ SHORTEST = timedelta(hours=1)  # a bar of no length is not seen
 def timeline(missions: Iterable[Mission], completed: Iterable[CompletedNote], now: datetime | None) -> list[str]:
     """The lines of the section; none when there is nothing to show."""
     active = [mission for mission in missions if mission.status.active] if now else []
-    bars = [*_section("Active", (_bar(mission, now) for mission in active if now)),
-            *_section("Over", (_milestone(note) for note in completed if DAY.fullmatch(note.date)))]  # fmt: skip
+    bars = [
+        *_section("Active", (_bar(mission, now) for mission in active if now)),
+        *_section("Over", (_milestone(note) for note in completed if DAY.fullmatch(note.date))),
+    ]
     return [*HEAD, *bars, "```"] if bars else []
 
 

@@ -20,9 +20,7 @@ from ralph_mission.report.step_summary import Places, step_summary, trouble_summ
 SUMMARY, OUTPUT, TEMP = "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "RUNNER_TEMP"
 
 
-def tell_runner(
-    report: CycleReport, telling: Telling, environ: Mapping[str, str], requests: int | None = None
-) -> None:  # fmt: skip
+def tell_runner(report: CycleReport, telling: Telling, environ: Mapping[str, str], requests: int | None = None) -> None:
     """What came of a cycle. Raises OSError when the runner's files cannot be written."""
     if not environ.get(SUMMARY) and not environ.get(OUTPUT):
         return

@@ -39,9 +39,7 @@ class Places:
     rules: str = ""
 
 
-def step_summary(
-    report: CycleReport, telling: Telling, places: Places = Places(), requests: int | None = None
-) -> str:  # fmt: skip
+def step_summary(report: CycleReport, telling: Telling, places: Places = Places(), requests: int | None = None) -> str:
     """The page of one cycle; `requests` is how often the forge was asked, where somebody counted."""
     done = "Would be done" if report.staged else "Done"
     parts = (

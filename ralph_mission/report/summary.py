@@ -21,8 +21,14 @@ SAYINGS = {
     "paused": "paused: nothing was done (ralph resume)",
     "failed": "failed",
 }
-SHOWN = {"open_issue": "opened issue", "open_pull": "opened pull request", "merge_pull": "merged",
-         "close_issue": "closed issue", "close_pull": "closed pull request", "comment": "commented"}  # fmt: skip
+SHOWN = {
+    "open_issue": "opened issue",
+    "open_pull": "opened pull request",
+    "merge_pull": "merged",
+    "close_issue": "closed issue",
+    "close_pull": "closed pull request",
+    "comment": "commented",
+}
 """Effects that people notice; a branch or a label belongs to one of these."""
 
 
@@ -83,8 +89,11 @@ def _seen(report: CycleReport) -> list[str]:
     new = sum(not finding.known for finding in report.findings)
     fresh = f", {new} of them not dealt with before" if new else ", nothing new" if report.findings else ""
     lines = [f"{counted(len(report.findings), 'finding')} by {counted(len(report.observers), 'observer')}{fresh}"]
-    lines += [f"{line.name}: {line.status}, {line.detail or 'no reason given'}"
-              for line in report.observers if line.status == "unavailable"]  # fmt: skip
+    lines += [
+        f"{line.name}: {line.status}, {line.detail or 'no reason given'}"
+        for line in report.observers
+        if line.status == "unavailable"
+    ]
     return indented(lines)
 
 

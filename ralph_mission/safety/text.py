@@ -44,8 +44,14 @@ __all__ = [
 ]
 
 LIMITS = {
-    "issue": 60_000, "pr": 60_000, "commit": 10_000, "post": 4_000, "summary": 500_000, "log": 20_000, "prompt": 60_000,
-}  # fmt: skip
+    "issue": 60_000,
+    "pr": 60_000,
+    "commit": 10_000,
+    "post": 4_000,
+    "summary": 500_000,
+    "log": 20_000,
+    "prompt": 60_000,
+}
 """Characters per sink. GitHub takes 65,536 in a body, 1 MiB in a step summary; a network cuts its posts again."""
 MARKDOWN = frozenset({"issue", "pr", "summary"})
 """Sinks where code spans are code. Titles go through `commit`: they have no mark-up."""

@@ -34,10 +34,17 @@ class BranchStore:
     """`ports.Store`, and what `ralph memory` needs beyond it."""
 
     def __init__(
-        self, git: Git, clock: Clock, *, branch: str = layout.BRANCH, path: str = layout.MEMORY, holder: str = "",
-        remote: Remote | None = None, run_is_over: Callable[[str], bool] = lambda holder: False,
+        self,
+        git: Git,
+        clock: Clock,
+        *,
+        branch: str = layout.BRANCH,
+        path: str = layout.MEMORY,
+        holder: str = "",
+        remote: Remote | None = None,
+        run_is_over: Callable[[str], bool] = lambda holder: False,
         vouched: Callable[[], Anchor | None] = lambda: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.branch = Branch(git, branch, path, remote, vouched)
         self.anchorage = Anchorage(git.common_dir / "ralph")
         self.git, self._clock, self._holder, self._run_is_over = git, clock, holder, run_is_over

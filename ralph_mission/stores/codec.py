@@ -98,8 +98,12 @@ def _classes() -> dict[str, type]:
     from ralph_mission.mission import deciding, effects, ledger, memory, model, ports, proposal
 
     modules = (deciding, effects, ledger, memory, model, ports, proposal)
-    return {name: thing for module in modules for name, thing in vars(module).items()
-            if isinstance(thing, type) and is_dataclass(thing)}  # fmt: skip
+    return {
+        name: thing
+        for module in modules
+        for name, thing in vars(module).items()
+        if isinstance(thing, type) and is_dataclass(thing)
+    }
 
 
 @cache

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ralph_mission.gateways.git import Entry
     from ralph_mission.stores.branch import BranchStore
 
+UNDERSTOOD = "do not repeat"  # the one check that says nothing against memory itself
+
 
 def checks(store: BranchStore) -> Iterator[Check]:
     """One check after the other; a branch that cannot be recalled is still looked through."""
@@ -58,7 +60,7 @@ def _position(recalled: Recollection | None) -> str:
 def _understood(recalled: Recollection) -> Iterator[Check]:
     bans, unclear = understand(recalled.memory.do_not_repeat, frozenset(KINDS))
     said = f"not understood, so not obeyed: {'; '.join(unclear)}" if unclear else f"{len(bans)} understood"
-    yield Check("do not repeat", not unclear, said)
+    yield Check(UNDERSTOOD, not unclear, said)
     claim = recalled.state.claim
     yield Check("claim", True, f"held by {claim.holder} for cycle {claim.cycle}" if claim else "free")
     unknown = recalled.state.unknown

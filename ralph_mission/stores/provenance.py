@@ -5,7 +5,7 @@ Looks at what a commit changed and at what this clone remembers, never at names.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ralph_mission.gateways.git import Git, GitError
@@ -73,19 +73,27 @@ class Branch:
 
         A clone that remembers nothing trusts what it finds, once, if its files are regular. Unless it has to be
         `alone` (a cycle is under way), a clone of a server's repository lets runners elsewhere have gone on meanwhile:
-        as far as the forge was told of it, and by the few commits more that a runner may have died after.
+        as far as the forge was told of it, and by the few commits more that a runner may have died after. One of them
+        may even have started memory anew (`ralph memory recover`), if the forge was told of that.
         """
         if mark is None or not mark.oid + mark.pending:
             self._refuse_odd_files(head)
             return head
         if head in (mark.oid, mark.pending):
             return head
-        for known in (mark.pending, mark.oid):
+        for known in self._starts(mark, alone):
             if known and self.contains(known, head):
                 newest = known if alone or self.remote is None else self._handed_on(known, head)
                 self._refuse_foreign(newest, head)
                 return newest
         raise refuse(self._lost(mark, head))
+
+    def _starts(self, mark: Mark, alone: bool) -> Iterator[str]:
+        """Commits that prove what stands on them: those remembered here; then where another runner began anew."""
+        yield from (mark.pending, mark.oid)
+        told = self.vouched() if self.remote and not alone else None
+        if told and told.lineage != mark.lineage and told.serial > mark.serial:
+            yield told.oid
 
     def _handed_on(self, known: str, head: str) -> str:
         """The newest commit since `known` that is another runner's: serial grew by one and lineage stayed."""
@@ -141,8 +149,11 @@ class Branch:
         raw = self.git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-commit-id", old, new)
         fields = raw.decode("utf-8", "surrogateescape").split("\0")[:-1]
         welcome = f":{REGULAR} {REGULAR} "
-        return [path for meta, path in zip(fields[::2], fields[1::2], strict=True)
-                if path != self.path or not meta.startswith(welcome)]  # fmt: skip
+        return [
+            path
+            for meta, path in zip(fields[::2], fields[1::2], strict=True)
+            if path != self.path or not meta.startswith(welcome)
+        ]
 
     def _lost(self, mark: Mark, head: str) -> str:
         if self.contains(head, mark.oid):

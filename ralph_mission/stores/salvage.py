@@ -55,8 +55,9 @@ def salvage(store: BranchStore) -> Salvage:
         lost.append("what was under way but had not reached the forge: no commit is known to be our own")
         state = _restraint(store, head)
     anchor = mark.anchor if mark and mark.oid else None
-    return Salvage(head, anchor, memory, state, records, tuple(doubtful), (*broken, *_odd(store, head)),
-                   tuple(told), tuple(lost))  # fmt: skip
+    return Salvage(
+        head, anchor, memory, state, records, tuple(doubtful), (*broken, *_odd(store, head)), tuple(told), tuple(lost)
+    )
 
 
 def restart(store: BranchStore, batch: Batch, salvaged: Salvage) -> Anchor:

@@ -12,16 +12,20 @@ from datetime import datetime, timedelta
 from ralph_mission.mission.memory import Header
 
 AGAIN_AFTER = timedelta(minutes=10)  # a dispatch may get lost; one for the same generation is then repeated
+DAYS = 8  # that are counted, those of the last wakes: a clock that jumps back and forth finds its day again
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The last wake (`generation`, `at` in ISO 8601) and how many there were on `day` (YYYY-MM-DD)."""
+    """The last wake (`generation`, `at` in ISO 8601) and how many there were by day (YYYY-MM-DD), the latest first."""
 
     generation: int = -1
     at: str = ""
-    day: str = ""
-    count: int = 0
+    days: tuple[tuple[str, int], ...] = ()
+
+    def on(self, day: str) -> int:
+        """How many wakes were sent on a day."""
+        return dict(self.days).get(day, 0)
 
 
 def objection(calls: Calls, header: Header, now: datetime, limit: int) -> str:
@@ -29,29 +33,31 @@ def objection(calls: Calls, header: Header, now: datetime, limit: int) -> str:
     if calls.generation == header.generation and abs(now - _moment(calls.at, now)) < AGAIN_AFTER:
         return f"woken for generation {header.generation} less than 10 minutes ago"
     today = f"{now:%Y-%m-%d}"
-    sent = (calls.count if calls.day == today else 0) + (header.dispatches if header.today == today else 0)
+    sent = calls.on(today) + (header.dispatches if header.today == today else 0)
     return f"{sent} wakes were sent today, the cap is {limit}" if sent >= limit else ""
 
 
 def called(calls: Calls, header: Header, now: datetime) -> Calls:
     """With one more wake."""
     today = f"{now:%Y-%m-%d}"
-    return Calls(header.generation, now.isoformat(), today, (calls.count if calls.day == today else 0) + 1)
+    others = [(day, count) for day, count in calls.days if day != today]
+    return Calls(header.generation, now.isoformat(), ((today, calls.on(today) + 1), *others[: DAYS - 1]))
 
 
 def dump(calls: Calls) -> bytes:
     """As it stands in the file."""
-    return json.dumps(asdict(calls)).encode() + b"\n"
+    return json.dumps(asdict(calls) | {"days": dict(calls.days)}).encode() + b"\n"
 
 
 def load(content: bytes) -> Calls:
     """What a file says; one that says nothing sensible counts as never called."""
     try:
-        calls = Calls(**json.loads(content))
+        told = json.loads(content)
+        calls = Calls(**told | {"days": tuple(told["days"].items())})
         datetime.fromisoformat(calls.at)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         return Calls()
-    sound = type(calls.generation) is int and type(calls.count) is int and type(calls.day) is str
+    sound = type(calls.generation) is int and all(type(count) is int for _, count in calls.days)
     return calls if sound else Calls()
 
 

@@ -5,8 +5,12 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=scripts/action/lib.sh
 source "$here/lib.sh"
 
+# A wake that is a few seconds early waits for the due one: turned away, cron would come back in a quarter of an hour.
+options=(--wait=60)
+if [ -n "${RALPH_CONFIG:-}" ]; then options+=("--config=$RALPH_CONFIG"); fi
+
 code=0
-ralph due --repo "$GITHUB_WORKSPACE" || code=$?
+ralph due --repo "$GITHUB_WORKSPACE" "${options[@]}" || code=$?
 case "$code" in
   0) output due true ;;
   10)

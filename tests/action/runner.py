@@ -138,9 +138,15 @@ class Runner:
         return Path(subprocess.check_output(command, env=environment, text=True).strip())
 
     def run(
-        self, token: str, server: str, event: str = "schedule", inputs: Mapping[str, str] | None = None,
-        environment: Mapping[str, str] | None = None, payload: Mapping[str, object] | None = None, workflow: str = "",
-    ) -> Job:  # fmt: skip
+        self,
+        token: str,
+        server: str,
+        event: str = "schedule",
+        inputs: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        payload: Mapping[str, object] | None = None,
+        workflow: str = "",
+    ) -> Job:
         """One job, from the event to its end. `workflow` takes the place of ours, which looks at what is left."""
         results = self.home / f"job-{len(list(self.home.glob('job-*')))}"
         text = workflow or _workflow(inputs, environment)
@@ -148,24 +154,46 @@ class Runner:
         git(repository, "remote", "add", "origin", f"https://github.com/{REPOSITORY}")
         (results / "event.json").write_text(json.dumps(payload or {}))
         done = subprocess.run(
-            self._command(event, token, server, results), cwd=repository, env=bare_environment(self.home), text=True,
-            check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            self._command(event, token, server, results),
+            cwd=repository,
+            env=bare_environment(self.home),
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         return _job(done.returncode, done.stdout, results)
 
     def _command(self, event: str, token: str, server: str, results: Path) -> list[str]:
         assert CHECKOUT, "action.yml pins no checkout"
         stand_in = ROOT / "tests" / "action" / "checkout"
-        variables = {"RESULTS": str(results), "GITHUB_SERVER_URL": server, "GITHUB_API_URL": f"{server}/api/v3",
-                     "GITHUB_REPOSITORY": REPOSITORY, "NO_PROXY": "127.0.0.1"}  # fmt: skip
+        variables = {
+            "RESULTS": str(results),
+            "GITHUB_SERVER_URL": server,
+            "GITHUB_API_URL": f"{server}/api/v3",
+            "GITHUB_REPOSITORY": REPOSITORY,
+            "NO_PROXY": "127.0.0.1",
+        }
         return [
-            str(Path(sys.executable).with_name("act")), event, "--eventpath", str(results / "event.json"),
-            "--platform", "self-hosted=-self-hosted", "--no-cache-server", "--pull=false", "--action-offline-mode",
-            "--no-skip-checkout", "--secret", f"GITHUB_TOKEN={token}",
-            "--local-repository", f"ralph/mission@v1={self.action}",
-            "--local-repository", f"{CHECKOUT[1]}={stand_in}",
+            str(Path(sys.executable).with_name("act")),
+            event,
+            "--eventpath",
+            str(results / "event.json"),
+            "--platform",
+            "self-hosted=-self-hosted",
+            "--no-cache-server",
+            "--pull=false",
+            "--action-offline-mode",
+            "--no-skip-checkout",
+            "--secret",
+            f"GITHUB_TOKEN={token}",
+            "--local-repository",
+            f"ralph/mission@v1={self.action}",
+            "--local-repository",
+            f"{CHECKOUT[1]}={stand_in}",
             *(word for name, value in variables.items() for word in ("--env", f"{name}={value}")),
-        ]  # fmt: skip
+        ]
 
 
 def _workflow(inputs: Mapping[str, str] | None, environment: Mapping[str, str] | None) -> str:
@@ -180,7 +208,8 @@ def _job(code: int, log: str, results: Path) -> Job:
 
     words = text("starts").split("\0")
     return Job(
-        code, log,
+        code,
+        log,
         outputs=json.loads(text("outputs.json") or "{}"),
         summary=text("summary.md"),
         checkouts=text("checkouts").splitlines(),
@@ -188,7 +217,7 @@ def _job(code: int, log: str, results: Path) -> Job:
         temporary=text("temporary").splitlines(),
         owned=text("executed").splitlines(),
         starts=[(command, _pairs(variables)) for command, variables in zip(words[:-1:2], words[1::2], strict=True)],
-    )  # fmt: skip
+    )
 
 
 def _pairs(environment: str) -> dict[str, str]:

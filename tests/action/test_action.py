@@ -19,8 +19,16 @@ from tests.helpers import git
 HOSTILE = (
     "$(touch owned) `touch owned` ]]; touch owned; ${IFS} \"'\n::set-output name=cycle::99\n::add-mask::slackwater"
 )
-NAMES = ("$(touch owned).md", "`touch owned`.md", "'; touch owned; '.md", '"; touch owned; ".md', "]] && touch x.md",
-         "::set-output name=cycle::99.md", "--exec=touch owned.md", "a\n::add-mask::slackwater\n.md")  # fmt: skip
+NAMES = (
+    "$(touch owned).md",
+    "`touch owned`.md",
+    "'; touch owned; '.md",
+    '"; touch owned; ".md',
+    "]] && touch x.md",
+    "::set-output name=cycle::99.md",
+    "--exec=touch owned.md",
+    "a\n::add-mask::slackwater\n.md",
+)
 NOISE = "::set-output name=cycle::99\n::add-mask::slackwater\n##[add-mask]slackwater\n::stop-commands::owned\n"
 
 
@@ -57,10 +65,19 @@ def life(action: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lif
             cron=runner.run(token, github.url, "schedule", given, ours),
             again=runner.run(token, github.url, "schedule"),
             manual=runner.run(token, github.url, "workflow_dispatch", {"force": "true"}),
-            dispatch=runner.run(token, github.url, "repository_dispatch", {"force": "true"}, payload={
-                "action": "ralph-loop-trigger", "client_payload": {"generation": HOSTILE, "not_before": HOSTILE}}),
-            github=github, before=before,
-        )  # fmt: skip
+            dispatch=runner.run(
+                token,
+                github.url,
+                "repository_dispatch",
+                {"force": "true"},
+                payload={
+                    "action": "ralph-loop-trigger",
+                    "client_payload": {"generation": HOSTILE, "not_before": HOSTILE},
+                },
+            ),
+            github=github,
+            before=before,
+        )
 
 
 def test_every_trigger_runs_a_cycle_and_is_told(life: Life) -> None:
@@ -122,9 +139,12 @@ def test_a_staged_cycle_changes_nothing(runner: Runner, github: FakeGitHub) -> N
 
 @pytest.mark.parametrize(
     ("inputs", "line"),
-    [({"staged": "yes"}, "write staged: true"), ({"force": HOSTILE}, "write staged: true"),
-     ({"mode": "dry"}, "write mode: cycle")],
-)  # fmt: skip
+    [
+        ({"staged": "yes"}, "write staged: true"),
+        ({"force": HOSTILE}, "write staged: true"),
+        ({"mode": "dry"}, "write mode: cycle"),
+    ],
+)
 def test_an_input_that_means_nothing_stops_before_anything(
     runner: Runner, github: FakeGitHub, inputs: dict[str, str], line: str
 ) -> None:
@@ -151,7 +171,7 @@ def test_a_failure_says_who_must_act(runner: Runner, github: FakeGitHub, inputs:
 
 def test_nothing_that_strangers_wrote_is_executed(
     cold: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     cold.seed(NOISE)
     monkeypatch.setenv("GIT_LITERAL_PATHSPECS", "1")  # for the test's own commit of such names
     files = dict.fromkeys(NAMES, "This is teh documentation, and it recieves little care.\n")

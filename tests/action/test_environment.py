@@ -48,9 +48,13 @@ def start(cold: Runner, installer: Path | None, **more: str) -> subprocess.Popen
     if installer:
         environment["PATH"] = f"{installer}{os.pathsep}{environment['PATH']}"
     return subprocess.Popen(
-        ["bash", str(cold.action / "scripts" / "action" / "environment.sh")], env=environment, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
+        ["bash", str(cold.action / "scripts" / "action" / "environment.sh")],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
 
 
 def find(cold: Runner, installer: Path, **more: str) -> Path:
@@ -170,9 +174,12 @@ def test_a_machine_without_a_new_python_is_told_what_to_install(cold: Runner, in
     (folder / "python3").chmod(0o755)
     script = cold.action / "scripts" / "action" / "environment.sh"
     done = subprocess.run(
-        [str(folder / "bash"), str(script)], capture_output=True, text=True, check=False,
+        [str(folder / "bash"), str(script)],
+        capture_output=True,
+        text=True,
+        check=False,
         env={"PATH": str(folder), "HOME": str(cold.home), "RUNNER_TOOL_CACHE": str(cold.tools)},
-    )  # fmt: skip
+    )
     assert done.returncode == 1
     assert "Python 3.11 or newer is needed" in done.stderr
 

@@ -24,9 +24,14 @@ SECRETS = """anthropic-api-key database-url twitter-api-key twitter-api-secret t
 def lint(tmp_path: Path, program: str, *arguments: object) -> None:
     """Run a linter, offline and without anybody's settings; what it says is the failure."""
     done = subprocess.run(
-        [BIN / program, *map(str, arguments)], cwd=ROOT, env=bare_environment(tmp_path), text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-    )  # fmt: skip
+        [BIN / program, *map(str, arguments)],
+        cwd=ROOT,
+        env=bare_environment(tmp_path),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout
 
 

@@ -27,9 +27,15 @@ def warm_start(repeats: int = 20) -> list[float]:
 
 def _once(runner: Runner, folder: Path) -> float:
     environment = bare_environment(
-        runner.home, RUNNER_TOOL_CACHE=str(runner.tools), RUNNER_TEMP=str(folder), GITHUB_OUTPUT=str(folder / "output"),
-        GITHUB_STEP_SUMMARY=str(folder / "summary"), RALPH_MODE="cycle", RALPH_STAGED="false", RALPH_FORCE="false",
-    )  # fmt: skip
+        runner.home,
+        RUNNER_TOOL_CACHE=str(runner.tools),
+        RUNNER_TEMP=str(folder),
+        GITHUB_OUTPUT=str(folder / "output"),
+        GITHUB_STEP_SUMMARY=str(folder / "summary"),
+        RALPH_MODE="cycle",
+        RALPH_STAGED="false",
+        RALPH_FORCE="false",
+    )
     began = time.perf_counter()
     subprocess.run(["bash", str(runner.action / "scripts" / "action" / "prepare.sh")], env=environment, check=True)
     return time.perf_counter() - began

@@ -19,8 +19,19 @@ def test_a_sound_repository_has_nothing_wrong(tmp_path: Path) -> None:
     told = cli("doctor", repo=make_repo(tmp_path))
     assert told.code == 0
     assert told.out.splitlines()[-1] == "nothing is wrong"
-    for name in ("Python", "git", "repository", "branch", "commits", "disk", "configuration", "forge", "memory",
-                 "fixer codespell", "fixer ruff"):  # fmt: skip
+    for name in (
+        "Python",
+        "git",
+        "repository",
+        "branch",
+        "commits",
+        "disk",
+        "configuration",
+        "forge",
+        "memory",
+        "fixer codespell",
+        "fixer ruff",
+    ):
         assert f"ok    {name}: " in told.out
 
 
@@ -90,9 +101,20 @@ def test_a_checked_out_memory_branch_is_wrong(tmp_path: Path) -> None:
 
 def test_a_shallow_clone_is_a_note(tmp_path: Path) -> None:
     source = make_repo(tmp_path / "source")
-    git(source, "commit", "--quiet", "--allow-empty", "--message", "x", env={
-        "GIT_AUTHOR_NAME": "M", "GIT_AUTHOR_EMAIL": "m@example.org",
-        "GIT_COMMITTER_NAME": "M", "GIT_COMMITTER_EMAIL": "m@example.org"})  # fmt: skip
+    git(
+        source,
+        "commit",
+        "--quiet",
+        "--allow-empty",
+        "--message",
+        "x",
+        env={
+            "GIT_AUTHOR_NAME": "M",
+            "GIT_AUTHOR_EMAIL": "m@example.org",
+            "GIT_COMMITTER_NAME": "M",
+            "GIT_COMMITTER_EMAIL": "m@example.org",
+        },
+    )
     git(tmp_path, "clone", "--quiet", "--depth", "1", source.as_uri(), "clone")
     told = cli_here("doctor", "--json", repo=tmp_path / "clone")
     assert checks(told)["history"]["status"] == "note"

@@ -41,10 +41,13 @@ def raising(error: BaseException) -> Callable[[list[str]], int]:
         (Trouble("two\nlines", "one\nline"), 1, "error: two lines. one line"),
         (KeyboardInterrupt(), 130, "error: interrupted. run again to go on"),
         (OSError(errno.ENOSPC, "No space left on device"), 1, f"error: {FULL}"),
-        (PermissionError(errno.EACCES, "Permission denied", "/x/y"), 1,
-         "error: /x/y: permission denied. give this user access to it, then run again"),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "/x/y"),
+            1,
+            "error: /x/y: permission denied. give this user access to it, then run again",
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_error_is_one_line_on_stderr(
     error: BaseException, code: int, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,9 +142,12 @@ def test_a_full_disk_is_one_clear_line() -> None:
 def test_a_terminal_without_the_letters_is_no_reason_to_fail(tmp_path: Path) -> None:
     place = tmp_path / "gr\u00fc\u00dfe-\u2026"
     done = subprocess.run(
-        [*RALPH, "init", "--repo", str(place)], capture_output=True, text=True, check=False,
+        [*RALPH, "init", "--repo", str(place)],
+        capture_output=True,
+        text=True,
+        check=False,
         env=os.environ | {"PYTHONIOENCODING": "ascii"},
-    )  # fmt: skip
+    )
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert done.stderr.isascii()
@@ -164,3 +170,14 @@ def test_what_to_do_next_can_be_typed_from_here(tmp_path: Path, capsys: pytest.C
     error = Trouble("memory is gone", "look with `ralph memory verify`")
     assert guarded(raising(error), ["cycle", "--json", "--repo", str(tmp_path)]) == 1
     assert json.loads(capsys.readouterr().out)["error"]["next"] == f"look with `ralph memory verify --repo {tmp_path}`"
+
+
+def test_the_page_of_a_job_shows_commands_without_the_paths_of_its_runner(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
+    error = Trouble("memory is gone", "look with `ralph memory verify`", usage=True)
+    assert guarded(raising(error), ["cycle", "--repo", "/srv/runner/_work/harbour"]) == 2
+    assert "ralph memory verify" in page.read_text() and "/srv/runner" not in page.read_text()
+    assert "ralph memory verify --repo /srv/runner/_work/harbour" in capsys.readouterr().err

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.gate import Plain, plain
-from tests.helpers import cli_here, make_repo
+from ralph_mission.cli.gate import Plain, patiently, plain
+from tests.helpers import NOON, cli_here, git, make_repo
+from tests.stores.making import batch, branch_store, on_server, server_store
 
 
 @pytest.mark.parametrize(
@@ -16,6 +19,7 @@ from tests.helpers import cli_here, make_repo
         ([], Plain()),
         (["--json"], Plain(json=True)),
         (["--repo", "x", "--now=2026-01-01", "--config", "c.yml"], Plain("x", "c.yml", "2026-01-01")),
+        (["--wait=60"], Plain(wait=60)),
         (["--repo", "--json"], Plain("--json", json=False)),
     ],
 )
@@ -23,7 +27,10 @@ def test_plain_questions_are_understood(arguments: list[str], asked: Plain) -> N
     assert plain(arguments) == asked
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--rep", "x"], ["--repo"], ["here"], ["--json=1"], ["--"]])
+ODD = [["--help"], ["-h"], ["--rep", "x"], ["--repo"], ["here"], ["--json=1"], ["--"], ["--wait", "61"], ["--wait=x"]]
+
+
+@pytest.mark.parametrize("arguments", ODD)
 def test_anything_else_is_for_the_real_parser(arguments: list[str]) -> None:
     assert plain(arguments) is None
 
@@ -46,3 +53,77 @@ def test_a_repository_without_memory_is_due(tmp_path: Path) -> None:
     assert told.code == 0
     assert told.json["due"] is True
     assert set(told.json) == {"due", "next_due_at", "reason"}
+
+
+class TestWaiting:
+    """A wake that comes a few seconds early."""
+
+    def asked(self, repo: Path, seconds: float, **options: object) -> tuple[bool, list[float]]:
+        """Whether a cycle was due in the end, and the naps until then; the clock of memory moves, ours does not."""
+        store, naps = branch_store(repo), []
+
+        def due_at(when: datetime) -> None:
+            past = store.recall()
+            made = batch(past)
+            header = replace(made.memory.header, next_due_at=when)
+            store.commit(replace(made, memory=replace(made.memory, header=header)), past)
+
+        def nap(length: float) -> None:
+            naps.append(length)
+            due_at(datetime.now(UTC) - timedelta(minutes=1))
+
+        due_at(datetime.now(UTC) + timedelta(seconds=seconds))
+        return patiently(Plain(str(repo), **options), nap)[0], naps
+
+    def test_it_waits_for_the_due_second_and_asks_again(self, tmp_path: Path) -> None:
+        due, naps = self.asked(make_repo(tmp_path), 50, wait=60)
+        assert due
+        assert len(naps) == 1 and 0 < naps[0] <= 50
+
+    @pytest.mark.parametrize(("seconds", "options"), [(300, {"wait": 60}), (50, {}), (-50, {"wait": 60})])
+    def test_it_waits_for_nothing_else(self, tmp_path: Path, seconds: float, options: dict[str, int]) -> None:
+        due, naps = self.asked(make_repo(tmp_path), seconds, **options)
+        assert (due, naps) == (seconds < 0, [])
+
+    def test_a_moment_that_was_named_does_not_pass(self, tmp_path: Path) -> None:
+        due, naps = self.asked(make_repo(tmp_path), 50, wait=60, now=datetime.now(UTC).isoformat())
+        assert (due, naps) == (False, [])
+
+
+class TestInAWorkflow:
+    """Nothing is checked out: what counts are the settings of the server's default branch."""
+
+    SETTINGS = "memory: {branch: elsewhere}\n"
+
+    def ask(self, tmp_path: Path, files: dict[str, str], due_at: datetime, *options: str) -> int:
+        repo = make_repo(tmp_path / "repo", files)
+        with on_server(repo, tmp_path / "server.git") as fake:
+            token = fake.token()
+            git(repo, "clone", "--quiet", ".", str(tmp_path / "runner"))
+            made = batch()
+            header = replace(made.memory.header, next_due_at=due_at)
+            store = server_store(tmp_path / "runner", fake, token, branch="elsewhere")
+            store.commit(replace(made, memory=replace(made.memory, header=header)), None)
+            env = {
+                "GITHUB_ACTIONS": "true",
+                "GITHUB_TOKEN": token,
+                "GITHUB_REPOSITORY": fake.repository,
+                "GITHUB_API_URL": fake.api_url,
+                "GITHUB_SERVER_URL": fake.url,
+                "RUNNER_TOOL_CACHE": str(tmp_path / "tools"),
+            }
+            (tmp_path / "workspace").mkdir()
+            arguments = ("due", "--now", NOON.isoformat(), *options)
+            first, again = (cli_here(*arguments, repo=tmp_path / "workspace", env=env).code for _ in range(2))
+            assert first == again
+            return again
+
+    def test_a_memory_branch_of_another_name_is_asked(self, tmp_path: Path) -> None:
+        assert self.ask(tmp_path, {"ralph.yml": self.SETTINGS}, NOON + timedelta(hours=1)) == 10
+
+    def test_the_settings_that_the_action_was_given_are_honoured(self, tmp_path: Path) -> None:
+        files = {"conf/r.yml": self.SETTINGS}
+        assert self.ask(tmp_path, files, NOON + timedelta(hours=1), "--config=./conf/r.yml") == 10
+
+    def test_settings_that_cannot_be_read_are_for_the_cycle_to_tell(self, tmp_path: Path) -> None:
+        assert self.ask(tmp_path, {"ralph.yml": "memory: {brunch: x}\n"}, NOON) == 0

@@ -71,14 +71,17 @@ def test_show_tells_everything(repo: Path) -> None:
 def test_label_says_what_happens_next(repo: Path) -> None:
     number = str(proposal(repo))
     assert ralph(repo, "label", number, "ralph:approved").out == (
-        f"Labelled #1; the next cycle acts on it.\nnext: ralph cycle --force --repo {repo}\n")  # fmt: skip
+        f"Labelled #1; the next cycle acts on it.\nnext: ralph cycle --force --repo {repo}\n"
+    )
     assert forge(repo).issue(1).labels == {"ralph:approved"}
     assert ralph(repo, "unlabel", number, "ralph:approved").code == 0
     assert not forge(repo).issue(1).labels
 
 
-@pytest.mark.parametrize(("options", "reason"), [((), ""), (("--reason", "completed"), "completed"),
-                                                 (("--reason", "not-planned"), "not_planned")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [((), ""), (("--reason", "completed"), "completed"), (("--reason", "not-planned"), "not_planned")],
+)
 def test_close_keeps_the_reason(repo: Path, options: tuple[str, ...], reason: str) -> None:
     proposal(repo)
     assert "the next cycle takes it as" in ralph(repo, "close", "1", *options).out
@@ -108,8 +111,9 @@ def test_terminal_escapes_do_not_reach_the_terminal(repo: Path) -> None:
     assert forge(repo).issue(1).title == "T\x1b[31m\u202e!"
 
 
-@pytest.mark.parametrize("command", [("show", "9"), ("comment", "9", "x"), ("label", "9", "x"), ("unlabel", "9", "x"),
-                                     ("close", "9")])  # fmt: skip
+@pytest.mark.parametrize(
+    "command", [("show", "9"), ("comment", "9", "x"), ("label", "9", "x"), ("unlabel", "9", "x"), ("close", "9")]
+)
 def test_missing_issue_is_one_line(repo: Path, command: tuple[str, ...]) -> None:
     result = ralph(repo, *command)
     assert (result.code, result.out) == (1, "")
@@ -122,8 +126,17 @@ def test_nobody_is_the_bot(repo: Path, login: str) -> None:
     assert result.code == 2 and "bot's name" in result.err
 
 
-@pytest.mark.parametrize("arguments", [("create",), ("create", "--title", " "), ("create", "--title", "a\nb"),
-                                       ("comment", "x", "y"), ("label", "1"), ("comment", "1", "")])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("create",),
+        ("create", "--title", " "),
+        ("create", "--title", "a\nb"),
+        ("comment", "x", "y"),
+        ("label", "1"),
+        ("comment", "1", ""),
+    ],
+)
 def test_wrong_usage_is_two(repo: Path, arguments: tuple[str, ...]) -> None:
     proposal(repo)
     assert ralph(repo, *arguments).code == 2

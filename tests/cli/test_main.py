@@ -104,12 +104,16 @@ def test_a_folder_that_is_no_repository_is_named(tmp_path: Path) -> None:
         ({"GITHUB_REPOSITORY": "o/n"}, "GITHUB_TOKEN is not set"),
         ({"GITHUB_REPOSITORY": "../n", "GITHUB_TOKEN": "t"}, "GITHUB_REPOSITORY is '../n'"),
         ({"GITHUB_REPOSITORY": "o/n", "GITHUB_TOKEN": "a\nb"}, "GITHUB_TOKEN holds a space or a line break"),
-        ({"GITHUB_REPOSITORY": "o/n", "GITHUB_TOKEN": "t", "GITHUB_API_URL": "http://example.org"},
-         "GITHUB_API_URL is no https address"),
-        ({"GITHUB_REPOSITORY": "o/n", "GITHUB_TOKEN": "t", "GITHUB_API_URL": "https://u:p@example.org"},
-         "GITHUB_API_URL is no https address"),
+        (
+            {"GITHUB_REPOSITORY": "o/n", "GITHUB_TOKEN": "t", "GITHUB_API_URL": "http://example.org"},
+            "GITHUB_API_URL is no https address",
+        ),
+        (
+            {"GITHUB_REPOSITORY": "o/n", "GITHUB_TOKEN": "t", "GITHUB_API_URL": "https://u:p@example.org"},
+            "GITHUB_API_URL is no https address",
+        ),
     ],
-)  # fmt: skip
+)
 def test_github_without_its_environment_is_wrong_usage(tmp_path: Path, environ: dict[str, str], what: str) -> None:
     told = cli_here("cycle", "--forge", "github", "--json", repo=make_repo(tmp_path), env=environ)
     assert told.code == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import cli_here, git, make_repo
-from tests.stores.making import Intruder
+from tests.stores.making import Intruder, batch, branch_store, claim
 
 
 @pytest.fixture
@@ -78,6 +78,30 @@ def test_after_damage_recover_brings_the_next_cycle_back(lived: Path) -> None:
     assert cli_here("cycle", "--force", repo=lived).code == 0
     listed = cli_here("pr", "list", "--json", repo=lived).json
     assert len(next(iter(listed.values()))) == 1
+
+
+def test_recover_leaves_healthy_memory_alone(lived: Path) -> None:
+    Intruder(lived).change(lambda text: text + "\n- never again\n")  # a line it cannot obey is no damage
+    before = git(lived, "rev-parse", "ralph-memory")
+    told = cli_here("memory", "recover", repo=lived)
+    assert (told.code, told.out) == (0, "memory is healthy (serial 2): nothing was done\n")
+    document = cli_here("memory", "recover", "--json", repo=lived).json
+    assert (document["commit"], document["kept"], document["lost"]) == (before, [], [])
+    assert git(lived, "rev-parse", "ralph-memory") == before
+
+
+def test_recover_lifts_a_claim_from_healthy_memory_when_told_to(lived: Path) -> None:
+    store = branch_store(lived)
+    past = store.recall()
+    store.commit(batch(past, claim=claim("https://example.org/runs/7")), past)
+    assert "--take-over" in cli_here("memory", "recover", repo=lived).out
+    assert "is lifted" in cli_here("memory", "recover", "--take-over", repo=lived).out
+
+
+def test_without_memory_and_without_work_of_ours_there_is_nothing_to_recover(repo: Path) -> None:
+    told = cli_here("memory", "recover", repo=repo)
+    assert (told.code, told.out.startswith("there is no memory yet")) == (0, True)
+    assert git(repo, "branch", "--list", "ralph-memory") == ""
 
 
 def test_after_deletion_recover_opens_nothing_twice(lived: Path) -> None:

@@ -1,70 +1,19 @@
-"""`ralph policy check` as a person or a script meets it, with every way around it that is known."""
+"""`ralph policy check` as a person or a script meets it."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.helpers import Result, cli, cli_here, git, make_repo
-from tests.safety.checker import strange_modes
-
-LINES = "".join(f"value_{n} = {n}\n" for n in range(200))
-FILES = {
-    "src/app.py": LINES,
-    "run.sh": "echo\n",
-    "tests/test_app.py": "def test_a():\n    assert f() == 1\n",
-    "Makefile": "all:\n",
-}
-CANARY = "canary" + "Qx7Rt2Lm9ZpW4vKd8N"
+from tests.cli.judging import CANARY, FILES, NEW, Judge, append, both, by_patch, by_tree, diff, judged
+from tests.helpers import cli, cli_here, git, make_repo
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     return make_repo(tmp_path / "repo", FILES)
-
-
-def diff(repo: Path) -> str:
-    """The work tree's changes as a git diff, untracked files too; the index is left as it was."""
-    git(repo, "add", "--all", "--intent-to-add")
-    command = [
-        "git",
-        "-C",
-        str(repo),
-        "-c",
-        "core.attributesFile=/dev/null",
-        "diff",
-        "--binary",
-        "--no-renames",
-        "HEAD",
-    ]
-    text = subprocess.run(command, capture_output=True, check=True).stdout
-    git(repo, "reset", "--quiet")
-    return text.decode("utf-8", "surrogateescape")
-
-
-def by_patch(repo: Path) -> Result:
-    """The verdict on a file that holds the diff."""
-    file = repo.parent / "change.patch"
-    file.write_bytes(diff(repo).encode("utf-8", "surrogateescape"))
-    return cli_here("policy", "check", "--json", "--patch", str(file), repo=repo)
-
-
-def by_tree(repo: Path) -> Result:
-    """The verdict on the work tree itself."""
-    return cli_here("policy", "check", "--json", repo=repo)
-
-
-both = pytest.mark.parametrize("judge", [by_patch, by_tree])
-Judge = Callable[[Path], Result]
-
-
-def append(repo: Path, text: str, name: str = "src/app.py") -> None:
-    with open(repo / name, "ab") as file:
-        file.write(text.encode("utf-8", "surrogateescape"))
 
 
 @both
@@ -96,121 +45,6 @@ def test_the_document_has_exactly_the_promised_keys(repo: Path) -> None:
     assert document["files"] == [{"path": "src/app.py", "status": "M", "lines": 1, "bytes": 6, "mode": "100644"}]
 
 
-def make_attributes(repo: Path) -> None:
-    (repo / ".gitattributes").write_text("* -diff\n")
-    append(repo, "x = 1\n" * 500)
-
-
-def make_executable(repo: Path) -> None:
-    (repo / "run.sh").chmod(0o755)
-
-
-def make_rename(repo: Path) -> None:
-    git(repo, "mv", "src/app.py", "src/other.py")
-
-
-def make_symlink(repo: Path) -> None:
-    (repo / "link").symlink_to("/etc/passwd")
-
-
-def make_empty_conftest(repo: Path) -> None:
-    (repo / "conftest.py").write_text("")
-
-
-def make_gitlink(repo: Path) -> None:
-    make_repo(repo / "nested")
-
-
-EVASIONS: dict[str, tuple[Callable[[Path], object], str]] = {
-    "attributes that hide 500 lines": (make_attributes, "diff-size"),
-    "one NUL byte": (lambda repo: append(repo, "\0" + "x = 1\n" * 500), "diff-size"),
-    "a pure rename": (make_rename, "diff-size"),
-    "chmod +x": (make_executable, "file-mode"),
-    "an empty conftest": (make_empty_conftest, "protected-path"),
-    "a line of 800 kB": (lambda repo: append(repo, "x" * 800_000 + "\n"), "diff-size"),
-    "500 lines by CR": (lambda repo: append(repo, "x = 1\r" * 500), "diff-size"),
-    "300 lines by U+2028": (lambda repo: append(repo, "x = 1\u2028" * 300), "diff-size"),
-    "300 lines by U+2029": (lambda repo: append(repo, "x = 1\u2029" * 300), "diff-size"),
-    "300 lines by form feed": (lambda repo: append(repo, "x = 1\f" * 300), "diff-size"),
-    "300 lines by vertical tab": (lambda repo: append(repo, "x = 1\v" * 300), "diff-size"),
-    "300 lines by U+0085": (lambda repo: append(repo, "x = 1\x85" * 300), "diff-size"),
-    "a symlink": (make_symlink, "file-mode"),
-}
-
-
-@both
-@pytest.mark.parametrize("evasion", EVASIONS)
-def test_e50_no_way_around_the_measure(repo: Path, judge: Judge, evasion: str) -> None:
-    make, rule = EVASIONS[evasion]
-    make(repo)
-    result = judge(repo)
-    assert result.code == 1
-    assert rule in result.json["rules"]
-
-
-def test_e47_e50_a_gitlink_is_held(repo: Path) -> None:
-    make_gitlink(repo)
-    assert "file-mode" in by_tree(repo).json["rules"]
-    git(repo, "add", "nested")
-    patch = git(repo, "diff", "--cached") + "\n"
-    assert "file-mode" in cli_here("policy", "check", "--json", "--patch", "-", repo=repo, stdin=patch).json["rules"]
-
-
-def test_e50_the_independent_checker_agrees_on_modes(repo: Path) -> None:
-    base = git(repo, "rev-parse", "HEAD")
-    make_executable(repo)
-    make_symlink(repo)
-    append(repo, "x = 1\n")
-    held = [line for line in cli_here("policy", "check", repo=repo).out.splitlines() if "file-mode" in line]
-    git(repo, "add", "--all")
-    git(repo, "-c", "user.name=x", "-c", "user.email=x@y.z", "commit", "--quiet", "-m", "x")
-    assert sorted(strange_modes(repo, base, "HEAD")) == sorted(line.split()[1] for line in held)
-
-
-NEW = "diff --git a/{0} b/{0}\nnew file mode {1}\n--- /dev/null\n+++ b/{0}\n@@ -0,0 +1 @@\n+hi\n"
-
-
-def judged(repo: Path, text: str) -> Result:
-    return cli_here("policy", "check", "--json", "--patch", "-", repo=repo, stdin=text)
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "../x",
-        ".git/config",
-        ".GIT/config",
-        "git~1/config",
-        ".g\u200cit/config",
-        "/etc/x",
-        "a/../../x",
-        ".git./x",
-        "a/.git/x",
-    ],
-)
-def test_e45_an_unsafe_path_is_denied_by_scope(repo: Path, path: str) -> None:
-    result = judged(repo, NEW.format(path, "100644"))
-    assert (result.code, result.json["verdict"]) == (1, "deny")
-    assert "scope" in result.json["rules"]
-
-
-def test_e46_a_symlink_and_a_write_through_it_are_denied(repo: Path) -> None:
-    result = judged(repo, NEW.format("out", "120000") + NEW.format("out/x", "100644"))
-    assert (result.code, result.json["verdict"]) == (1, "deny")
-
-
-@pytest.mark.parametrize("mode", ["040000", "100664", "100600", "107777"])
-def test_e50_a_mode_that_git_would_quietly_change_is_named(repo: Path, mode: str) -> None:
-    assert "file-mode" in judged(repo, NEW.format("odd", mode)).json["rules"]
-
-
-def test_e50_a_rename_and_a_copy_as_git_writes_them_are_measured_whole(repo: Path) -> None:
-    rename = "diff --git a/src/app.py b/src/b.py\nsimilarity index 100%\nrename from src/app.py\nrename to src/b.py\n"
-    for text, lines in ((rename, 400), (rename.replace("rename", "copy"), 200)):
-        result = judged(repo, text)
-        assert (result.json["rules"], result.json["lines"]) == (["diff-size"], lines)
-
-
 HONEST = {
     "src/Panel.tsx": 'export const label_{n} = (props: Props) => <Label for="{n}">{{props.name}}</Label>;\n',
     "pkg/panel.go": 'func (p *Panel) Name{n}() (string, error) {{ return fmt.Sprintf("%s-{n}", p.name), nil }}\n',
@@ -230,64 +64,6 @@ def test_49_honest_lines_of_any_language_pass_and_50_do_not(repo: Path, name: st
         assert by_patch(repo).json["rules"] == rules
 
 
-@pytest.mark.parametrize("path", [".gitmodules", "sub/.gitmodules"])
-def test_e47_submodule_settings_are_held(repo: Path, path: str) -> None:
-    text = (
-        NEW.format(path, "100644").replace("+hi", '+[submodule "x"]').replace("@@ -0,0 +1 @@", "@@ -0,0 +1,2 @@")
-        + "+url = ext::sh\n"
-    )
-    assert "protected-path" in judged(repo, text).json["rules"]
-
-
-def test_e48_attributes_are_held_and_no_driver_runs(repo: Path, tmp_path: Path) -> None:
-    witness = tmp_path / "ran"
-    for key in (
-        "filter.evil.clean",
-        "filter.evil.smudge",
-        "diff.evil.textconv",
-        "diff.evil.command",
-        "merge.evil.driver",
-    ):
-        git(repo, "config", key, f"touch {witness}; cat")
-    (repo / ".gitattributes").write_text("* filter=evil diff=evil merge=evil\n")
-    assert "protected-path" in by_tree(repo).json["rules"]
-    assert (
-        "protected-path" in judged(repo, NEW.format(".gitattributes", "100644")).json["rules"] or not witness.exists()
-    )
-    assert not witness.exists()
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        ".github/workflows/x.yml",
-        ".GitHub/x.yml",
-        "CODEOWNERS",
-        ".husky/x",
-        ".claude/settings.json",
-        ".mcp.json",
-        "AGENTS.md",
-        "sub/conftest.py",
-        "x.pth",
-        "setup.py",
-        "package.json",
-        "poetry.lock",
-        "ralph.yml",
-        "action.yml",
-        ".ralph/x",
-    ],
-)
-def test_e49_a_protected_path_is_held(repo: Path, path: str) -> None:
-    result = judged(repo, NEW.format(path, "100644"))
-    assert (result.code, result.json["verdict"], result.json["rules"]) == (1, "hold", ["protected-path"])
-
-
-@both
-def test_e54_a_deleted_test_is_held(repo: Path, judge: Judge) -> None:
-    (repo / "tests/test_app.py").unlink()
-    assert judge(repo).json["rules"] == ["kind-tier"]
-
-
 @both
 def test_hidden_text_is_denied(repo: Path, judge: Judge) -> None:
     append(repo, "x = '\u202e'\n")
@@ -302,7 +78,6 @@ def test_e33_a_secret_of_the_environment_is_denied_and_never_shown(repo: Path) -
 
 
 def test_a_lower_limit_in_the_committed_settings_counts_and_a_changed_file_does_not_loosen_it(repo: Path) -> None:
-    pytest.importorskip("ralph_mission.config")
     (repo / "ralph.yml").write_text("limits: {auto_pr_lines: 2}\n")
     git(repo, "add", "ralph.yml")
     git(repo, "-c", "user.name=x", "-c", "user.email=x@y.z", "commit", "--quiet", "-m", "x")

@@ -46,8 +46,13 @@ def test_pulls_are_listed_with_their_branches(repo: Path) -> None:
 def test_show_tells_everything(repo: Path) -> None:
     ralph(repo, "request-changes", "1", "Too loud.")
     shown = ralph(repo, "show", "1").out
-    for words in ("#1 Fix a typo", f"ralph/fix -> main at {head(repo)[:12]}", "Why not.",
-                  f"--- mara changes requested {head(repo)[:12]} on 2", "Too loud."):  # fmt: skip
+    for words in (
+        "#1 Fix a typo",
+        f"ralph/fix -> main at {head(repo)[:12]}",
+        "Why not.",
+        f"--- mara changes requested {head(repo)[:12]} on 2",
+        "Too loud.",
+    ):
         assert words in shown
 
 

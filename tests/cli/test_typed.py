@@ -34,7 +34,7 @@ def beside_no_ralph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("/opt/ralph cycle --force", "/opt/ralph cycle --force"),
         ("ralph pr diff 8 --repo x", "ralph pr diff 8 --repo x"),
     ],
-)  # fmt: skip
+)
 def test_every_command_of_a_text_is_written_out_once(text: str, expected: str) -> None:
     assert typed(text, REPO) == expected
     assert typed(typed(text, REPO), REPO) == expected

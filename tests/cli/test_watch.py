@@ -38,6 +38,10 @@ def test_once_runs_the_cycle_that_is_due_and_says_when_the_next_is(tmp_path):
     assert cli_here("due", repo=harbour.repo).code == 10
 
 
+def test_help_says_that_once_waits_until_it_is_due():
+    assert "starts when it is due" in " ".join(cli_here("watch", "--help").out.split())
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_between_cycles_ends_it_at_once_with_130(tmp_path, number):
     harbour = world(tmp_path / "repo")

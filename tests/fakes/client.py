@@ -40,8 +40,16 @@ class Client:
     token: str
     timeout: float = 20
 
-    def __call__(self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None,
-                 raw: bytes | None = None, **query: Any) -> Answer:  # fmt: skip
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        raw: bytes | None = None,
+        **query: Any,
+    ) -> Answer:
         """A request to the API; a path that starts with `.` is below the repository."""
         place = urlsplit(self.fake.api_url)
         target = place.path + path.replace(".", f"/repos/{self.fake.repository}", 1) if path[0] == "." else path
@@ -67,7 +75,7 @@ class Client:
     def pull(self, branch: str = "topic", **fields: object) -> int:
         """Somebody pushes a better README.md to a branch, and a pull is created on it; its number."""
         self.fake.push(branch, {"README.md": b"# Better\n"})
-        made = self("POST", "./pulls", {"title": "Better", "head": branch, "base": "main", **fields})
+        made = self("POST", "./pulls", {"title": "Better", "head": branch, "base": self.fake.default_branch, **fields})
         assert made.status == 201, made.raw
         return int(made.json["number"])
 

@@ -30,8 +30,9 @@ from tests.fakes.github.validation import REPLIES
         ("GET", ".", None, {"X-GitHub-Api-Version": "2026-03-10"}),
     ],
 )
-def test_unknown_request_is_refused_and_remembered(bare: Path, method: str, path: str, body: object,
-                                                   headers: dict[str, str]) -> None:  # fmt: skip
+def test_unknown_request_is_refused_and_remembered(
+    bare: Path, method: str, path: str, body: object, headers: dict[str, str]
+) -> None:
     with pytest.raises(AssertionError, match="does not know it"), FakeGitHub(bare) as fake:
         assert Client(fake, fake.token())(method, path, body, headers=headers).status == 501
         assert len(fake.unknown) == 1 and not fake.threads

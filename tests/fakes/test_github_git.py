@@ -120,13 +120,24 @@ def test_reader_does_not_push(fake: FakeGitHub, clone: Path) -> None:
 
 @pytest.mark.parametrize(
     ("login", "scopes", "words"),
-    [("github-actions[bot]", ("repo",), "refusing to allow a GitHub App to create or update workflow "
-      "`.github/workflows/ci.yml` without `workflows` permission"),
-     ("mara", ("repo",), "refusing to allow a Personal Access Token to create or update workflow "
-      "`.github/workflows/ci.yml` without `workflow` scope")],
-)  # fmt: skip
-def test_workflows_are_not_pushed_without_leave(fake: FakeGitHub, clone: Path, login: str, scopes: tuple[str, ...],
-                                                words: str) -> None:  # fmt: skip
+    [
+        (
+            "github-actions[bot]",
+            ("repo",),
+            "refusing to allow a GitHub App to create or update workflow "
+            "`.github/workflows/ci.yml` without `workflows` permission",
+        ),
+        (
+            "mara",
+            ("repo",),
+            "refusing to allow a Personal Access Token to create or update workflow "
+            "`.github/workflows/ci.yml` without `workflow` scope",
+        ),
+    ],
+)
+def test_workflows_are_not_pushed_without_leave(
+    fake: FakeGitHub, clone: Path, login: str, scopes: tuple[str, ...], words: str
+) -> None:
     client = Client(fake, fake.token(login, scopes=scopes))
     commit(clone, {".github/workflows/ci.yml": "on: push\n"})
     done = client.git(clone, "push", "URL", "HEAD:refs/heads/x")
@@ -178,8 +189,12 @@ def test_default_branch_and_pulls_refs_are_not_deleted_or_written(fake: FakeGitH
 
 
 def test_push_is_applied_although_the_answer_is_lost(fake: FakeGitHub, api: Client, clone: Path) -> None:
-    for kind, applied in (("502_not_applied", False), ("reset_not_applied", False), ("502_applied", True),
-                          ("reset_applied", True)):  # fmt: skip
+    for kind, applied in (
+        ("502_not_applied", False),
+        ("reset_not_applied", False),
+        ("502_applied", True),
+        ("reset_applied", True),
+    ):
         fake.fail(kind, ("POST", "/git-receive-pack"))
         sha = commit(clone, {"a": kind})
         assert not pushed(api.git(clone, "push", "URL", f"HEAD:refs/heads/{kind}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.fakes.client import Client
 from tests.fakes.github import FakeGitHub
 
 
-def everything(api: Client, path: str, **query: object) -> list[dict]:  # type: ignore[type-arg]  # JSON
+def everything(api: Client, path: str, **query: object) -> list[dict[str, Any]]:
     """All pages, by following the links."""
     found, url = [], ""
     while True:
@@ -101,7 +102,14 @@ def test_events_tell_what_happened_in_githubs_words(fake: FakeGitHub, api: Clien
     mara.reopen(number)
     events = api("GET", f"./issues/{number}/events").json
     assert [event["event"] for event in events] == [
-        "labeled", "labeled", "unlabeled", "renamed", "assigned", "closed", "reopened"]  # fmt: skip
+        "labeled",
+        "labeled",
+        "unlabeled",
+        "renamed",
+        "assigned",
+        "closed",
+        "reopened",
+    ]
     assert [event["actor"]["login"] for event in events][:2] == ["github-actions[bot]", "mara"]
     assert events[1]["label"]["name"] == "new"
     assert events[3]["rename"] == {"from": "Typo", "to": "Better"}
@@ -137,7 +145,9 @@ def test_who_is_mentioned_is_told_but_not_in_code(fake: FakeGitHub, api: Client)
     number = api.issue(body="Hello @Mara!")
     events = api("GET", "./issues/events").json
     assert [(event["event"], event["actor"]["login"]) for event in events] == [
-        ("subscribed", "mara"), ("mentioned", "mara")]  # fmt: skip
+        ("subscribed", "mara"),
+        ("mentioned", "mara"),
+    ]
     assert {event.number for event in fake.world.events} == {number}
 
 
@@ -150,7 +160,9 @@ def test_comments_live_and_die(fake: FakeGitHub, api: Client) -> None:
     theirs = fake.person("mara").comment(number, "Two")
     assert [one["body"] for one in api("GET", f"./issues/{number}/comments").json] == ["One\r\n", "Two"]
     assert [one["id"] for one in api("GET", "./issues/comments", sort="created", direction="desc").json] == [
-        theirs, made["id"]]  # fmt: skip
+        theirs,
+        made["id"],
+    ]
     changed = api("PATCH", f"./issues/comments/{made['id']}", {"body": "Uno"}).json
     assert changed["updated_at"] > changed["created_at"]
     assert api("DELETE", f"./issues/comments/{made['id']}").status == 204

@@ -32,7 +32,8 @@ def test_merge_commit_has_two_parents(fake: FakeGitHub, api: Client) -> None:
     number, before = api.pull(), fake.branch("main")
     assert api.merge(number, merge_method="merge").status == 200
     assert git(fake.bare, "log", "-1", "--format=%P|%s", "main") == (
-        f"{before} {fake.branch('topic')}|Merge pull request #{number} from harbour/topic")  # fmt: skip
+        f"{before} {fake.branch('topic')}|Merge pull request #{number} from harbour/topic"
+    )
 
 
 def test_head_that_moved_is_409(fake: FakeGitHub, api: Client) -> None:
@@ -111,8 +112,7 @@ def test_protection_blocks_until_it_is_satisfied(fake: FakeGitHub, api: Client) 
         return str(api("GET", f"./pulls/{number}").json["mergeable_state"])
 
     assert state() == "blocked"
-    assert api.merge(number).said == (
-        405, "At least 1 approving review is required by reviewers with write access.")  # fmt: skip
+    assert api.merge(number).said == (405, "At least 1 approving review is required by reviewers with write access.")
     fake.person("guest", "read").review(number, "approved")
     assert "approving review" in api.merge(number).said[1]
     mara.review(number, "approved")

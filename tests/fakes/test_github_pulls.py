@@ -59,7 +59,9 @@ def test_actions_may_not_open_pulls_unless_allowed(fake: FakeGitHub, api: Client
     fake.push("topic", {"a": b"a\n"})
     fields = {"title": "x", "head": "topic", "base": "main"}
     assert api("POST", "./pulls", fields).said == (
-        403, "GitHub Actions is not permitted to create or approve pull requests.")  # fmt: skip
+        403,
+        "GitHub Actions is not permitted to create or approve pull requests.",
+    )
     assert Client(fake, fake.token("ralph[bot]"))("POST", "./pulls", fields).status == 201
     assert Client(fake, fake.token("mara"))("GET", "./actions/permissions/workflow").status == 403
     told = Client(fake, fake.token("harbour"))("GET", "./actions/permissions/workflow").json
@@ -125,7 +127,10 @@ def test_files_tell_renames_binaries_and_hunks(fake: FakeGitHub, api: Client) ->
     number = fake.person("mara").open_pull("topic", "main", "Files")
     files = {file["filename"]: file for file in api("GET", f"./pulls/{number}/files").json}
     assert {name: file["status"] for name, file in files.items()} == {
-        "neu ü.txt": "renamed", "gone": "removed", "p.png": "added"}  # fmt: skip
+        "neu ü.txt": "renamed",
+        "gone": "removed",
+        "p.png": "added",
+    }
     assert files["neu ü.txt"]["previous_filename"] == "old name.txt"
     assert files["neu ü.txt"]["patch"] == "@@ -38,3 +38,4 @@ line 36\n line 37\n line 38\n line 39\n+more"
     assert "patch" not in files["p.png"] and files["gone"]["deletions"] == 1
@@ -149,7 +154,9 @@ def test_reviews_name_commit_and_state(fake: FakeGitHub, api: Client) -> None:
     mara.dismiss(number, message="Wrong one")
     reviews = api("GET", f"./pulls/{number}/reviews").json
     assert [(one["state"], one["commit_id"], one["body"]) for one in reviews] == [
-        ("CHANGES_REQUESTED", first, "Too loud"), ("DISMISSED", second, "")]  # fmt: skip
+        ("CHANGES_REQUESTED", first, "Too loud"),
+        ("DISMISSED", second, ""),
+    ]
     event = api("GET", f"./issues/{number}/events").json[-1]
     assert event["dismissed_review"]["dismissal_message"] == "Wrong one"
 

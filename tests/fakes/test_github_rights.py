@@ -23,10 +23,15 @@ def test_installation_has_its_permissions_only(fake: FakeGitHub) -> None:
     reader = Client(fake, fake.token(permissions={"issues": "read"}))
     fake.person("mara").create_issue("One")
     assert reader("GET", "./issues").status == 200
-    for method, path, body in [("POST", "./issues", {"title": "x"}), ("GET", "./pulls", None),
-                               ("POST", "./dispatches", {"event_type": "x"}), ("GET", "/user", None),
-                               ("GET", "./actions/runners", None), ("GET", "./branches/main/protection", None),
-                               ("GET", "./actions/permissions/workflow", None)]:  # fmt: skip
+    for method, path, body in [
+        ("POST", "./issues", {"title": "x"}),
+        ("GET", "./pulls", None),
+        ("POST", "./dispatches", {"event_type": "x"}),
+        ("GET", "/user", None),
+        ("GET", "./actions/runners", None),
+        ("GET", "./branches/main/protection", None),
+        ("GET", "./actions/permissions/workflow", None),
+    ]:
         assert reader(method, path, body).said == (403, "Resource not accessible by integration"), path
     assert len(fake.threads) == 1 and not fake.dispatches
 

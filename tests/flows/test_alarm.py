@@ -196,8 +196,10 @@ def test_another_failure_is_told_in_the_issue_that_stands(house: House) -> None:
 def test_an_alarm_that_cannot_be_sent_is_a_line_and_tried_again(house: House) -> None:
     house.forge.answers(Trouble("the forge cannot be reached", "wait", who="network"), "failed")
     house.hear(*[DENIED] * 4)
-    assert house.said == ["the alarm could not be sent: the forge cannot be reached",
-                          "the alarm could not be sent: so it said"]  # fmt: skip
+    assert house.said == [
+        "the alarm could not be sent: the forge cannot be reached",
+        "the alarm could not be sent: so it said",
+    ]
     house.hear(DENIED)
     assert house.states == ["open"]
     assert "5 times in a row" in house.alarms[0].body

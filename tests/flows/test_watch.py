@@ -57,8 +57,24 @@ class Stage:
         if outcome == "done":
             self.ran.append(self.now_)
             self.due_at = self.now_ + self.pause
-        return CycleReport(1, len(self.ran), "c", outcome, "watch", False, self.now_, self.now_, (), (), (), (), (),
-                           Urgency.LOW, self.due_at, Usage())  # fmt: skip
+        return CycleReport(
+            1,
+            len(self.ran),
+            "c",
+            outcome,
+            "watch",
+            False,
+            self.now_,
+            self.now_,
+            (),
+            (),
+            (),
+            (),
+            (),
+            Urgency.LOW,
+            self.due_at,
+            Usage(),
+        )
 
     def watch(self, once: bool = False) -> Stage:
         watcher = Watcher(self, self.sleep, self.gate, self.cycle, self.said.append)

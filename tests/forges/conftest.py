@@ -35,8 +35,9 @@ class LocalWorld:
         """A commit on a branch by plumbing, with nothing checked out."""
         here = self.git.resolve(f"refs/heads/{branch}")
         base = here or self.git.resolve("refs/heads/main")
-        tree = self.git.write_tree(base, {path: ("100644", body) if body is not None else None
-                                          for path, body in files.items()})  # fmt: skip
+        tree = self.git.write_tree(
+            base, {path: ("100644", body) if body is not None else None for path, body in files.items()}
+        )
         sha = self.git.commit_tree(tree, (base,), f"Push to {branch}", WHEN, Identity("Mara", "mara@example.org"))
         assert self.git.move_ref(f"refs/heads/{branch}", sha, here)
         return sha

@@ -32,9 +32,15 @@ class GitHubWorld:
         """The forge of a new cycle. Time passes when it sleeps; nobody waits."""
         place = Place(self.fake.repository, self.fake.api_url, self.fake.url, token or self.token)
         return connect(
-            Git.open(self.clone), place, now=lambda: self.fake.clock.now, note=self.notes.append, staged=staged,
-            sleep=self.sleep, pace=pace, timeout=timeout,
-        )  # fmt: skip
+            Git.open(self.clone),
+            place,
+            now=lambda: self.fake.clock.now,
+            note=self.notes.append,
+            staged=staged,
+            sleep=self.sleep,
+            pace=pace,
+            timeout=timeout,
+        )
 
     def sleep(self, seconds: float) -> None:
         """As if `seconds` had passed."""
@@ -70,3 +76,8 @@ def clone_of(bare: Path, place: Path) -> Path:
     git(bare, "clone", "--quiet", str(bare), str(place))
     git(place, "remote", "remove", "origin")
     return place
+
+
+def kept_file(world: GitHubWorld) -> Path:
+    """Where the forge keeps what it read for its next cycle."""
+    return world.clone / ".git" / "ralph" / "github.json"

@@ -10,7 +10,7 @@ import pytest
 from ralph_mission.forges.local import LocalForge, Person
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.trouble import Trouble
-from tests.contract.forge_contract import KEY, comment, open_issue
+from tests.contract.forge_contract import KEY, comment, open_issue, push_branch
 from tests.forges.conftest import LocalWorld
 from tests.helpers import git, make_repo
 
@@ -157,8 +157,6 @@ def test_odd_logins_are_refused(world: LocalWorld, login: str) -> None:
 def test_identity_is_not_taken_from_the_environment(world: LocalWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_AUTHOR_NAME", "Eve")
     monkeypatch.setenv("GIT_COMMITTER_EMAIL", "eve@example.org")
-    from tests.contract.forge_contract import push_branch
-
     sha = world.forge.perform(push_branch(world, key=KEY)).sha
     assert git(world.git.git_dir, "log", "-1", "--format=%an %cn %ce", sha) == "Ralph Ralph ralph@localhost"
 

@@ -37,15 +37,33 @@ def several(strategy: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[obje
 
 
 changes = st.builds(
-    Change, head=words.filter(bool), base=words.filter(bool), head_sha=words, reviews=several(reviews),
-    merging=words, merged_sha=words, merged_by=st.none() | actors,
-)  # fmt: skip
+    Change,
+    head=words.filter(bool),
+    base=words.filter(bool),
+    head_sha=words,
+    reviews=several(reviews),
+    merging=words,
+    merged_sha=words,
+    merged_by=st.none() | actors,
+)
 threads = st.builds(
-    Thread, number=st.integers(1, 10**6), title=words, body=texts, author=actors, created_at=moments,
-    updated_at=moments, state=st.sampled_from(["open", "closed", "merged"]), state_reason=words,
-    labels=several(words), assignees=several(words), closed_by=st.none() | actors, closed_at=st.none() | moments,
-    events=several(events), remarks=several(remarks), change=st.none() | changes,
-)  # fmt: skip
+    Thread,
+    number=st.integers(1, 10**6),
+    title=words,
+    body=texts,
+    author=actors,
+    created_at=moments,
+    updated_at=moments,
+    state=st.sampled_from(["open", "closed", "merged"]),
+    state_reason=words,
+    labels=several(words),
+    assignees=several(words),
+    closed_by=st.none() | actors,
+    closed_at=st.none() | moments,
+    events=several(events),
+    remarks=several(remarks),
+    change=st.none() | changes,
+)
 
 
 @given(threads)

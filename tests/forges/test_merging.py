@@ -1,49 +1,25 @@
-"""A checked-out branch moves with its work tree, or it does not move; a crash in between does no harm."""
+"""A checked-out branch moves with its work tree, or it does not move."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ralph_mission.gateways.git import Git
 from ralph_mission.mission.trouble import Trouble
-from tests.contract.forge_contract import Opened, line, merge_pull, new_file, pulled
+from ralph_mission.safety.edits import FileDelta
+from tests.contract.forge_contract import line, merge_pull, new_file, pulled
 from tests.forges.conftest import LocalWorld
+from tests.forges.work_trees import checked_out, in_sync, refusal, state
 from tests.helpers import commit, git, make_repo
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     """A repository with main checked out."""
-    return make_repo(tmp_path / "repo", {"README.md": "# Sample\n", ".gitignore": "*.log\n", "a/b.txt": "b\n"})
-
-
-@pytest.fixture
-def world(repo: Path) -> LocalWorld:
-    return LocalWorld.at(repo)
-
-
-def state(repo: Path) -> tuple[str, str]:
-    return git(repo, "rev-parse", "HEAD"), git(repo, "status", "--porcelain")
-
-
-def in_sync(tree: Path, world: LocalWorld) -> bool:
-    """Whether the tree shows the tip of main and nothing else."""
-    return state(tree) == (world.git.resolve("refs/heads/main"), "")
-
-
-def refusal(world: LocalWorld, opened: Opened, tree: Path) -> str:
-    """Why the merge was refused, having seen that it changed nothing at all."""
-    before = state(tree), world.git.resolve("refs/heads/main")
-    receipt = world.forge.perform(merge_pull(opened))
-    assert receipt.status == "failed"
-    assert (state(tree), world.git.resolve("refs/heads/main")) == before
-    assert world.forge.pull(opened.number).state == "open"
-    return receipt.detail
+    return checked_out(tmp_path / "repo")
 
 
 def test_clean_tree_moves_along(repo: Path, world: LocalWorld) -> None:
@@ -109,8 +85,6 @@ def test_folder_with_ignored_files_where_a_file_must_go_is_never_removed(repo: P
 
 
 def test_tracked_folder_becomes_a_file(repo: Path, world: LocalWorld) -> None:
-    from ralph_mission.safety.edits import FileDelta
-
     opened = pulled(world, FileDelta("a/b.txt", "", ()), new_file("a", "now a file\n"))
     assert world.forge.perform(merge_pull(opened)).status == "done"
     assert in_sync(repo, world) and (repo / "a").read_text() == "now a file\n"
@@ -243,106 +217,6 @@ def test_configured_filter_is_not_asked_whether_the_tree_is_clean(
 def test_pull_never_touches_the_forge_itself(repo: Path, world: LocalWorld) -> None:
     opened = pulled(world, new_file(".Ralph/forge/issues/0001.md", "forged\n"))
     assert ".ralph/" in refusal(world, opened, repo)
-
-
-class Killed(BaseException):
-    """The process ends here."""
-
-
-def killed_before(name: str, monkeypatch: pytest.MonkeyPatch, when: Callable[..., bool]) -> None:
-    """The next call of the Git method that `when` accepts never happens, and neither does anything after it."""
-    real = getattr(Git, name)
-    dead = []
-
-    def run(self: Git, *arguments: object, **named: object) -> object:
-        if dead or when(*arguments):
-            dead.append(True)
-            raise Killed
-        return real(self, *arguments, **named)
-
-    monkeypatch.setattr(Git, name, run)
-
-
-STEPS: dict[str, Callable[..., bool]] = {
-    "before the trees move": lambda *a: a[:2] == ("read-tree", "-m"),
-    "before the branch moves": lambda *a: a[0] == "update-ref",
-}
-
-
-@pytest.mark.parametrize("step", STEPS)
-def test_merge_that_was_killed_is_finished_later(
-    repo: Path, world: LocalWorld, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    opened = pulled(world)
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        killed_before("run", patch, STEPS[step])
-        world.forge.perform(merge_pull(opened))
-    assert world.forge.pull(opened.number).state == "open"
-    receipt = world.forge.perform(merge_pull(opened))
-    assert (receipt.status, world.forge.default_branch().sha) == ("done", receipt.sha)
-    assert in_sync(repo, world)
-    assert git(repo, "rev-list", "--count", "main") == "2"
-
-
-def test_merge_that_was_killed_after_the_branch_moved_is_known_as_merged(
-    repo: Path, world: LocalWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened = pulled(world)
-    real = world.forge.desk.__class__.write
-
-    def write(desk: object, thread: object) -> None:
-        if thread.state == "merged":  # type: ignore[attr-defined]  # a Thread
-            raise Killed
-        real(desk, thread)  # type: ignore[arg-type]  # a Desk and a Thread
-
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(world.forge.desk.__class__, "write", write)
-        world.forge.perform(merge_pull(opened))
-    pull = world.forge.pull(opened.number)
-    assert (pull.state, pull.merged_sha, pull.merged_by) == (
-        "merged", git(repo, "rev-parse", "main"), world.forge.identity())  # fmt: skip
-    receipt = world.forge.perform(merge_pull(opened))
-    assert (receipt.status, receipt.sha) == ("adopted", git(repo, "rev-parse", "main"))
-    assert in_sync(repo, world)
-
-
-def test_branch_that_moves_during_the_merge_wins(
-    repo: Path, world: LocalWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened = pulled(world)
-    git(repo, "switch", "--quiet", "--create", "other")
-    real = Git.move_ref
-
-    def move_ref(self: Git, ref: str, new: str, old: str) -> bool:
-        if ref == "refs/heads/main":
-            monkeypatch.setattr(Git, "move_ref", real)
-            world.push("main", {"theirs.txt": b"x\n"})
-        return real(self, ref, new, old)
-
-    monkeypatch.setattr(Git, "move_ref", move_ref)
-    receipt = world.forge.perform(merge_pull(opened))
-    assert (receipt.status, receipt.detail) == ("failed", "main moved meanwhile: merge again")
-    assert world.forge.perform(merge_pull(opened)).status == "done"
-    assert {e.path for e in world.git.listing("main")} >= {"theirs.txt"}
-
-
-def test_pull_merged_by_hand_is_known_as_merged(repo: Path, world: LocalWorld) -> None:
-    opened = pulled(world)
-    commit(repo, {"other.txt": "o\n"})
-    git(
-        repo,
-        "merge",
-        "--quiet",
-        "--no-edit",
-        "ralph/fix",
-        env={
-            f"GIT_{role}_{part}": "mara@example.org" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")
-        },
-    )
-    git(repo, "branch", "--delete", "--quiet", "ralph/fix")
-    pull = world.forge.pull(opened.number)
-    assert (pull.state, pull.merged_by, pull.head_sha) == ("merged", None, opened.sha)
-    assert world.forge.perform(merge_pull(opened)).status == "adopted"
 
 
 def test_person_merges_as_safely(repo: Path, world: LocalWorld) -> None:

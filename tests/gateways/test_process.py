@@ -50,9 +50,22 @@ def test_a_sequence_is_never_given_to_a_shell(run):
 
 @pytest.mark.parametrize(
     "name",
-    ["GITHUB_TOKEN", "ANTHROPIC_API_KEY", "SSH_AUTH_SOCK", "GIT_DIR", "GIT_CONFIG_COUNT", "GITHUB_ENV", "GITHUB_OUTPUT",
-     "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "DATABASE_URL", "NPM_TOKEN", "PYTHONPATH", "LD_PRELOAD_X", "RALPH_PAUSED"],
-)  # fmt: skip
+    [
+        "GITHUB_TOKEN",
+        "ANTHROPIC_API_KEY",
+        "SSH_AUTH_SOCK",
+        "GIT_DIR",
+        "GIT_CONFIG_COUNT",
+        "GITHUB_ENV",
+        "GITHUB_OUTPUT",
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+        "DATABASE_URL",
+        "NPM_TOKEN",
+        "PYTHONPATH",
+        "LD_PRELOAD_X",
+        "RALPH_PAUSED",
+    ],
+)
 def test_the_environment_holds_nothing_of_ours(run, monkeypatch, name):
     monkeypatch.setenv(name, "secret-value")
     seen = run(["env"])
@@ -61,8 +74,22 @@ def test_the_environment_holds_nothing_of_ours(run, monkeypatch, name):
 
 def test_the_environment_is_an_allow_list(run, monkeypatch):
     monkeypatch.setenv("LANG", "C.UTF-8")
-    known = {"PATH", "LANG", "LC_ALL", "TERM", "HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME",
-             "XDG_STATE_HOME", "PWD", "OLDPWD", "SHLVL", "_"}  # the last four are the shell's own  # fmt: skip
+    known = {
+        "PATH",
+        "LANG",
+        "LC_ALL",
+        "TERM",
+        "HOME",
+        "TMPDIR",
+        "XDG_CONFIG_HOME",
+        "XDG_CACHE_HOME",
+        "XDG_DATA_HOME",
+        "XDG_STATE_HOME",
+        "PWD",
+        "OLDPWD",
+        "SHLVL",
+        "_",
+    }  # the last four are the shell's own
     seen = environment(run(["env"]))
     assert set(seen) <= known and seen["TERM"] == "dumb"
 
@@ -99,8 +126,14 @@ def test_input_that_nobody_reads_holds_nothing_up(run):
 def test_no_open_file_is_inherited(run, tmp_path):
     secret = (tmp_path / "secret").open("w")
     os.set_inheritable(secret.fileno(), True)
-    listed = run([sys.executable, "-c", "import os; print(*[os.readlink(f'/proc/self/fd/{n}') for n in (0, 1, 2)],"
-                  "*[n for n in os.listdir('/proc/self/fd') if int(n) > 2])"])  # fmt: skip
+    listed = run(
+        [
+            sys.executable,
+            "-c",
+            "import os; print(*[os.readlink(f'/proc/self/fd/{n}') for n in (0, 1, 2)],"
+            "*[n for n in os.listdir('/proc/self/fd') if int(n) > 2])",
+        ]
+    )
     assert b"/dev/null" in listed.stdout
     assert len(listed.stdout.split()) == 4  # the three streams and the folder that is being listed
 
@@ -151,8 +184,10 @@ def test_both_streams_are_read_at_once(run):
 
 
 @needs_proc
-@pytest.mark.parametrize("how", ["sleep 60 & echo $!", "sleep 60 >/dev/null 2>&1 & echo $!",
-                                 "nohup setsid sleep 60 >/dev/null 2>&1 & echo $!"])  # fmt: skip
+@pytest.mark.parametrize(
+    "how",
+    ["sleep 60 & echo $!", "sleep 60 >/dev/null 2>&1 & echo $!", "nohup setsid sleep 60 >/dev/null 2>&1 & echo $!"],
+)
 def test_children_left_behind_are_ended(run, how):
     finished = run(how)
     assert finished.code == 0 and not alive(int(finished.stdout))

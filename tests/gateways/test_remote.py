@@ -214,9 +214,17 @@ def test_redirect_does_not_carry_the_token_away(server, clone):
 
 
 @pytest.mark.parametrize(
-    "key", ["http.proxy", "http.{url}.proxy", "http.sslVerify", "http.{url}.sslCAInfo", "http.curloptResolve",
-            "url.http://127.0.0.1:9/.insteadOf", "url.x.pushInsteadOf"],
-)  # fmt: skip
+    "key",
+    [
+        "http.proxy",
+        "http.{url}.proxy",
+        "http.sslVerify",
+        "http.{url}.sslCAInfo",
+        "http.curloptResolve",
+        "url.http://127.0.0.1:9/.insteadOf",
+        "url.x.pushInsteadOf",
+    ],
+)
 def test_configuration_of_the_clone_never_leads_the_token_elsewhere(server, clone, key):
     git(clone, "config", key.format(url=server.git_url), "http://127.0.0.1:9/")
     with pytest.raises(Trouble, match="token elsewhere"):

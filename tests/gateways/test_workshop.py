@@ -34,8 +34,11 @@ def head(repo: Path) -> str:
 
 
 def files(folder: Path) -> set[str]:
-    return {place.relative_to(folder).as_posix() for place in folder.rglob("*")
-            if not place.is_dir() and place.relative_to(folder).parts[0] != ".git"}  # fmt: skip
+    return {
+        place.relative_to(folder).as_posix()
+        for place in folder.rglob("*")
+        if not place.is_dir() and place.relative_to(folder).parts[0] != ".git"
+    }
 
 
 def test_a_workshop_holds_the_files_of_the_commit(repo, scratch):
@@ -148,8 +151,15 @@ def hook(repo: Path, name: str, script: str) -> None:
 def test_hooks_filters_and_monitors_of_the_source_never_run(repo, scratch, tmp_path):
     ran = tmp_path / "ran"
     touch = f"touch {shlex.quote(str(ran))}; cat"
-    for key in ("filter.evil.smudge", "filter.evil.clean", "filter.evil.process", "core.fsmonitor",
-                "diff.evil.textconv", "diff.external", "core.sshCommand"):  # fmt: skip
+    for key in (
+        "filter.evil.smudge",
+        "filter.evil.clean",
+        "filter.evil.process",
+        "core.fsmonitor",
+        "diff.evil.textconv",
+        "diff.external",
+        "core.sshCommand",
+    ):
         git(repo, "config", key, touch)
     for name in ("post-checkout", "post-index-change", "reference-transaction", "pre-commit"):
         hook(repo, name, f"touch {shlex.quote(str(ran))}")
@@ -170,8 +180,14 @@ def tree_commit(source: Git, tree: str) -> str:
 
 def test_attributes_of_the_tree_do_not_change_a_byte(repo, scratch):
     content = "one\ntwo $Id$\n"
-    commit(repo, {".gitattributes": "*.bat eol=crlf\n*.txt ident\n*.u16 working-tree-encoding=UTF-16\n",
-                  "x.bat": content, "x.txt": content})  # fmt: skip
+    commit(
+        repo,
+        {
+            ".gitattributes": "*.bat eol=crlf\n*.txt ident\n*.u16 working-tree-encoding=UTF-16\n",
+            "x.bat": content,
+            "x.txt": content,
+        },
+    )
     with clone(Git.open(repo), head(repo), scratch) as folder:
         assert (folder / "x.bat").read_text() == content and (folder / "x.txt").read_text() == content
         assert changed(folder, head(repo), Git.open(repo)).changes == ()
@@ -243,11 +259,15 @@ def test_a_tampered_git_folder_hides_and_runs_nothing(repo, scratch, tmp_path):
     base, ran = head(repo), tmp_path / "ran"
     with clone(Git.open(repo), base, scratch) as folder:
         (folder / "new.txt").write_text("new\n")
-        run_foreign("git add -f new.txt src && git update-index --assume-unchanged src/a.py"
-                    " && echo new.txt > .git/info/exclude"
-                    f" && git config core.fsmonitor 'touch {ran}' && git config filter.x.clean 'touch {ran}; cat'"
-                    " && echo '* filter=x' > .git/info/attributes && git config core.worktree /nonexistent",
-                    cwd=folder, home=scratch / "home", timeout=60)  # fmt: skip
+        run_foreign(
+            "git add -f new.txt src && git update-index --assume-unchanged src/a.py"
+            " && echo new.txt > .git/info/exclude"
+            f" && git config core.fsmonitor 'touch {ran}' && git config filter.x.clean 'touch {ran}; cat'"
+            " && echo '* filter=x' > .git/info/attributes && git config core.worktree /nonexistent",
+            cwd=folder,
+            home=scratch / "home",
+            timeout=60,
+        )
         (folder / "src/a.py").write_text("a = 9\n")
         assert changed(folder, base, Git.open(repo)).paths == ("new.txt", "src/a.py")
     assert not ran.exists()

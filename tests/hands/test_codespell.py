@@ -148,8 +148,11 @@ KEPT = [
     ("a.py", "# the recieve of this  # codespell:ignore recieve\n"),
     ("README.md", "He wrote: the recieve of this (sic)."),
     # other languages, word lists
-    ("README.md", "Die Adresse und das Exemple sind hier zu finden, der Server ist nicht da, und wir warten auf die"
-                  " Antwort von dem recieve, das noch fehlt und kommt."),
+    (
+        "README.md",
+        "Die Adresse und das Exemple sind hier zu finden, der Server ist nicht da, und wir warten auf die"
+        " Antwort von dem recieve, das noch fehlt und kommt.",
+    ),
     ("README.md", "El recieve está en la página de la dirección."),
     ("README.md", "the teh recieve seperate occured of neccessary acheive and enviroment lenght"),
     ("README.md", "the recieve of it " * 6),
@@ -157,7 +160,7 @@ KEPT = [
     ("data.json", '{"a": "the recieve of this"}'),
     ("Makefile", "# the recieve of this\n"),
     ("page.html", "<p>the recieve of this</p>"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("path", "before", "after"), CHANGED)
@@ -196,13 +199,51 @@ def test_the_dictionary_has_no_name_no_alternative_and_nothing_of_one_letter():
         assert wrong == wrong.lower() and right == right.lower() and "," not in right and len(wrong) > 2
 
 
-WORDS = ["the", "recieve", "seperate", "`", "``", "```", "<!--", "-->", "<a", ">", "[", "](", ")", "$", "#", "::", "\n",
-         "\r\n", " ", "    ", "*", '"""', "'", "//", "/*", "*/", "|", "{", "}", "\t", "\0",
-         "é", "\u2028", "@x", "=", "..", "---"]  # fmt: skip
+WORDS = [
+    "the",
+    "recieve",
+    "seperate",
+    "`",
+    "``",
+    "```",
+    "<!--",
+    "-->",
+    "<a",
+    ">",
+    "[",
+    "](",
+    ")",
+    "$",
+    "#",
+    "::",
+    "\n",
+    "\r\n",
+    " ",
+    "    ",
+    "*",
+    '"""',
+    "'",
+    "//",
+    "/*",
+    "*/",
+    "|",
+    "{",
+    "}",
+    "\t",
+    "\0",
+    "é",
+    "\u2028",
+    "@x",
+    "=",
+    "..",
+    "---",
+]
 
 
-@given(st.sampled_from(["x.md", "x.rst", "x.adoc", "x.txt", "x.py", "x.js", "x.go", "x.yml"]),
-       st.lists(st.sampled_from(WORDS), max_size=60).map("".join))  # fmt: skip
+@given(
+    st.sampled_from(["x.md", "x.rst", "x.adoc", "x.txt", "x.py", "x.js", "x.go", "x.yml"]),
+    st.lists(st.sampled_from(WORDS), max_size=60).map("".join),
+)
 def test_the_canvas_keeps_every_position(path, text):
     shown = canvas(path, text)
     assert shown is not None and len(shown) == len(text)

@@ -82,9 +82,12 @@ def test_one_import_in_doubt_keeps_its_file_and_no_other(tmp_path, look):
 
 @pytest.mark.parametrize(
     "file",
-    [{"ruff.toml": "[lint]\nselect = ['E711']\n"}, {".ruff.toml": "[lint]\nselect = ['E711']\n"},
-     {"pyproject.toml": "[tool.ruff.lint]\nselect = ['UP004']\n"}],
-)  # fmt: skip
+    [
+        {"ruff.toml": "[lint]\nselect = ['E711']\n"},
+        {".ruff.toml": "[lint]\nselect = ['E711']\n"},
+        {"pyproject.toml": "[tool.ruff.lint]\nselect = ['UP004']\n"},
+    ],
+)
 def test_the_repository_s_own_rules_replace_ours(tmp_path, look, file):
     repo = make_repo(tmp_path / "repo", {"a.py": UNUSED + "\n\nclass A(object):\n    pass\n", **file})
     new = fixed(look(repo, "ruff")).get("a.py", UNUSED)

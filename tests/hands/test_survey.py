@@ -79,14 +79,48 @@ def test_identity_survives_a_move(tmp_path, look):
 
 @pytest.mark.parametrize(
     "path",
-    ["LICENSE.md", "CHANGELOG.md", "HISTORY.rst", "NEWS.txt", "docs/changelog/1.0.md", "AUTHORS.md", "CONTRIBUTORS.txt",
-     "CODE_OF_CONDUCT.md", "vendor/x.md", "third_party/x/README.md", "node_modules/x/README.md", "dist/x.js",
-     "x.min.js",
-     "tests/fixtures/x.md", "tests/data/x.md", "src/__snapshots__/x.md", "testdata/x.go", "locale/x.md", "docs/de/x.md",
-     "README.zh.md", "README_cn.md", "README-ja.md", "docs/zh-CN/x.md", "i18n/fr/x.md", "requirements.txt", "words.txt",
-     "docs/spelling_wordlist.txt", ".github/x.md", "CLAUDE.md", "conftest.py", "setup.py", "x_pb2.py", "types.d.ts",
-     "docs/posts/x.md", "docs/release-notes/x.md", "CMakeLists.txt", "robots.txt", "AGENTS.md", ".claude/x.md"],
-)  # fmt: skip
+    [
+        "LICENSE.md",
+        "CHANGELOG.md",
+        "HISTORY.rst",
+        "NEWS.txt",
+        "docs/changelog/1.0.md",
+        "AUTHORS.md",
+        "CONTRIBUTORS.txt",
+        "CODE_OF_CONDUCT.md",
+        "vendor/x.md",
+        "third_party/x/README.md",
+        "node_modules/x/README.md",
+        "dist/x.js",
+        "x.min.js",
+        "tests/fixtures/x.md",
+        "tests/data/x.md",
+        "src/__snapshots__/x.md",
+        "testdata/x.go",
+        "locale/x.md",
+        "docs/de/x.md",
+        "README.zh.md",
+        "README_cn.md",
+        "README-ja.md",
+        "docs/zh-CN/x.md",
+        "i18n/fr/x.md",
+        "requirements.txt",
+        "words.txt",
+        "docs/spelling_wordlist.txt",
+        ".github/x.md",
+        "CLAUDE.md",
+        "conftest.py",
+        "setup.py",
+        "x_pb2.py",
+        "types.d.ts",
+        "docs/posts/x.md",
+        "docs/release-notes/x.md",
+        "CMakeLists.txt",
+        "robots.txt",
+        "AGENTS.md",
+        ".claude/x.md",
+    ],
+)
 def test_files_that_are_not_ours_to_correct_are_left_alone(tmp_path, look, path):
     mark = {"md": "", "rst": "", "txt": "", "py": "# "}.get(path.rpartition(".")[2], "// ")
     text = mark + TYPO
@@ -102,11 +136,18 @@ def test_generated_files_are_left_alone(tmp_path, look, mark):
 
 @pytest.mark.parametrize(
     "file",
-    [{"src/api.py": "def recieve():\n    pass\n"}, {"src/api.py": "x = cli.option('--recieve-all')\n"},
-     {"src/api.py": "class RecieveThing:\n    pass\n"}, {"src/api.ts": "const RECIEVE_LIMIT = 1;\n"},
-     {"settings.json": '{"recieve": 1}'}, {"cspell.json": '{"words": ["recieve"]}'}, {"words.dic": "recieve\n"},
-     {"docs/other.md": "Use `recieve` here.\n"}, {"LICENSE": "the recieve of it\n"}],
-)  # fmt: skip
+    [
+        {"src/api.py": "def recieve():\n    pass\n"},
+        {"src/api.py": "x = cli.option('--recieve-all')\n"},
+        {"src/api.py": "class RecieveThing:\n    pass\n"},
+        {"src/api.ts": "const RECIEVE_LIMIT = 1;\n"},
+        {"settings.json": '{"recieve": 1}'},
+        {"cspell.json": '{"words": ["recieve"]}'},
+        {"words.dic": "recieve\n"},
+        {"docs/other.md": "Use `recieve` here.\n"},
+        {"LICENSE": "the recieve of it\n"},
+    ],
+)
 def test_a_word_that_names_something_in_the_repository_stays(tmp_path, look, file):
     repo = make_repo(tmp_path / "repo", {"a.md": TYPO + "It is seperate.\n", **file})
     assert look(repo, "codespell").signals[0].detail == "line 2: seperate → separate"
@@ -119,16 +160,18 @@ def test_a_word_that_is_only_part_of_a_longer_name_is_corrected(tmp_path, look):
 
 @pytest.mark.parametrize(
     "files",
-    [{".codespellrc": "[codespell]\nignore-words-list = foo,Recieve\n"},
-     {"setup.cfg": "[codespell]\nignore-words-list = recieve\n"},
-     {"pyproject.toml": '[tool.codespell]\nignore-words-list = "recieve"\n'},
-     {"pyproject.toml": '[tool.codespell]\nignore-words-list = ["recieve"]\n'},
-     {"pyproject.toml": '[tool.codespell]\nskip = "*.lock,./a.md"\n'},
-     {".codespellrc": "[codespell]\nskip = a.*\n"},
-     {".codespellrc": "[codespell]\nignore-words = ok.dat\n", "ok.dat": "recieve\n"},
-     {".codespellrc": "[codespell]\nexclude-file = ok.dat\n", "ok.dat": TYPO},
-     {".codespellrc": "[codespell]\nignore-regex = will \\w+\n"}],
-)  # fmt: skip
+    [
+        {".codespellrc": "[codespell]\nignore-words-list = foo,Recieve\n"},
+        {"setup.cfg": "[codespell]\nignore-words-list = recieve\n"},
+        {"pyproject.toml": '[tool.codespell]\nignore-words-list = "recieve"\n'},
+        {"pyproject.toml": '[tool.codespell]\nignore-words-list = ["recieve"]\n'},
+        {"pyproject.toml": '[tool.codespell]\nskip = "*.lock,./a.md"\n'},
+        {".codespellrc": "[codespell]\nskip = a.*\n"},
+        {".codespellrc": "[codespell]\nignore-words = ok.dat\n", "ok.dat": "recieve\n"},
+        {".codespellrc": "[codespell]\nexclude-file = ok.dat\n", "ok.dat": TYPO},
+        {".codespellrc": "[codespell]\nignore-regex = will \\w+\n"},
+    ],
+)
 def test_the_repository_s_own_codespell_settings_are_obeyed(tmp_path, look, files):
     repo = make_repo(tmp_path / "repo", {"a.md": TYPO, "b.md": "It is seperate.\n", **files})
     assert paths(look(repo, "codespell")) == ["b.md"]
@@ -136,19 +179,28 @@ def test_the_repository_s_own_codespell_settings_are_obeyed(tmp_path, look, file
 
 @pytest.mark.parametrize(
     "files",
-    [{".codespellrc": "[codespell]\nignore-regex = (a+)+b\n"}, {".codespellrc": "[codespell]\nignore-regex = (\n"},
-     {"pyproject.toml": "[tool.codespell\n"}, {".codespellrc": "codespell\n[codespell]\n"}],
-)  # fmt: skip
+    [
+        {".codespellrc": "[codespell]\nignore-regex = (a+)+b\n"},
+        {".codespellrc": "[codespell]\nignore-regex = (\n"},
+        {"pyproject.toml": "[tool.codespell\n"},
+        {".codespellrc": "codespell\n[codespell]\n"},
+    ],
+)
 def test_settings_that_cannot_be_obeyed_stop_the_fixer_with_a_clear_line(tmp_path, look, files):
     with pytest.raises(Trouble):
         look(make_repo(tmp_path / "repo", {"a.md": TYPO, **files}), "codespell")
 
 
 def test_links_submodules_binary_and_large_files_are_left_alone(tmp_path, look):
-    repo = make_repo(tmp_path / "repo", {
-        "a.md": TYPO, "binary.md": TYPO.encode() + b"\0", "latin.md": TYPO.encode() + b"\xe9\n",
-        "large.md": TYPO + "fine words are here\n" * 60_000,
-    })  # fmt: skip
+    repo = make_repo(
+        tmp_path / "repo",
+        {
+            "a.md": TYPO,
+            "binary.md": TYPO.encode() + b"\0",
+            "latin.md": TYPO.encode() + b"\xe9\n",
+            "large.md": TYPO + "fine words are here\n" * 60_000,
+        },
+    )
     (repo / "link.md").symlink_to("a.md")
     git(repo, "add", "link.md")
     git(repo, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},module.md")
@@ -203,10 +255,26 @@ def test_a_look_that_runs_out_of_time_ends(tmp_path, look, monkeypatch):
     assert seen.status == "ok" and not seen.complete
 
 
-HOSTILE = ["`" * 40_000, "<!--" * 10_000, "[" * 40_000, "](" * 10_000, "$" * 20_000, "a/" * 20_000, "(" * 20_000,
-           "<a " * 12_000, "{" * 20_000, "\n" * 40_000, "x " * 20_000, "@param " * 6_000, "*" * 20_000, "::\n" * 12_000,
-           ("<code " * 300 + "\n") * 15, ("\\(" * 900 + "\n") * 15, ("a" * 1999 + "\n") * 15,
-           ("|a" * 900 + "\n") * 15]  # fmt: skip
+HOSTILE = [
+    "`" * 40_000,
+    "<!--" * 10_000,
+    "[" * 40_000,
+    "](" * 10_000,
+    "$" * 20_000,
+    "a/" * 20_000,
+    "(" * 20_000,
+    "<a " * 12_000,
+    "{" * 20_000,
+    "\n" * 40_000,
+    "x " * 20_000,
+    "@param " * 6_000,
+    "*" * 20_000,
+    "::\n" * 12_000,
+    ("<code " * 300 + "\n") * 15,
+    ("\\(" * 900 + "\n") * 15,
+    ("a" * 1999 + "\n") * 15,
+    ("|a" * 900 + "\n") * 15,
+]
 
 
 @pytest.mark.parametrize("path", ["x.md", "x.rst", "x.py", "x.js"])

@@ -73,8 +73,10 @@ def test_what_a_command_says_holds_no_control_characters(verify):
 def test_commands_get_no_token_and_cannot_reach_the_repository_s_refs(verify, repo, monkeypatch):
     monkeypatch.setenv("GITHUB_TOKEN", "secret-value")
     before = git(repo, "for-each-ref"), git(repo, "status", "--porcelain"), (repo / ".git/config").read_text()
-    assert verify('test -z "$GITHUB_TOKEN" && test -z "$(git remote)" && git checkout -q -b other && git config a.b c'
-                  ' && ! git push origin other 2>/dev/null && rm -rf a.txt .git').ok  # fmt: skip
+    assert verify(
+        'test -z "$GITHUB_TOKEN" && test -z "$(git remote)" && git checkout -q -b other && git config a.b c'
+        " && ! git push origin other 2>/dev/null && rm -rf a.txt .git"
+    ).ok
     after = git(repo, "for-each-ref"), git(repo, "status", "--porcelain"), (repo / ".git/config").read_text()
     assert before == after
 

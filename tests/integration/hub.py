@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from ralph_mission.bootstrap import Household, build
@@ -72,8 +73,20 @@ class Hub:
 
     def process(self, *options: str) -> subprocess.Popen[bytes]:
         """A real cycle at this moment, in a process of its own, as the action starts it."""
-        command = [sys.executable, "-c", UNPACED, "cycle", "--json", *options, "--forge", "github", "--repo",
-                   str(self.clone), "--now", self.now.isoformat()]  # fmt: skip
+        command = [
+            sys.executable,
+            "-c",
+            UNPACED,
+            "cycle",
+            "--json",
+            *options,
+            "--forge",
+            "github",
+            "--repo",
+            str(self.clone),
+            "--now",
+            self.now.isoformat(),
+        ]
         return subprocess.Popen(command, env=self.process_environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def house(self, staged: bool = False) -> Household:
@@ -82,12 +95,12 @@ class Hub:
         with mock.patch.dict(os.environ, self.environ), unpaced():
             return build(self.clone, forge="github", staged=staged, now=self.now + self.skew)
 
-    def cycle(self, after: timedelta = timedelta(hours=7), **request: object) -> tuple[CycleReport, Telling]:
+    def cycle(self, after: timedelta = timedelta(hours=7), **request: Any) -> tuple[CycleReport, Telling]:
         """One cycle, some time later."""
         self.now += after
         house = self.house(staged=bool(request.get("staged")))
         request = {"force": True, **request}
-        return run_cycle(house.ports, house.charter, Request(**request), house.secrets)  # type: ignore[arg-type]  # names of Request
+        return run_cycle(house.ports, house.charter, Request(**request), house.secrets)
 
     def person(self, login: str = "mara", permission: str | None = None) -> Person:
         """Somebody at her desk, a minute later."""
@@ -133,11 +146,9 @@ def unpaced():
 
 
 @contextmanager
-def hub(
-    folder: Path, files: dict[str, str | bytes] | None = None, config: str = CALM, **options: object
-) -> Iterator[Hub]:
+def hub(folder: Path, files: dict[str, str | bytes] | None = None, config: str = CALM, **options: Any) -> Iterator[Hub]:
     """A server with a repository of `files` (some misspellings by default) and a configuration."""
     start = make_repo(folder / "start", {**(TYPOS if files is None else files), "ralph.yml": config})
     git(start, "clone", "--quiet", "--bare", ".", str(folder / "server.git"))
-    with FakeGitHub(folder / "server.git", NAME, **options) as fake:  # type: ignore[arg-type]  # names of FakeGitHub
+    with FakeGitHub(folder / "server.git", NAME, **options) as fake:
         yield Hub(fake, fake.token(), folder)

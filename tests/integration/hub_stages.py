@@ -93,7 +93,7 @@ def staged(folder: Path, name: str) -> Iterator[Hub]:
     stage = STAGES[name]
     with hub(folder, dict(stage.files), stage.config) as harbour:
         harbour.fake.validate = False
-        harbour.clone  # noqa: B018  # it is there before anything happens
+        assert harbour.clone.exists(), "it is there before anything happens"
         stage.before(harbour)
         harbour.now += timedelta(hours=7)
         harbour.fake.journal.clear()
@@ -160,8 +160,12 @@ def portrait(harbour: Hub) -> dict[str, Any]:
         "threads": {names[t.number]: _thread(t, text) for t in harbour.threads},
         "comments": sorted((names[c.number], text(c.body)) for c in fake.comments.values()),
         "labels": sorted(fake.labels),
-        "branches": sorted(line for line in git(fake.bare, "for-each-ref", "--format=%(refname) %(objectname)",
-                                                "refs/heads/ralph").splitlines()),
+        "branches": sorted(
+            line
+            for line in git(
+                fake.bare, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads/ralph"
+            ).splitlines()
+        ),
         "default": git(fake.bare, "log", "--format=%T %s", "main"),
         "missions": [(m.id, m.status, names.get(m.issue), names.get(m.pull), m.pending) for m in state.missions],
         "failures": [m.failures for m in state.missions],
@@ -173,7 +177,7 @@ def portrait(harbour: Hub) -> dict[str, Any]:
         "completed": [text(str(note)) for note in memory.completed],
         "measured": memory.measured,
         "cursors": memory.header.cursors,
-    }  # fmt: skip
+    }
 
 
 def _thread(thread: Any, text: Callable[[str], str]) -> tuple[Any, ...]:

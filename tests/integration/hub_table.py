@@ -23,8 +23,10 @@ class Table:
         total = sum(self.rows.values(), Counter())
         figures = list(dict.fromkeys(name for row in self.rows.values() for name in row))
         shown = {**self.rows, f"all {len(self.rows)}": total}
-        return [f"[{self.name}] {row}: " + ", ".join(f"{one[name]} {name}" for name in figures)
-                for row, one in shown.items()]  # fmt: skip
+        return [
+            f"[{self.name}] {row}: " + ", ".join(f"{one[name]} {name}" for name in figures)
+            for row, one in shown.items()
+        ]
 
 
 def shown(config, table: Table) -> None:

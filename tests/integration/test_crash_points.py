@@ -321,8 +321,13 @@ def test_a_refused_mission_of_a_person_is_not_made_again_when_its_issue_is_reope
     assert statuses(harbour.cycle()[0]) == ["REJECTED"]
     file = harbour.repo / f".ralph/forge/issues/{number:04}.md"
     text = file.read_text()
-    file.write_text("".join(line for line in text.replace("state: closed", "state: open").splitlines(keepends=True)
-                            if not line.startswith(("closed_", "state_reason"))))  # fmt: skip
+    file.write_text(
+        "".join(
+            line
+            for line in text.replace("state: closed", "state: open").splitlines(keepends=True)
+            if not line.startswith(("closed_", "state_reason"))
+        )
+    )
     assert [harbour.cycle()[0].missions for _ in range(2)] == [(), ()]
     assert harbour.memory().count("Mission: Add a chart") == 1
 

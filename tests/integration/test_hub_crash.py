@@ -87,8 +87,9 @@ def die_everywhere(harbour: Hub, name: str, chosen, table: Table, goes_on: Next 
 
 def counted(table: Table, name: str, rest: Rest, missing: list[str], twice: list[str]) -> None:
     doubted = len(set(rest.doubts))
-    table.count(name, points=1, duplicates=len(twice), lost=len(missing), not_converged=int(not rest.converged),
-                unknown=doubted)  # fmt: skip
+    table.count(
+        name, points=1, duplicates=len(twice), lost=len(missing), not_converged=int(not rest.converged), unknown=doubted
+    )
 
 
 @pytest.mark.parametrize("name", DAILY)
@@ -112,8 +113,13 @@ def test_a_death_at_any_request_of_any_stage_ends_as_if_nothing_had_happened(tmp
 def as_run(harbour: Hub, number: int, status: str, conclusion: str | None = None) -> None:
     """From now on a workflow run of that number is the runner."""
     harbour.fake.workflow_run(number, status, conclusion)
-    harbour.actions = {"GITHUB_ACTIONS": "true", "GITHUB_RUN_ID": str(number), "GITHUB_RUN_ATTEMPT": "1",
-                       "GITHUB_JOB": "cycle", "RUNNER_NAME": f"runner-{number}"}  # fmt: skip
+    harbour.actions = {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_RUN_ID": str(number),
+        "GITHUB_RUN_ATTEMPT": "1",
+        "GITHUB_JOB": "cycle",
+        "RUNNER_NAME": f"runner-{number}",
+    }
 
 
 def elsewhere(harbour: Hub) -> None:

@@ -91,8 +91,15 @@ def strike(harbour: Hub, name: str, kind: str, target: tuple[Request, int], expe
         rest = come_to_rest(harbour)
     found = portrait(harbour)
     missing, twice, doubted = lost(expected, found), duplicates(harbour), set(rest.doubts)
-    table.count(name, faults=1, duplicates=len(twice), lost=len(missing), not_converged=int(not rest.converged),
-                unknown=len(doubted), one_line=int(outcome == "trouble"))  # fmt: skip
+    table.count(
+        name,
+        faults=1,
+        duplicates=len(twice),
+        lost=len(missing),
+        not_converged=int(not rest.converged),
+        unknown=len(doubted),
+        one_line=int(outcome == "trouble"),
+    )
     assert rest.converged and rest.untold == (), what
     assert (duplicates(harbour), witness.wrong) == ([], []), what
     differ = {line.partition(":")[0] for line in differences(expected, found, rest.doubts, late=True)}
@@ -157,7 +164,13 @@ def late(tmp_path, name: str, lag: int, table: Table) -> None:
             assert struck(harbour) == "done"
             rest = come_to_rest(harbour)
         found = portrait(harbour)
-        table.count(f"{name}, late lists", faults=1, duplicates=len(duplicates(harbour)), unknown=len(rest.doubts),
-                    lost=len(lost(expected, found)), not_converged=int(not rest.converged))  # fmt: skip
+        table.count(
+            f"{name}, late lists",
+            faults=1,
+            duplicates=len(duplicates(harbour)),
+            unknown=len(rest.doubts),
+            lost=len(lost(expected, found)),
+            not_converged=int(not rest.converged),
+        )
         assert (rest.converged, rest.doubts, duplicates(harbour), witness.wrong) == (True, (), [], [])
         assert differences(expected, found, ()) == []

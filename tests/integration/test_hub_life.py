@@ -233,12 +233,18 @@ def test_a_failing_required_check_keeps_a_merge_back_and_is_named(harbour):
 
 
 def test_somebody_elses_pull_on_the_same_lines_holds_the_fix(harbour):
-    harbour.fake.push("mend", {"README.md": b"# Harbour\n\nTides differ. We receive the tables.\n",
-                               "docs/guide.md": b"# Guide\n\nThis is another way.\n"})  # fmt: skip
+    harbour.fake.push(
+        "mend",
+        {
+            "README.md": b"# Harbour\n\nTides differ. We receive the tables.\n",
+            "docs/guide.md": b"# Guide\n\nThis is another way.\n",
+        },
+    )
     harbour.person("jonas", "read").open_pull("mend", "main", "Mend the words")
     report, _ = harbour.cycle()
     assert [(verdict, rules) for action, verdict, rules in verdicts(report) if action == "open-fix"] == [
-        ("hold", ("human-duplicate",))]  # fmt: skip
+        ("hold", ("human-duplicate",))
+    ]
 
 
 def test_a_persons_label_makes_a_mission_and_an_outsiders_does_not(harbour):

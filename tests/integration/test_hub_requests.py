@@ -105,8 +105,10 @@ def crowd(harbour: Hub, issues: int, pulls: int) -> None:
 
 def branch(n: int) -> str:
     """A branch with one commit on the default one, for `git fast-import`."""
-    return (f"commit refs/heads/work-{n}\ncommitter w <w@example.org> 1777896000 +0000\ndata 4\nWork\n"
-            f"from refs/heads/main\nM 100644 inline work/{n}.txt\ndata 4\nnew\n\n")  # fmt: skip
+    return (
+        f"commit refs/heads/work-{n}\ncommitter w <w@example.org> 1777896000 +0000\ndata 4\nWork\n"
+        f"from refs/heads/main\nM 100644 inline work/{n}.txt\ndata 4\nnew\n\n"
+    )
 
 
 def test_a_crowd_of_issues_and_pulls_costs_pages_and_not_a_request_each(tmp_path, table):

@@ -499,3 +499,21 @@ def test_what_was_never_sent_frees_its_slot_and_never_takes_another_missions_num
     report, _ = harbour.cycle()
     assert sorted(line.id for line in report.missions) == [2, 3]
     assert len(harbour.issues) == 2
+
+
+def test_a_list_that_a_person_says_was_never_sent_is_opened_in_the_next_cycle_without_any_news(tmp_path, monkeypatch):
+    config = BUGS_CONFIG.replace("kind: bug", "kind: todo").replace("[codespell]", "[]")
+    harbour = world(tmp_path, {"bugs.txt": "src/a.py:1: mend the tide table\n", "src/a.py": "x = 1\n"}, config)
+
+    def refusing(self, effect):
+        raise ConnectionError("reset by peer")
+
+    monkeypatch.setattr(LocalForge, "perform", refusing)
+    report, _ = harbour.cycle()
+    monkeypatch.undo()
+    harbour.cycle()
+    assert harbour.issues == ()
+    control.resolve(harbour.house().store, report.effects[0].key, sent=False)
+    harbour.cycle()
+    assert ["mend the tide table" in issue.body for issue in harbour.issues] == [True]
+    assert harbour.cycle()[0].effects == ()

@@ -38,8 +38,9 @@ DAY = timedelta(days=1)
 
 def signal(**changes: Any) -> Signal:
     kind = changes.get("kind", "spelling")
-    return replace(Signal("codespell", kind, "a title", ("essence",), path="docs/guide.md", detail="teh -> the"),
-                   **changes)  # fmt: skip
+    return replace(
+        Signal("codespell", kind, "a title", ("essence",), path="docs/guide.md", detail="teh -> the"), **changes
+    )
 
 
 def finding(**changes: Any) -> Finding:
@@ -76,9 +77,22 @@ def labelled(label: str, by: Actor = MARA, at: datetime = NOW, added: bool = Tru
 
 def mission(**changes: Any) -> Mission:
     made = Mission(
-        1, "m1", "a title", "spelling", Action.OPEN_FIX, Tier.LOW, Status.IN_REVIEW, 1, NOW, NOW,
-        members=("f1",), issue=3, pull=4, branch="ralph/spelling-1", head_sha=HEAD,
-    )  # fmt: skip
+        1,
+        "m1",
+        "a title",
+        "spelling",
+        Action.OPEN_FIX,
+        Tier.LOW,
+        Status.IN_REVIEW,
+        1,
+        NOW,
+        NOW,
+        members=("f1",),
+        issue=3,
+        pull=4,
+        branch="ralph/spelling-1",
+        head_sha=HEAD,
+    )
     return replace(made, **changes)
 
 

@@ -18,13 +18,15 @@ from ralph_mission.mission.effects import (
     OpenPull,
     Receipt,
     Ref,
+    marker,
 )
-from ralph_mission.mission.ledger import EffectRecord, OpenState
+from ralph_mission.mission.ledger import EffectRecord, OpenState, key_of, monitor_key
 from ralph_mission.mission.model import Action, Verdict
 from ralph_mission.mission.proposal import Decision
-from tests.mission.build import NOW, writing
+from tests.mission.build import BOT, MARA, NOW, issue, writing
 
 OPEN = OpenIssue("k1", "t", "b")
+LIST = OpenIssue(key_of(monitor_key("spelling"), "open_issue"), "t", "b")
 PULL = OpenPull("k2", "t", f"Part of {Ref('k1').token}", "ralph/x", "main", Ref("k1"))
 LABEL = Label("k3", 3, add=("x",))
 EDIT = EditComment("k2", 3, 0, "b")
@@ -46,6 +48,7 @@ class ScriptedForge:
     found: dict[str, Receipt] = field(default_factory=dict)
     lists_at_once: bool = False
     sent: list[Any] = field(default_factory=list)
+    issues: dict[int, Any] = field(default_factory=lambda: {3: issue(body=marker(LIST.key))})
 
     def perform(self, effect):
         self.sent.append(effect)
@@ -56,6 +59,12 @@ class ScriptedForge:
 
     def find(self, effect):
         return self.found.get(effect.key)
+
+    def identity(self):
+        return BOT
+
+    def issue(self, number):
+        return self.issues[number]
 
 
 @dataclass
@@ -176,7 +185,7 @@ class TestReconcile:
     def test_a_stop_leaves_open_what_would_be_made_up_for(self):
         forge = ScriptedForge({}, lists_at_once=True)
         ports = ScriptedPorts(forge, stops=[True])
-        assert reconcile(ports, OpenState(effects=("k1",)), known(OPEN, mission=0)) == ()
+        assert reconcile(ports, OpenState(effects=(LIST.key,)), known(LIST, mission=0)) == ()
 
     def test_never_resends_what_has_no_key_and_is_not_listed(self):
         forge = ScriptedForge({})
@@ -185,9 +194,38 @@ class TestReconcile:
         assert forge.sent == []
 
     def test_sends_it_where_a_list_is_proof(self):
-        forge = ScriptedForge({"k1": done("k1", 12), "k2": done("k2", 13)}, lists_at_once=True)
-        deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, EDIT, mission=0))
+        forge = ScriptedForge({LIST.key: done(LIST.key, 12), "k2": done("k2", 13)}, lists_at_once=True)
+        state = OpenState(effects=(LIST.key, "k2"))
+        deeds = reconcile(ScriptedPorts(forge), state, known(LIST, EDIT, mission=0))
         assert [deed.receipt.status for deed in deeds] == ["done", "done"]
+
+    @pytest.mark.parametrize("body", ["@octocat look", "fixes #1", "::stop-commands::x", "hunter2hunter2"])
+    def test_a_text_of_memory_is_judged_before_it_is_sent(self, body):
+        forge = ScriptedForge({}, lists_at_once=True)
+        state, hostile = (
+            OpenState(effects=("k2", LIST.key)),
+            known(replace(EDIT, body=body), replace(LIST, body=body), mission=0),
+        )
+        deeds = reconcile(ScriptedPorts(forge), state, hostile, ("hunter2hunter2",))
+        assert [deed.receipt.status for deed in deeds] == ["failed", "failed"]
+        assert forge.sent == []
+
+    @pytest.mark.parametrize(
+        "there", [issue(body=""), issue(author=MARA, body=marker(LIST.key)), issue(body=marker("0" * 16))]
+    )
+    def test_nothing_but_the_list_itself_is_brought_up_to_date(self, there):
+        forge = ScriptedForge({}, lists_at_once=True, issues={3: there})
+        deeds = reconcile(ScriptedPorts(forge), OpenState(effects=("k2",)), known(EDIT, mission=0))
+        assert [deed.receipt.status for deed in deeds] == ["failed"]
+        forge.issues = {3: issue(body=marker(LIST.key))}
+        deeds = reconcile(ScriptedPorts(forge), OpenState(effects=("k2",)), known(replace(EDIT, comment=5), mission=0))
+        assert [deed.receipt.status for deed in deeds] == ["failed"]
+        assert forge.sent == []
+
+    def test_no_issue_but_the_list_of_its_kind_is_opened_for_memory(self):
+        forge = ScriptedForge({}, lists_at_once=True)
+        deeds = reconcile(ScriptedPorts(forge), OpenState(effects=("k1",)), known(OPEN, mission=0))
+        assert [deed.receipt.status for deed in deeds] == ["failed"]
 
     def test_leaves_settled_effects_alone(self):
         forge = ScriptedForge({})

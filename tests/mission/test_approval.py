@@ -175,14 +175,29 @@ def test_a_command_that_begins_a_comment_is_one(body):
 @pytest.mark.parametrize(
     "body",
     [
-        "do not /ralph approve", "> /ralph approve", "`/ralph approve`", "    /ralph approve", "\t/ralph approve",
-        "```\n/ralph approve\n```", "never mind\n/ralph approve", "/ralph approved", "/ralph approve-not",
-        "/ralph approve_not", "/ralph\napprove", "/ralphapprove", "/ralph appr\u043eve", "\u200b/ralph approve",
-        "\uff0fralph approve", "/ralph\u00a0approve", "/ralph appro\u200bve", "/ralph app\u0301rove",
-        "<!-- x -->/ralph approve", "",
+        "do not /ralph approve",
+        "> /ralph approve",
+        "`/ralph approve`",
+        "    /ralph approve",
+        "\t/ralph approve",
+        "```\n/ralph approve\n```",
+        "never mind\n/ralph approve",
+        "/ralph approved",
+        "/ralph approve-not",
+        "/ralph approve_not",
+        "/ralph\napprove",
+        "/ralphapprove",
+        "/ralph appr\u043eve",
+        "\u200b/ralph approve",
+        "\uff0fralph approve",
+        "/ralph\u00a0approve",
+        "/ralph appro\u200bve",
+        "/ralph app\u0301rove",
+        "<!-- x -->/ralph approve",
+        "",
     ],
     ids=ascii,
-)  # fmt: skip
+)
 def test_what_only_looks_like_a_command_is_none(body):
     assert said(remark(body, at=LATER)).state == "none"
 

@@ -22,8 +22,16 @@ KIND_NAMES = [*KINDS, "never heard of"]
 
 
 def desk(**changes):
-    given_ = {"default": Branch("main", BASE), "cycle": 3, "now": NOW, "next_mission": 4, "limits": Limits(),
-              "free_slot": True, "records": {}, "recent_lines": {}}  # fmt: skip
+    given_ = {
+        "default": Branch("main", BASE),
+        "cycle": 3,
+        "now": NOW,
+        "next_mission": 4,
+        "limits": Limits(),
+        "free_slot": True,
+        "records": {},
+        "recent_lines": {},
+    }
     return Desk(**{**given_, **changes})
 
 
@@ -54,11 +62,23 @@ patches = st.one_of(
 )
 signals = st.builds(
     lambda kind, title, detail, path, author, sides, line: signal(
-        kind=kind, title=title, detail=detail, path=path, author=author, essence=(title, path), line=line,
+        kind=kind,
+        title=title,
+        detail=detail,
+        path=path,
+        author=author,
+        essence=(title, path),
+        line=line,
         patch=change(path, *sides) if sides else None,
     ),
-    st.sampled_from(KIND_NAMES), texts, texts, paths, texts, patches, st.integers(0, 3),
-)  # fmt: skip
+    st.sampled_from(KIND_NAMES),
+    texts,
+    texts,
+    paths,
+    texts,
+    patches,
+    st.integers(0, 3),
+)
 
 
 @settings(max_examples=150, deadline=None)
@@ -142,8 +162,9 @@ def test_many_small_corrections_make_one_pull_that_is_allowed():
 
 
 def test_one_deleted_line_in_each_of_many_files_does_not_wait_for_ever():
-    (proposal,) = drafts([fixable(f"src/{n:02}.py", b"import os\nx = 1\n", b"x = 1\n", "lint-fix") for n in range(40)],
-                         "lint-fix")  # fmt: skip
+    (proposal,) = drafts(
+        [fixable(f"src/{n:02}.py", b"import os\nx = 1\n", b"x = 1\n", "lint-fix") for n in range(40)], "lint-fix"
+    )
     assert len(allowed(proposal).members) == 24
 
 

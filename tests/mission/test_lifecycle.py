@@ -161,10 +161,13 @@ class TestProposals:
     def test_a_bot_approves_nothing_even_with_write_access(self):
         reading = read(
             self.asked,
-            facts(issue=issue(remarks=(remark("/ralph approve", by=BOT, at=NOW + DAY),)), pull=None,
-                  authorised=MARAS | {BOT.id}),
+            facts(
+                issue=issue(remarks=(remark("/ralph approve", by=BOT, at=NOW + DAY),)),
+                pull=None,
+                authorised=MARAS | {BOT.id},
+            ),
             NOW + DAY,
-        )  # fmt: skip
+        )
         assert reading.event is None
 
     def test_an_approval_older_than_the_proposals_line_is_refused(self):

@@ -20,27 +20,49 @@ from ralph_mission.mission.trouble import Trouble
 AT = datetime(2026, 2, 16, 16, 0, tzinfo=UTC)
 AWKWARD = "\\\n\r\t \u2028\u2029\x85\x0b\x0c\0\ud800\udce9:#-'\"{}[]&*!"
 anything = st.text(st.characters(), max_size=40) | st.text(AWKWARD, max_size=12)
-human = (
-    st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=80)
-    | st.lists(
-        st.sampled_from(
-            ["## Do Not Repeat", "### Measured by Ralph", "\\## Do Not Repeat", "## Learnings", "- a", "- `x/**`  ",
-             "```", "", "\r", "### Measured by Ralph\r", "---", MEASURED_END, "\ttab "]
-        ),
-        max_size=6,
-    ).map("\n".join)
-)  # fmt: skip
+human = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=80) | st.lists(
+    st.sampled_from(
+        [
+            "## Do Not Repeat",
+            "### Measured by Ralph",
+            "\\## Do Not Repeat",
+            "## Learnings",
+            "- a",
+            "- `x/**`  ",
+            "```",
+            "",
+            "\r",
+            "### Measured by Ralph\r",
+            "---",
+            MEASURED_END,
+            "\ttab ",
+        ]
+    ),
+    max_size=6,
+).map("\n".join)
 human = human.filter(lambda text: not text.startswith("\ufeff") and "<" * 7 not in text and ">" * 7 not in text)
 numbers = st.integers(0, 10**9)
 moments = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
 minutes = moments.map(lambda at: at.replace(second=0, microsecond=0))
 headers = st.builds(
-    Header, lineage=anything, serial=numbers, cycle=numbers, generation=numbers, next_due_at=st.none() | moments,
-    urgency=st.sampled_from(Urgency), paused=st.booleans(), today=anything,
-    spend_usd=st.floats(0, 1e20, allow_nan=False), dispatches=numbers, last_cycle_at=st.none() | moments,
-    high_streak=numbers, high_cause=anything, drift_seconds=st.integers(-10**9, 10**9), schema=st.just(1),
+    Header,
+    lineage=anything,
+    serial=numbers,
+    cycle=numbers,
+    generation=numbers,
+    next_due_at=st.none() | moments,
+    urgency=st.sampled_from(Urgency),
+    paused=st.booleans(),
+    today=anything,
+    spend_usd=st.floats(0, 1e20, allow_nan=False),
+    dispatches=numbers,
+    last_cycle_at=st.none() | moments,
+    high_streak=numbers,
+    high_cause=anything,
+    drift_seconds=st.integers(-(10**9), 10**9),
+    schema=st.just(1),
     cursors=st.lists(st.tuples(anything, anything), max_size=3).map(tuple),
-)  # fmt: skip
+)
 memories = st.builds(
     Memory,
     header=headers,
@@ -50,20 +72,25 @@ memories = st.builds(
         ),
         max_size=3,
     ).map(tuple),
-    completed=st.lists(
-        st.builds(CompletedNote, anything, anything, numbers, anything, anything), max_size=3
-    ).map(tuple),
+    completed=st.lists(st.builds(CompletedNote, anything, anything, numbers, anything, anything), max_size=3).map(
+        tuple
+    ),
     observations=st.lists(
         st.builds(
-            CycleNote, numbers, minutes, st.lists(anything, max_size=3).map(tuple),
-            st.lists(anything, max_size=3).map(tuple), st.sampled_from(Urgency), anything,
+            CycleNote,
+            numbers,
+            minutes,
+            st.lists(anything, max_size=3).map(tuple),
+            st.lists(anything, max_size=3).map(tuple),
+            st.sampled_from(Urgency),
+            anything,
         ),
         max_size=3,
     ).map(tuple),
     learnings=human,
     measured=st.lists(anything, max_size=3).map(tuple),
     do_not_repeat=human,
-)  # fmt: skip
+)
 
 
 def sample(**changes: object) -> Memory:
@@ -101,13 +128,30 @@ def test_peek_reads_the_same_header(header: Header) -> None:
 def test_the_file_has_the_headings_and_bullets_of_the_design() -> None:
     text = render(sample())
     for line in (
-        "# Ralph Loop Memory", "## Active Missions", "### Mission #1: Fix 3 misspellings", "- **Status:** IN_REVIEW",
-        "- **Issue:** #12", "- **PR:** #48", "- **Started:** cycle #5", "- **Last action:** opened #48",
-        "- **Next step:** wait", "## Completed Missions (last 10)", "### [2026-02-16] Mission: Bump left-pad",
-        "- Cycles to complete: 2", "- Outcome: merged", "- Learning: patch bumps are welcome",
-        "## Observations Log (last 5 cycles)", "### Cycle #7 (2026-02-16T16:00)", "- **Observed:**", "- **Actions:**",
-        "- **Urgency:** low", "- **Next cycle:** 6h", "## Learnings", "## Do Not Repeat", "### Measured by Ralph",
-    ):  # fmt: skip
+        "# Ralph Loop Memory",
+        "## Active Missions",
+        "### Mission #1: Fix 3 misspellings",
+        "- **Status:** IN_REVIEW",
+        "- **Issue:** #12",
+        "- **PR:** #48",
+        "- **Started:** cycle #5",
+        "- **Last action:** opened #48",
+        "- **Next step:** wait",
+        "## Completed Missions (last 10)",
+        "### [2026-02-16] Mission: Bump left-pad",
+        "- Cycles to complete: 2",
+        "- Outcome: merged",
+        "- Learning: patch bumps are welcome",
+        "## Observations Log (last 5 cycles)",
+        "### Cycle #7 (2026-02-16T16:00)",
+        "- **Observed:**",
+        "- **Actions:**",
+        "- **Urgency:** low",
+        "- **Next cycle:** 6h",
+        "## Learnings",
+        "## Do Not Repeat",
+        "### Measured by Ralph",
+    ):
         assert line in text.split("\n")
 
 
@@ -215,9 +259,15 @@ def test_23_conflict_markers_fail_closed() -> None:
 
 @pytest.mark.parametrize(
     "heading",
-    ["# Ralph Loop Memory", "## Active Missions", "## Completed Missions (last 10)",
-     "## Observations Log (last 5 cycles)", "## Learnings", "## Do Not Repeat"],
-)  # fmt: skip
+    [
+        "# Ralph Loop Memory",
+        "## Active Missions",
+        "## Completed Missions (last 10)",
+        "## Observations Log (last 5 cycles)",
+        "## Learnings",
+        "## Do Not Repeat",
+    ],
+)
 def test_23_truncation_fails_closed(heading: str) -> None:
     text = render(sample())
     broken(text[: text.index("\n" + heading + "\n") + 1])
@@ -253,13 +303,28 @@ def test_23_an_odd_line_among_ours_is_named() -> None:
 @pytest.mark.parametrize(
     "front",
     [
-        'lineage: &a "x"\n', "lineage: *a\n", 'serial: !!python/object/apply:os.system ["true"]\n', "serial: !!int 3\n",
-        'serial: 8\nserial: 9\n', f"lineage: {'[' * 40}x\n", "unheard: 1\n", "serial: many\n",
-        "cursors: [{observer: a, cursor: b, more: c}]\n", "cursors: [{observer: a}]\n", "cursors: {a: b}\n",
-        "paused: 1\n", "%TAG ! tag:x,2000:\n", "...\n---\nserial: 9\n", "cursors: [[a, b]]\n", "next_due_at: soon\n",
-        "next_due_at: 2026-99-99T00:00:00Z\n", "schema: 1.0\n", "spend_usd: .nan\n", "\t\n",
+        'lineage: &a "x"\n',
+        "lineage: *a\n",
+        'serial: !!python/object/apply:os.system ["true"]\n',
+        "serial: !!int 3\n",
+        "serial: 8\nserial: 9\n",
+        f"lineage: {'[' * 40}x\n",
+        "unheard: 1\n",
+        "serial: many\n",
+        "cursors: [{observer: a, cursor: b, more: c}]\n",
+        "cursors: [{observer: a}]\n",
+        "cursors: {a: b}\n",
+        "paused: 1\n",
+        "%TAG ! tag:x,2000:\n",
+        "...\n---\nserial: 9\n",
+        "cursors: [[a, b]]\n",
+        "next_due_at: soon\n",
+        "next_due_at: 2026-99-99T00:00:00Z\n",
+        "schema: 1.0\n",
+        "spend_usd: .nan\n",
+        "\t\n",
     ],
-)  # fmt: skip
+)
 def test_24_clever_yaml_is_refused(front: str) -> None:
     name = front.partition(":")[0]
     rest = [line for line in render(sample()).split("\n") if not line.startswith(f"{name}:")]

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
+import pytest
+
+from ralph_mission.mission import announced
 from ralph_mission.mission.approval import Opinion, content_hash
 from ralph_mission.mission.effects import (
     CloseIssue,
@@ -20,7 +24,7 @@ from ralph_mission.mission.ledger import EffectRecord
 from ralph_mission.mission.lifecycle import Event, Facts, Reading
 from ralph_mission.mission.model import Action, Branch, Status, Verdict
 from ralph_mission.mission.policy import judge
-from ralph_mission.mission.steps import Circumstances, step
+from ralph_mission.mission.steps import CLAIM_IT, Circumstances, step
 from tests.mission.build import BASE, HEAD, MARA, NOW, bench, issue, mission, patch, pull, push
 
 AROUND = Circumstances(5, NOW, ("mara",), "squash", {}, Branch("main", "b" * 40))
@@ -115,11 +119,24 @@ class TestApprovedProposal:
             for effect in (branch, opened)
         }
         around = replace(AROUND, records=records)
-        found = one(Event.APPROVED, around=around, facts=Facts(issue(), None, MARAS), pending=("kp", "ko"), **ASKED)
+        shown = frozenset(map(announced.digest, (branch, opened)))
+        facts = Facts(issue(), None, MARAS, offered=shown)
+        found = one(Event.APPROVED, around=around, facts=facts, pending=("kp", "ko"), **ASKED)
         assert [type(effect) for effect in found.proposal.effects] == [PushBranch, OpenPull]
         assert found.proposal.approved
         assert found.proposal.after.status is Status.IN_REVIEW
         assert judge(found.proposal, bench()).verdict is Verdict.ALLOW
+
+    @pytest.mark.parametrize("owner", [1, 2])
+    def test_with_a_change_that_nobody_was_shown_or_of_another_mission_is_refused_and_measured(self, owner):
+        branch, large = push(patch()), push(patch(lines=30))
+        kept = EffectRecord("kp", "a", Action.OPEN_PROPOSAL, "spelling", "planned", large, 1, NOW, owner)
+        shown = frozenset({announced.digest(branch if owner == 1 else large)})
+        facts = Facts(issue(), None, MARAS, offered=shown)
+        around = replace(AROUND, records={"kp": kept})
+        found = one(Event.APPROVED, around=around, facts=facts, pending=("kp",), **ASKED)
+        assert (found.proposal.approved, found.proposal.approver, found.lesson) == (False, "", None)
+        assert judge(found.proposal, bench()).rules == ("diff-size", "approval-content")
 
     def test_without_one_is_planned_and_says_who_must_act(self):
         found = one(Event.APPROVED, facts=Facts(issue(), None, MARAS), **ASKED)
@@ -170,11 +187,36 @@ def test_a_pull_that_was_led_to_another_base_is_not_merged_there():
 
 def test_nothing_but_branch_and_pull_is_carried_out_of_what_memory_holds():
     branch, merge = push(patch()), MergePull("m", 9, HEAD, "squash", "Fix\n", "main", 0)
-    records = {e.key: EffectRecord(e.key, "a", Action.OPEN_FIX, "spelling", "failed", e, 1, NOW, 1)
-               for e in (branch, merge, Comment("c", 9, "b"), Label("l", 9, add=("ralph:approved",)))}  # fmt: skip
+    records = {
+        e.key: EffectRecord(e.key, "a", Action.OPEN_FIX, "spelling", "failed", e, 1, NOW, 1)
+        for e in (branch, merge, Comment("c", 9, "b"), Label("l", 9, add=("ralph:approved",)))
+    }
     executing = mission(status=Status.EXECUTING, pull=0, pending=tuple(records), base_sha=BASE)
     (found,) = step(executing, Facts(issue(), None, MARAS), Reading(), replace(AROUND, records=records))
     assert found.proposal.effects == (branch,)
+
+
+class TestForeign:
+    facts = Facts(None, None, frozenset(), foreign="issue #3 does not belong to this mission")
+
+    def kept(self, **changes):
+        (only,) = step(mission(**changes), self.facts, Reading(), AROUND)
+        assert (only.proposal, only.lesson) == (None, None)
+        return only.mission
+
+    def test_is_escalated_without_a_word_there_and_asks_a_person(self):
+        after = self.kept()
+        assert (after.status, after.next_step) == (Status.ESCALATED, CLAIM_IT)
+        assert self.facts.foreign in after.last_action
+
+    def test_gives_its_slot_back_after_a_week(self):
+        assert self.kept(status=Status.ESCALATED).status is Status.ESCALATED
+        assert self.kept(status=Status.ESCALATED, changed_at=NOW - timedelta(days=7)).status is Status.PARKED
+        assert self.kept(status=Status.PARKED).status is Status.PARKED
+
+    @pytest.mark.parametrize("status", [Status.PLANNED, Status.PARKED])
+    def test_that_a_person_made_a_mission_ends_with_her_label(self, status):
+        assert self.kept(kind="human", status=status, members=()).status is Status.REJECTED
 
 
 def test_parking_says_how_to_bring_it_back():

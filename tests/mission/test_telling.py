@@ -32,9 +32,15 @@ def how(deed: str, number: int) -> str:
 
 
 def told(
-    acts: tuple[Act, ...] = (), decisions: tuple[Decision, ...] = (), header: Header | None = None,
-    missions: Any = (), ended: Any = (), findings: Any = (), settled: tuple[Deed, ...] = (), **situation: Any,
-) -> tuple[CycleReport, Telling]:  # fmt: skip
+    acts: tuple[Act, ...] = (),
+    decisions: tuple[Decision, ...] = (),
+    header: Header | None = None,
+    missions: Any = (),
+    ended: Any = (),
+    findings: Any = (),
+    settled: tuple[Deed, ...] = (),
+    **situation: Any,
+) -> tuple[CycleReport, Telling]:
     conclusion = Conclusion(missions, ended, (), (), {}, (), (), header or Header())
     decided = Decided((), findings, (), decisions)
     return tell(replace(SITUATION, **situation), decided, acts, conclusion, settled, "cli", False, LATER, how)
@@ -131,9 +137,13 @@ def test_what_went_wrong_is_never_left_out():
     _, telling = told(acts=(act("failed"), act("unknown")), refused=refused, memory=memory, plan=plan)
     said = "\n".join(telling.remarks)
     for part in (
-        "comment failed: the forge said why", "comment unknown: the forge said why", "`make test`: exit code 1",
-        "not understood, so not obeyed: be nice", "ralph journal resolve k1 --sent|--not-sent", "no model",
-    ):  # fmt: skip
+        "comment failed: the forge said why",
+        "comment unknown: the forge said why",
+        "`make test`: exit code 1",
+        "not understood, so not obeyed: be nice",
+        "ralph journal resolve k1 --sent|--not-sent",
+        "no model",
+    ):
         assert part in said
 
 

@@ -28,12 +28,16 @@ def test_an_answer_about_something_that_was_rejected_may_be_sent():
 @pytest.mark.parametrize(
     ("quiet", "clock", "held"),
     [
-        ((time(9), time(17)), (8, 59), False), ((time(9), time(17)), (9, 0), True),
-        ((time(9), time(17)), (16, 59), True), ((time(9), time(17)), (17, 0), False),
-        ((time(22), time(7)), (22, 0), True), ((time(22), time(7)), (6, 59), True),
-        ((time(22), time(7)), (7, 0), False), ((time(22), time(7)), (21, 59), False),
+        ((time(9), time(17)), (8, 59), False),
+        ((time(9), time(17)), (9, 0), True),
+        ((time(9), time(17)), (16, 59), True),
+        ((time(9), time(17)), (17, 0), False),
+        ((time(22), time(7)), (22, 0), True),
+        ((time(22), time(7)), (6, 59), True),
+        ((time(22), time(7)), (7, 0), False),
+        ((time(22), time(7)), (21, 59), False),
     ],
-)  # fmt: skip
+)
 def test_quiet_hours_begin_and_end_on_the_minute(quiet, clock, held):
     at = NOW.replace(hour=clock[0], minute=clock[1])
     decision = judge(writing(action=Action.PUBLISH), bench(quiet_hours=quiet, now=at))

@@ -22,8 +22,13 @@ findings = st.builds(
     lambda title, detail, path, author, line, kind: finding(
         title=title, detail=detail, path=path, author=author, line=line, kind=kind, essence=(title, detail, path)
     ),
-    texts, texts, texts, texts, st.integers(0, 9), st.sampled_from(["spelling", "todo", "bug"]),
-)  # fmt: skip
+    texts,
+    texts,
+    texts,
+    texts,
+    st.integers(0, 9),
+    st.sampled_from(["spelling", "todo", "bug"]),
+)
 CHANGE = Patch(BASE, (FileChange("a.md", REGULAR, REGULAR, b"fixes #3 @octocat\n", b"``` ::error::</details>\n"),))
 groups = st.lists(findings, min_size=1, max_size=4)
 

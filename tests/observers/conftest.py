@@ -1,37 +1,14 @@
-"""A repository to look at, and how to look at it."""
+"""What the observers' tests look at."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from ralph_mission.gateways.git import Git
-from ralph_mission.mission.model import Branch
-from ralph_mission.mission.ports import Gaze
-from tests.helpers import NOON, git, make_repo
-
-LATER = NOON + timedelta(days=10)
-Eye = Callable[..., Gaze]
-
-
-@dataclass(frozen=True)
-class Place:
-    """A repository and a scratch folder beside it."""
-
-    path: Path
-    scratch: Path
-
-    @property
-    def git(self) -> Git:
-        return Git.open(self.path)
-
-    def gaze(self, cursor: str = "", now: datetime = LATER, head: str | None = None) -> Gaze:
-        sha = git(self.path, "rev-parse", "HEAD") if head is None else head
-        return Gaze(Branch("main", sha), now, None, cursor, str(self.scratch))
+from tests.helpers import make_repo
+from tests.observers.forge_world import World
+from tests.observers.place import Place
 
 
 @pytest.fixture
@@ -39,3 +16,8 @@ def place(tmp_path: Path) -> Place:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     return Place(make_repo(tmp_path / "repo"), scratch)
+
+
+@pytest.fixture
+def world(place: Place) -> World:
+    return World(place)

@@ -15,7 +15,7 @@ from ralph_mission.mission.model import Severity, Sighting
 from ralph_mission.mission.trouble import Trouble
 from ralph_mission.observers import code
 from tests.helpers import NOON, commit, git
-from tests.observers.conftest import LATER, Place
+from tests.observers.place import LATER, Place
 
 BODY = "def run():\n    start()\n    # TODO: close the file\n    stop()\n"
 
@@ -269,8 +269,11 @@ def test_impossible_settings_are_refused(bad: dict[str, object]) -> None:
 
 
 def _who() -> dict[str, str]:
-    return {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER")
-            for key, value in (("NAME", "Odd"), ("EMAIL", "odd@example.org"), ("DATE", NOON.isoformat()))}  # fmt: skip
+    return {
+        f"GIT_{role}_{key}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for key, value in (("NAME", "Odd"), ("EMAIL", "odd@example.org"), ("DATE", NOON.isoformat()))
+    }
 
 
 def _state(repo: Path) -> str:
@@ -283,8 +286,10 @@ def test_the_right_one_of_several_authors_is_named(place: Place) -> None:
     commit(place.path, {"a.py": "# TODO: by the first\nx = 1\n# TODO: by two\n"}, author="Second <s@example.org>")
     commit(place.path, {"b.py": "# TODO: by the third\n"}, author="Third <t@example.org>")
     assert [(signal.line, signal.author) for signal in look(place, before).signals] == [
-        (1, "First"), (3, "Second"), (1, "Third"),
-    ]  # fmt: skip
+        (1, "First"),
+        (3, "Second"),
+        (1, "Third"),
+    ]
 
 
 def test_a_merge_is_followed_to_who_wrote_the_line(place: Place) -> None:

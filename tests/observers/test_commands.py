@@ -14,7 +14,7 @@ from ralph_mission.mission.findings import identify
 from ralph_mission.mission.model import Severity, Sighting
 from ralph_mission.observers import cache, commands
 from tests.helpers import commit, git
-from tests.observers.conftest import Place
+from tests.observers.place import Place
 
 REGEX = {"regex": r"^(?P<path>[^:]+):(?P<line>\d+): (?P<code>[A-Z]\d+) (?P<message>.+)$"}
 CODE = {"a.py": "import os\n\nprint(1)\n"}

@@ -15,7 +15,7 @@ from ralph_mission.mission.model import Sighting
 from ralph_mission.mission.ports import Gaze
 from ralph_mission.mission.trouble import Trouble
 from ralph_mission.observers import OBSERVERS, Sources, look
-from tests.observers.conftest import Place
+from tests.observers.place import Place
 
 
 @dataclass(frozen=True)

@@ -26,22 +26,33 @@ def read(tool: str, sample: str, tmp_path: Path) -> list[tuple[str, int, str, st
 
 def test_tsc(tmp_path: Path) -> None:
     assert read("tsc", "tsc.txt", tmp_path)[3] == (
-        "src/index.ts", 5, "TS2552", "Cannot find name 'totals'. Did you mean 'total'?", "error",
-    )  # fmt: skip
+        "src/index.ts",
+        5,
+        "TS2552",
+        "Cannot find name 'totals'. Did you mean 'total'?",
+        "error",
+    )
     assert len(read("tsc", "tsc.txt", tmp_path)) == 4
 
 
 def test_ruff(tmp_path: Path) -> None:
     assert [result[:3] for result in read("ruff", "ruff.sarif", tmp_path)] == [
-        ("app.py", 1, "F401"), ("app.py", 2, "F401"), ("app.py", 10, "F841"), ("app.py", 11, "E711"),
-    ]  # fmt: skip
+        ("app.py", 1, "F401"),
+        ("app.py", 2, "F401"),
+        ("app.py", 10, "F841"),
+        ("app.py", 11, "E711"),
+    ]
 
 
 def test_eslint(tmp_path: Path) -> None:
     results = read("eslint", "eslint.json", tmp_path)
     assert results[-1] == (
-        "src/index.ts", 6, "@typescript-eslint/no-explicit-any", "Unexpected any. Specify a different type.", "error",
-    )  # fmt: skip
+        "src/index.ts",
+        6,
+        "@typescript-eslint/no-explicit-any",
+        "Unexpected any. Specify a different type.",
+        "error",
+    )
     assert len(results) == 5
 
 

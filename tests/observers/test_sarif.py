@@ -121,9 +121,19 @@ def test_a_message_may_be_a_template_of_the_rule() -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [b"", b"[]", b"{}", b"null", b'{"version": "2.0.0", "runs": []}', b'{"version": "2.1.0", "runs": [3]}',
-            b'{"version": "2.1.0", "runs": [{"tool": {"driver": {}}, "results": [{}]}]}', b"\xff\xfe", b'{"version'],
-)  # fmt: skip
+    "raw",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"null",
+        b'{"version": "2.0.0", "runs": []}',
+        b'{"version": "2.1.0", "runs": [3]}',
+        b'{"version": "2.1.0", "runs": [{"tool": {"driver": {}}, "results": [{}]}]}',
+        b"\xff\xfe",
+        b'{"version',
+    ],
+)
 def test_what_is_no_sarif_is_garbled(raw: bytes) -> None:
     with pytest.raises(Garbled):
         sarif.read(raw, ROOT)

@@ -135,8 +135,21 @@ def running(folder: Path, bot_token: str) -> Iterator[Emulator]:
     seed = folder / "seed.json"
     seed.write_text(json.dumps(_seed(bot_token)))
     port = _free_port()
-    command = [str(NODE), str(PROGRAM), "start", "--service", "github", "--host", "127.0.0.1", "--port", str(port),
-               "--base-url", f"http://127.0.0.1:{port}", "--seed", str(seed)]  # fmt: skip
+    command = [
+        str(NODE),
+        str(PROGRAM),
+        "start",
+        "--service",
+        "github",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--base-url",
+        f"http://127.0.0.1:{port}",
+        "--seed",
+        str(seed),
+    ]
     with (folder / "emulator.log").open("wb") as log:
         process = subprocess.Popen(
             command, cwd=folder, env={"HOME": str(folder)}, stdin=subprocess.DEVNULL, stdout=log, stderr=log

@@ -16,14 +16,26 @@ from ralph_mission.mission.ledger import OpenState
 from ralph_mission.mission.memory import CompletedNote, Memory
 from ralph_mission.mission.model import Status
 from ralph_mission.report.dashboard import dashboard
+from ralph_mission.report.dashboard_text import ours
 from ralph_mission.safety.text import mentions
 from tests.report.samples import MEMORY, NOON, STATE, mission
 
 HOSTILE = (
-    "a | b \\| c", "x](https://evil.example/) [y", "`a` ``b", "**bold** _it_ ~~no~~", "```\n# head\n```",
-    "<img src=x onerror=y> <details>", "::: {init} %%{x}%%", "- item\n\n# head", "@mara `@joe`",
-    "$x$ ![i](//e.example)", "[ref]\n\n[ref]: https://evil.example/", "&#91;x&#93;(javascript:y)", "\\`code\\` \\", "<https://evil.example/>",
-)  # fmt: skip
+    "a | b \\| c",
+    "x](https://evil.example/) [y",
+    "`a` ``b",
+    "**bold** _it_ ~~no~~",
+    "```\n# head\n```",
+    "<img src=x onerror=y> <details>",
+    "::: {init} %%{x}%%",
+    "- item\n\n# head",
+    "@mara `@joe`",
+    "$x$ ![i](//e.example)",
+    "[ref]\n\n[ref]: https://evil.example/",
+    "&#91;x&#93;(javascript:y)",
+    "\\`code\\` \\",
+    "<https://evil.example/>",
+)
 WAKES = tuple((NOON + timedelta(hours=n), drift) for n, drift in enumerate((0, 40, 119, 130, 7_300)))
 
 
@@ -43,12 +55,24 @@ def how(what: str, number: int) -> str:
 def test_every_part_is_there() -> None:
     page = dashboard(MEMORY, replace(STATE, wakes=WAKES), "slackwater")
     for expected in (
-        "# Ralph looks after slackwater", "●○○ 1 of 3", "cycle 3, 2026-05-04 12:00 UTC", "2026-05-04 13:00 UTC",
-        "## Waiting for you", "review the change", "ralph journal resolve e4 --sent",
-        "## Missions (1 of 3 slots)", "IN_REVIEW, 2 d old", "next: review it", "## Done", "2026-05-01, merged: small",
-        "spelling: 3 of 4 accepted, the next with 67%", "$0.25, 2 wakes sent",
-        "late by 119 s at the median, 2 h at most", "| 05-04 15:00 | 2 min |", "```mermaid",
-    ):  # fmt: skip
+        "# Ralph looks after slackwater",
+        "●○○ 1 of 3",
+        "cycle 3, 2026-05-04 12:00 UTC",
+        "2026-05-04 13:00 UTC",
+        "## Waiting for you",
+        "review the change",
+        "ralph journal resolve e4 --sent",
+        "## Missions (1 of 3 slots)",
+        "IN_REVIEW, 2 d old",
+        "next: review it",
+        "## Done",
+        "2026-05-01, merged: small",
+        "spelling: 3 of 4 accepted, the next with 67%",
+        "$0.25, 2 wakes sent",
+        "late by 119 s at the median, 2 h at most",
+        "| 05-04 15:00 | 2 min |",
+        "```mermaid",
+    ):
         assert expected in page
 
 
@@ -156,6 +180,14 @@ def test_a_next_step_opens_nothing_and_leads_nowhere(text: str) -> None:
     assert page.count("\n") == plain.count("\n")
 
 
+@pytest.mark.parametrize("before", ["", "\\", "\\\\", "\\\\\\", "`a\\`", "\\`", "`a` \\"])
+def test_no_backslash_brings_a_link_to_life(before: str) -> None:
+    text = f"{before}[x](//evil.example) \\"
+    found = MarkdownIt("commonmark").parse(f"- {ours(text)}[ours](//good.example)")
+    links = [child.attrs["href"] for token in found for child in token.children or () if child.type == "link_open"]
+    assert links == ["//good.example"]
+
+
 def test_an_empty_title_still_has_a_row() -> None:
     page = dashboard(MEMORY, replace(STATE, missions=(mission(title=" "),)), "x")
     assert "- **\\-** #4, #5" in page
@@ -167,8 +199,10 @@ def test_an_empty_title_still_has_a_row() -> None:
 WHEN = r"\d{4}-\d\d-\d\dT\d\d:\d\d"
 BAR = re.compile(rf"  \d+\. [^:;#%`{{}}<>\"|\[\]]+ :active, {WHEN}, {WHEN}")
 MILESTONE = re.compile(rf"  - [^:;#%`{{}}<>\"|\[\]]+ :milestone, done, {WHEN}, 0d")
-GRAMMAR = re.compile(r"gantt\n  dateFormat YYYY-MM-DDTHH:mm\n  axisFormat %d %b\n(?:  section Active\n(?:A\n)+)?"
-                     r"(?:  section Over\n(?:M\n)+)?")  # fmt: skip
+GRAMMAR = re.compile(
+    r"gantt\n  dateFormat YYYY-MM-DDTHH:mm\n  axisFormat %d %b\n(?:  section Active\n(?:A\n)+)?"
+    r"(?:  section Over\n(?:M\n)+)?"
+)
 
 
 def diagram(page: str) -> str:

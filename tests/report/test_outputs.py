@@ -18,10 +18,12 @@ from tests.report.samples import REPORT
 def environ(tmp_path: Path) -> dict[str, str]:
     """The environment of a step."""
     return {
-        "GITHUB_OUTPUT": str(tmp_path / "output"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
-        "RUNNER_TEMP": str(tmp_path), "GITHUB_SERVER_URL": "https://github.com",
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+        "RUNNER_TEMP": str(tmp_path),
+        "GITHUB_SERVER_URL": "https://github.com",
         "GITHUB_REPOSITORY": "harbour/slackwater",
-    }  # fmt: skip
+    }
 
 
 def read(environ: dict[str, str]) -> dict[str, str]:
@@ -35,8 +37,13 @@ def test_outputs_are_those_of_the_action(environ: dict[str, str]) -> None:
     tell_runner(REPORT, Telling(), environ)
     told = read(environ)
     summary = Path(told.pop("summary-path"))
-    assert told == {"cycle": "3", "urgency": "medium", "next-due-at": "2026-05-04T13:00:00Z", "missions-active": "1",
-                    "actions-taken": "1"}  # fmt: skip
+    assert told == {
+        "cycle": "3",
+        "urgency": "medium",
+        "next-due-at": "2026-05-04T13:00:00Z",
+        "missions-active": "1",
+        "actions-taken": "1",
+    }
     assert summary.read_text() == Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
     assert summary.stat().st_mode & 0o077 == 0
 

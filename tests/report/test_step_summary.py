@@ -111,17 +111,31 @@ def test_a_hostile_title_stays_dead_and_in_its_cell() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["https://evil.example/issues/3", f"{HERE}.evil.example/issues/3", f"{HERE}/issues/3)](https://evil.example",
-            f"{HERE}/issues/3\n::add-mask::x", "javascript:alert(1)"],
-)  # fmt: skip
+    "url",
+    [
+        "https://evil.example/issues/3",
+        f"{HERE}.evil.example/issues/3",
+        f"{HERE}/issues/3)](https://evil.example",
+        f"{HERE}/issues/3\n::add-mask::x",
+        "javascript:alert(1)",
+    ],
+)
 def test_a_hostile_address_is_no_link(url: str) -> None:
     page = step_summary(replace(REPORT, effects=(EffectLine("e", "a", "open_issue", "done", url),)), Telling(), PLACES)
     assert {link for link in links(page) if not link.startswith((f"{HERE}/issues/", f"{HERE}/pull/"))} == set()
     assert re.search(r"^\s*::", page, re.MULTILINE) is None
 
 
-@pytest.mark.parametrize("way", ["[yes](/evil/x)", "[yes][1] [1]: /evil/x", "![x](../../evil/x)",
-                                 r"\[yes](/evil/x)", f"{HERE}/issues/3/../../../../evil/x"])  # fmt: skip
+@pytest.mark.parametrize(
+    "way",
+    [
+        "[yes](/evil/x)",
+        "[yes][1] [1]: /evil/x",
+        "![x](../../evil/x)",
+        r"\[yes](/evil/x)",
+        f"{HERE}/issues/3/../../../../evil/x",
+    ],
+)
 @pytest.mark.parametrize("field", ["why", "held", "waiting", "remarks"])
 def test_a_hostile_text_leads_nowhere_else_on_the_same_server(field: str, way: str) -> None:
     page = step_summary(REPORT, Telling(**{field: (way, f"[1]: /evil/x {way}", "see [1]")}), PLACES)

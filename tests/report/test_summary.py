@@ -24,8 +24,15 @@ TEXTS = st.lists(st.text(max_size=300), max_size=60).map(tuple)
 
 def test_what_was_opened_why_and_what_to_type_next_are_shown() -> None:
     text = summary(REPORT, TELLING)
-    for expected in ("cycle 3: done, 4 s", "opened issue issue 4", "opened pull request pull 5", TELLING.why[0],
-                     TELLING.held[0], "ralph pr approve 5", "next: in 59 min, 2026-05-04 13:00 UTC"):  # fmt: skip
+    for expected in (
+        "cycle 3: done, 4 s",
+        "opened issue issue 4",
+        "opened pull request pull 5",
+        TELLING.why[0],
+        TELLING.held[0],
+        "ralph pr approve 5",
+        "next: in 59 min, 2026-05-04 13:00 UTC",
+    ):
         assert expected in text
 
 

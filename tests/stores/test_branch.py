@@ -287,10 +287,15 @@ def test_processes_that_race_get_one_winner_each_round(repo: Path, past: Recolle
         "except Lost: print('lost')\n"
     )
     racers = [
-        subprocess.Popen([sys.executable, "-c", script, str(repo)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                         text=True, cwd=Path(__file__).parents[2])
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(repo)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2],
+        )
         for _ in range(4)
-    ]  # fmt: skip
+    ]
     for racer in racers:
         assert racer.stdout is not None
         assert racer.stdout.readline() == "ready\n"
@@ -368,8 +373,13 @@ def test_the_lock_goes_with_its_holder(repo: Path, store: BranchStore) -> None:
         "import sys; from pathlib import Path; from tests.stores.making import branch_store\n"
         "lock = branch_store(Path(sys.argv[1])).exclusive(); lock.__enter__(); print('held', flush=True); input()\n"
     )
-    other = subprocess.Popen([sys.executable, "-c", script, str(repo)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                             text=True, cwd=Path(__file__).parents[2])  # fmt: skip
+    other = subprocess.Popen(
+        [sys.executable, "-c", script, str(repo)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
     assert other.stdout is not None
     assert other.stdout.readline() == "held\n"
     with store.exclusive() as held:

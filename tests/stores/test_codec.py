@@ -61,8 +61,9 @@ def test_any_text_and_any_bytes_come_back(text: str, data: bytes) -> None:
     patch = Patch("a" * 40, (FileChange(text, "", "100644", None, data),))
     facts = ((text, 1), ("b", 1.5), ("c", text))
     seen = Finding("f", Signal("o", "k", text, (text,), facts=facts, severity=Severity.HIGH, patch=patch))
-    state = OpenState(claim("h"), unknown=(text,), acceptance=((text, Acceptance(1, 2)),), backlog=(seen,),
-                      recent=((NOON, text, 3),))  # fmt: skip
+    state = OpenState(
+        claim("h"), unknown=(text,), acceptance=((text, Acceptance(1, 2)),), backlog=(seen,), recent=((NOON, text, 3),)
+    )
     assert codec.load_state(codec.dump_state(state)) == state
 
 
@@ -75,9 +76,21 @@ def test_documents_are_sorted_and_one_value_a_line() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"null", b"[]", b"{", b'{"unheard": 1}', b'{"next_mission": "1"}', b'{"effects": "k"}', b"\xff", b"1" * 5000,
-     b"[" * 100_000, b'{"claim": {"holder": "h"}}', b'{"next_mission": 1.5}'],
-)  # fmt: skip
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"{",
+        b'{"unheard": 1}',
+        b'{"next_mission": "1"}',
+        b'{"effects": "k"}',
+        b"\xff",
+        b"1" * 5000,
+        b"[" * 100_000,
+        b'{"claim": {"holder": "h"}}',
+        b'{"next_mission": 1.5}',
+    ],
+)
 def test_what_is_not_ours_is_refused_in_one_line(data: bytes) -> None:
     with pytest.raises(codec.Unreadable) as caught:
         codec.load_state(data)
@@ -86,9 +99,19 @@ def test_what_is_not_ours_is_refused_in_one_line(data: bytes) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [None, True, 3, 1.5, "te\0xt\udce9", (), (Sighting("o", "ok"), Receipt("k", "done")), {"a": (1, "x")}, intended(1),
-     (finding(1), (monitor(2),))],
-)  # fmt: skip
+    [
+        None,
+        True,
+        3,
+        1.5,
+        "te\0xt\udce9",
+        (),
+        (Sighting("o", "ok"), Receipt("k", "done")),
+        {"a": (1, "x")},
+        intended(1),
+        (finding(1), (monitor(2),)),
+    ],
+)
 def test_a_recorded_answer_comes_back_with_its_type(value: object) -> None:
     assert codec.load_any(codec.dump_any(value)) == value
 

@@ -28,12 +28,20 @@ def test_nothing_kept_is_a_new_episode(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"[]", b"3", b"\xff", b"{}", b"[" * 100_000,
-     b'{"number": -1, "identity": "", "count": 0, "issue": 0, "told": "", "doubt": 0, "since": null}',
-     b'{"number": true, "identity": "", "count": 0, "issue": 0, "told": "", "doubt": 0, "since": null}',
-     b'{"number": 0, "identity": "", "count": 0, "issue": 0, "told": "", "doubt": 0, "since": "2026-01-01"}',
-     b'{"number": 0, "identity": "", "count": 0, "issue": 0, "told": "", "doubt": 0, "since": 4}'],
-)  # fmt: skip
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"3",
+        b"\xff",
+        b"{}",
+        b"[" * 100_000,
+        b'{"number": -1, "identity": "", "count": 0, "issue": 0, "told": "", "doubt": 0, "since": null}',
+        b'{"number": true, "identity": "", "count": 0, "issue": 0, "told": "", "doubt": 0, "since": null}',
+        b'{"number": 0, "identity": "", "count": 0, "issue": 0, "told": "", "doubt": 0, "since": "2026-01-01"}',
+        b'{"number": 0, "identity": "", "count": 0, "issue": 0, "told": "", "doubt": 0, "since": 4}',
+    ],
+)
 def test_a_broken_file_is_a_new_episode(tmp_path: Path, content: bytes) -> None:
     file = FailureFile(tmp_path / "failures.json")
     file.path.write_bytes(content)

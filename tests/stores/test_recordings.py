@@ -34,10 +34,18 @@ def test_answers_come_back_in_order(repo: Path) -> None:
 def test_a_whole_situation_comes_back_as_itself(repo: Path) -> None:
     facts = ((1, Facts(issue(), pull(), frozenset({3}))),)
     recorded = Situation(
-        1, "000001-abc", NOW, Charter(quiet_hours=(time(22), time(7))), Memory(), OpenState(),
+        1,
+        "000001-abc",
+        NOW,
+        Charter(quiet_hours=(time(22), time(7))),
+        Memory(),
+        OpenState(),
         World(7, Branch("main", "a" * 40), ("main",), (issue(),), (pull(),), facts),
-        {"k": finding(1)}, (Sighting("code", "ok", (signal(),)),), Plan((Thought(("f",), "bug", 0.5, "why"),)), ("x",),
-    )  # fmt: skip
+        {"k": finding(1)},
+        (Sighting("code", "ok", (signal(),)),),
+        Plan((Thought(("f",), "bug", 0.5, "why"),)),
+        ("x",),
+    )
     decisions = (Decision(fix(), Verdict.HOLD, ("diff-size",)),)
     kept = Recordings(Git.open(repo))
     kept.record("situation", recorded)

@@ -173,8 +173,10 @@ def test_after_any_damage_memory_works_again_and_nothing_was_reset(
     assert git(repo, "rev-parse", "ralph-memory^") == broken
     assert (recalled.memory.learnings, recalled.memory.do_not_repeat) == ("\n- small pulls\n", "\n- #4\n")
     assert branch_store(repo).records([key(1), key(2), key(3)], recalled) == {
-        key(1): settled(1), key(2): finding(2), key(3): monitor(3)
-    }  # fmt: skip
+        key(1): settled(1),
+        key(2): finding(2),
+        key(3): monitor(3),
+    }
     assert recalled.memory.header.serial > past.memory.header.serial
     assert recalled.memory.header.lineage != past.memory.header.lineage
     assert branch_store(repo).commit(batch(recalled), recalled)
@@ -248,8 +250,9 @@ def test_an_open_intent_that_is_on_the_forge_is_adopted(
     repo: Path, store: BranchStore, forge: LocalForge, past: Recollection
 ) -> None:
     number = open_issue(forge)
-    record = EffectRecord(ISSUE, ISSUE, Action.OPEN_FIX, "spelling", "intended",
-                          OpenIssue(ISSUE, "A mission", "text"), 1, NOON, 3)  # fmt: skip
+    record = EffectRecord(
+        ISSUE, ISSUE, Action.OPEN_FIX, "spelling", "intended", OpenIssue(ISSUE, "A mission", "text"), 1, NOON, 3
+    )
     store.commit(batch(past, record, effects=(ISSUE,)), past)
     _, recalled = rescue(repo, forge)
     found = branch_store(repo).records([ISSUE], recalled)[ISSUE]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.flows.recover import Salvage
 from ralph_mission.gateways.place import Place
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.mission.trouble import Lost, Trouble
@@ -16,7 +17,7 @@ from ralph_mission.stores.branch import BranchStore
 from ralph_mission.stores.due import due_on_server
 from tests.fakes.github import FakeGitHub
 from tests.helpers import NOON, git, make_repo
-from tests.stores.making import LOG, batch, claim, on_server, server_store
+from tests.stores.making import LINEAGE, LOG, batch, claim, on_server, server_store
 
 BRANCH = "ralph-memory"
 
@@ -200,6 +201,51 @@ class TestRunnersThatTakeTurns:
         server.fake.push(BRANCH, {"memory/open.json": b"{}\n"})
         with pytest.raises(Trouble):
             server.store("one").recall()
+
+    def begun_anew(self, server) -> tuple[str, Anchor]:
+        """The branch is deleted, and another clone recovers: a new lineage, at a new root."""
+        server.store("one").commit(batch(), None)
+        past = server.store("two").recall()
+        git(server.fake.bare, "update-ref", "-d", f"refs/heads/{BRANCH}")
+        header = replace(past.memory.header, lineage="begun-anew", serial=1)
+        other = server.store("two")
+        anew = replace(batch(past), memory=replace(past.memory, header=header))
+        return past.oid, other.restart(anew, Salvage(""))
+
+    def test_memory_that_another_clone_began_anew_is_believed_when_the_forge_was_told(self, server):
+        _, anchor = self.begun_anew(server)
+        here = server.store("one", vouched=lambda: anchor)
+        found = here.recall()
+        assert (found.oid, found.memory.header.lineage) == (anchor.oid, "begun-anew")
+        assert here.commit(batch(found), found).memory.header.serial == 3
+        assert server.store("one").recall().memory.header.serial == 3  # and is remembered from now on
+
+    def test_what_another_runner_went_on_with_from_there_is_believed_too(self, server):
+        _, anchor = self.begun_anew(server)
+        self.went_on(server, 2)
+        assert server.store("one", vouched=lambda: anchor).recall().memory.header.serial == 4
+
+    def test_history_that_the_forge_was_not_told_of_stays_refused(self, server):
+        old, anchor = self.begun_anew(server)
+        for told in (None, replace(anchor, oid=old), replace(anchor, oid="f" * 40), replace(anchor, oid="")):
+            with pytest.raises(Trouble, match="rewritten"):
+                server.store("one", vouched=lambda told=told: told).recall()
+
+    @pytest.mark.parametrize("odd", [{"lineage": LINEAGE}, {"serial": 1}])
+    def test_neither_the_same_lineage_nor_an_older_position_excuses_a_rewritten_history(self, server, odd):
+        _, anchor = self.begun_anew(server)
+        with pytest.raises(Trouble, match="rewritten"):
+            server.store("one", vouched=lambda: replace(anchor, **odd)).recall()
+
+    def test_a_strangers_change_on_top_of_what_was_begun_anew_still_stops_the_cycle(self, server):
+        _, anchor = self.begun_anew(server)
+        server.fake.push(BRANCH, {"memory/open.json": b"{}\n"})
+        with pytest.raises(Trouble, match="someone else"):
+            server.store("one", vouched=lambda: anchor).recall()
+
+    def test_nobody_may_begin_anew_while_a_cycle_is_under_way(self, server):
+        _, anchor = self.begun_anew(server)
+        assert server.store("one", vouched=lambda: anchor).paused()
 
     def test_nobody_else_may_go_on_while_a_cycle_is_under_way(self, server):
         here = server.store("one")

@@ -48,9 +48,22 @@ def test_a_cap_of_none_sends_none():
 
 
 def test_a_new_day_starts_at_nothing():
-    full = replace(ONCE, count=48)
+    full = replace(ONCE, days=(("2026-05-04", 48),))
     assert objection(full, HEADER, NOON + minutes(11), 48) != ""
     assert objection(full, HEADER, NOON + timedelta(days=1), 48) == ""
+
+
+def test_a_clock_that_jumps_by_days_and_back_does_not_start_the_count_anew():
+    full = replace(ONCE, days=(("2026-05-04", 48),))
+    elsewhere = called(full, replace(HEADER, generation=6), NOON + timedelta(days=2))
+    assert "48 wakes were sent today" in objection(elsewhere, replace(HEADER, generation=7), NOON, 48)
+
+
+def test_the_notes_do_not_grow_for_ever():
+    calls = Calls()
+    for day in range(40):
+        calls = called(calls, HEADER, NOON + timedelta(days=day))
+    assert [day for day, _ in calls.days] == [f"2026-06-{day:02}" for day in range(12, 4, -1)]
 
 
 def test_what_is_written_is_read():
@@ -58,7 +71,19 @@ def test_what_is_written_is_read():
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"[]", b"{", b"\xff", b'{"generation": "5"}', b'{"at": "soon"}', b'{"strange": 1}', b'{"at": 5}']
+    "content",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b"\xff",
+        b'{"generation": "5"}',
+        b'{"at": "soon"}',
+        b'{"strange": 1}',
+        b'{"at": 5}',
+        b'{"at": "", "days": []}',
+        b'{"generation": 1, "at": "2026-05-04", "days": {"2026-05-04": "9"}}',
+    ],
 )
 def test_nonsense_counts_as_never_called(content):
     assert load(content) == Calls()

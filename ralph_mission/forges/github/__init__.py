@@ -17,14 +17,22 @@ __all__ = ["Counts", "GitHubForge", "connect"]
 
 
 def connect(
-    git: Git, place: Place, *, now: Callable[[], datetime] = utc_now,
-    note: Callable[[str], None] = lambda text: None, staged: bool = False,
-    memory_branch: str = "ralph-memory", memory_path: str = "memory/ralph-log.md",
-    sleep: Callable[[float], None] = time.sleep, pace: float = PACE, timeout: float = 30,
-) -> GitHubForge:  # fmt: skip
+    git: Git,
+    place: Place,
+    *,
+    now: Callable[[], datetime] = utc_now,
+    note: Callable[[str], None] = lambda text: None,
+    staged: bool = False,
+    memory_branch: str = "ralph-memory",
+    memory_path: str = "memory/ralph-log.md",
+    sleep: Callable[[float], None] = time.sleep,
+    pace: float = PACE,
+    timeout: float = 30,
+) -> GitHubForge:
     """The forge of a clone. Sends nothing yet. `staged`: changes neither GitHub nor a ref or file here."""
-    kept = Kept(None if staged else git.common_dir / "ralph" / "github.json",
-                scope_of(place.api, place.repository, place.token))  # fmt: skip
+    kept = Kept(
+        None if staged else git.common_dir / "ralph" / "github.json", scope_of(place.api, place.repository, place.token)
+    )
     api = Api(place, kept, note=note, sleep=sleep, pace=pace, timeout=timeout, staged=staged)
     remote = Remote(git, place.git_url, place.token, keep=not staged)
     return GitHubForge(git, remote, api, now, memory_branch, memory_path)

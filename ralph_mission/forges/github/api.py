@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from ralph_mission.forges.github import limits
 from ralph_mission.forges.github.etags import Kept, Page, slim
 from ralph_mission.forges.github.limits import Absent, Answer, Doubt
-from ralph_mission.forges.github.wire import Unsent, Wire
+from ralph_mission.forges.github.wire import Boundless, Unsent, Wire
 from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.place import Place
 from ralph_mission.mission.ledger import NOT_ATTEMPTED
@@ -49,9 +49,16 @@ class Api:
     """
 
     def __init__(
-        self, place: Place, kept: Kept, *, note: Callable[[str], None] = lambda text: None,
-        sleep: Callable[[float], None] = time.sleep, pace: float = PACE, timeout: float = 30, staged: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        place: Place,
+        kept: Kept,
+        *,
+        note: Callable[[str], None] = lambda text: None,
+        sleep: Callable[[float], None] = time.sleep,
+        pace: float = PACE,
+        timeout: float = 30,
+        staged: bool = False,
+    ) -> None:
         self.place, self.kept, self.note, self.sleep = place, kept, note, sleep
         self.pace, self.staged = pace, staged
         self.counts = Counts()
@@ -120,6 +127,9 @@ class Api:
             try:
                 answer = self._exchange(method, place, body, etag)
                 problem = ""
+            except Boundless as error:
+                what = f"{urlsplit(self.place.api).netloc} gave {error}"
+                raise Trouble(what, "check GITHUB_API_URL; the next wake tries again", who="forge") from None
             except OSError as error:
                 answer, problem = Answer(0, {}), str(error)
             pause = limits.wait_for(answer, self.now)

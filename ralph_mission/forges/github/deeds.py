@@ -6,7 +6,7 @@ does not tell whether it happened is `Doubt`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial, singledispatchmethod
 from itertools import chain
@@ -15,11 +15,11 @@ from ralph_mission.forges.commits import commit, mark
 from ralph_mission.forges.github import merging, reading
 from ralph_mission.forges.github.api import Api
 from ralph_mission.forges.github.heads import Heads
-from ralph_mission.forges.github.labels import canonical, shape
+from ralph_mission.forges.github.labelling import Labelling
 from ralph_mission.forges.github.limits import Absent, Doubt
 from ralph_mission.forges.github.people import People
 from ralph_mission.forges.github.reading import CommentWire, PullWire, Thread
-from ralph_mission.forges.github.threads import Threads, label_path
+from ralph_mission.forges.github.threads import Threads
 from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.remote import HEADS, Denied
 from ralph_mission.mission.effects import (
@@ -54,6 +54,11 @@ class Deeds:
         """Where it is sent."""
         return self.threads.api
 
+    @property
+    def labelling(self) -> Labelling:
+        """Its labels."""
+        return Labelling(self.threads, self.people)
+
     # --- found
 
     @singledispatchmethod
@@ -86,7 +91,7 @@ class Deeds:
     def _(self, effect: OpenPull) -> Receipt | None:
         for wire in self.threads.pulls_on(effect.head):
             if self._ours(wire):
-                self._repair(wire, effect.labels)
+                self.labelling.repair(wire, effect.labels)
                 return _adopted(effect, wire)
         return None
 
@@ -128,7 +133,7 @@ class Deeds:
 
     @do.register
     def _(self, effect: OpenIssue) -> Receipt:
-        self._make_labels(effect.labels)
+        self.labelling.make(effect.labels)
         order = {"title": effect.title, "body": effect.body, "labels": list(effect.labels)}
         return _done(effect, _made(Thread, self.api.send("POST", "/issues", order)))
 
@@ -161,7 +166,7 @@ class Deeds:
             if found := self.found(effect):  # a list may have been late
                 return found
             raise
-        self._repair(wire, effect.labels)
+        self.labelling.repair(wire, effect.labels)
         return _done(effect, wire)
 
     @do.register
@@ -193,8 +198,8 @@ class Deeds:
         wire = self.threads.thread(_number(effect))
         have = reading.names(wire.labels)
         for name in (name for name in effect.remove if name in have):
-            self._unlabel(wire.number, name)
-        self._label(wire.number, [name for name in effect.add if name not in have])
+            self.labelling.take(wire.number, name)
+        self.labelling.give(wire.number, [name for name in effect.add if name not in have])
         if people := self._assignable(effect, wire):
             self.api.send("POST", f"/issues/{wire.number}/assignees", {"assignees": people})
         return _done(effect, wire)
@@ -237,41 +242,6 @@ class Deeds:
         except Absent:
             return False
         return True
-
-    def _unlabel(self, number: int, name: str) -> None:
-        try:
-            self.api.send("DELETE", label_path(number, name))
-        except Refused:
-            if name in reading.names(self.threads.thread(number, fresh=True).labels):
-                raise
-
-    def _label(self, number: int, names: list[str]) -> None:
-        if names:
-            self._make_labels(names)
-            self.api.send("POST", f"/issues/{number}/labels", {"labels": names})
-
-    def _repair(self, wire: PullWire, names: tuple[str, ...]) -> None:
-        """Give a pull of ours its labels; they come in a second request, and say nothing that the pull does not."""
-        missing = [name for name in names if name not in reading.names(wire.labels)]
-        if wire.state != "open" or self.api.staged:
-            return
-        try:
-            self._label(wire.number, missing)
-        except (Refused, Doubt) as no:
-            self.api.note(f"pull #{wire.number} could not be labelled: {no}")
-
-    def _make_labels(self, names: Iterable[str]) -> None:
-        """Labels with our colours, where nobody has made them. Certain to have sent nothing else when it fails."""
-        raw = self.threads.once("labels", lambda: self.api.all("/labels?per_page=100"))
-        known = reading.names(reading.read(tuple[reading.Named, ...], raw))
-        try:
-            for name in (name for name in names if canonical(name) not in known):
-                self.api.send("POST", "/labels", shape(name))
-        except Doubt as doubt:
-            raise Refused(f"the label could not be made ({doubt})") from None
-        except Refused as no:
-            if "already_exists" not in no.what:
-                raise
 
 
 def _number(effect: Comment | Label) -> int:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ralph_mission.forges.commits import is_work, mark
+from ralph_mission.forges import performing
+from ralph_mission.forges.commits import is_work
 from ralph_mission.forges.github import reading, threads
 from ralph_mission.forges.github.anchor import Standing
 from ralph_mission.forges.github.api import Api, Counts
@@ -20,7 +21,7 @@ from ralph_mission.forges.github.threads import RECENT, Threads
 from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.gateways.remote import HEADS, Remote
-from ralph_mission.mission.effects import AT_MOST_ONCE, Effect, Receipt, Ref
+from ralph_mission.mission.effects import AT_MOST_ONCE, Effect, Receipt
 from ralph_mission.mission.ledger import NOT_ATTEMPTED, Anchor
 from ralph_mission.mission.model import Actor, Branch, Issue, Pull, Pulse
 from ralph_mission.mission.trouble import Missing, Trouble
@@ -44,14 +45,20 @@ class GitHubForge:
     """One repository on GitHub, for one cycle: what was listed is remembered until something is done."""
 
     def __init__(
-        self, git: Git, remote: Remote, api: Api, now: Callable[[], datetime] = utc_now,
-        memory_branch: str = "ralph-memory", memory_path: str = "memory/ralph-log.md",
-    ) -> None:  # fmt: skip
+        self,
+        git: Git,
+        remote: Remote,
+        api: Api,
+        now: Callable[[], datetime] = utc_now,
+        memory_branch: str = "ralph-memory",
+        memory_path: str = "memory/ralph-log.md",
+    ) -> None:
         self.git, self.remote, self.api, self.now = git, remote, api, now
         self.threads = Threads(api, now)
         self.heads = Heads(git, remote, api.note)
         self.people = People(api)
         self.standing = Standing(self.threads, self.people.us, memory_branch, memory_path)
+        self._paid = False
         self.deeds = Deeds(self.threads, self.heads, self.people, self.default_branch)
 
     # --- who
@@ -109,8 +116,11 @@ class GitHubForge:
 
     def pulls(self, state: str = "open") -> tuple[Pull, ...]:
         """Pulls, lowest number first: the open ones, and at least those closed in the last 7 days. Raises Trouble."""
-        wires = [wire for _, wire in sorted(self.threads.pulls().items())
-                 if state == "all" or (wire.state == "open") == (state == "open")]  # fmt: skip
+        wires = [
+            wire
+            for _, wire in sorted(self.threads.pulls().items())
+            if state == "all" or (wire.state == "open") == (state == "open")
+        ]
         told = [wire for wire in wires if self._recent(wire)]
         default = self.default_branch()
         self.heads.bring(told, default)
@@ -220,40 +230,39 @@ class GitHubForge:
 
     def find(self, effect: Effect) -> Receipt | None:
         """What of `effect` is already there. A pull of ours that is found without its labels is given them."""
-        _require_ready(effect)
-        try:
-            return self.deeds.found(effect)
-        except (Refused, Missing):
-            return None
-        except GitError as error:
-            raise _spoilt(error) from None
+        return performing.find(effect, self.deeds.found)
 
     def perform(self, effect: Effect) -> Receipt:
         """Do it once, or adopt what is there. Refused is `failed`; doubt is looked into, then failed or `unknown`.
 
         Raises ValueError for an effect that still waits for a number or lacks its marker: our bug.
         """
-        _require_ready(effect)
+        performing.require_ready(effect)
         self.threads.forget()
         try:
+            self._pay()
             return self._performed(effect)
         finally:
             self.threads.forget()
             for number in (getattr(effect, "issue", 0), getattr(effect, "pull", 0)):
                 self.api.kept.drop(f"details {number}")  # a refusal may come of what was not known any better
 
+    def _pay(self) -> None:
+        """Labels that an earlier cycle could not give: tried once by each forge, when something is done anyway."""
+        if not self._paid:
+            self._paid = True
+            self.deeds.labelling.pay()
+
     def _performed(self, effect: Effect) -> Receipt:
         try:
             _require_sendable(effect)
             return self.deeds.found(effect) or self._sent(effect)
         except Refused as refused:
-            return Receipt(effect.key, "failed", detail=str(refused))
+            return performing.failed(effect, refused)
         except Missing as missing:
-            return Receipt(effect.key, "failed", detail=missing.what)
-        except Trouble as trouble:
-            return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}{trouble.what}")
-        except GitError as error:
-            return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}{error}")
+            return performing.failed(effect, missing.what)
+        except (Trouble, GitError) as error:
+            return performing.failed(effect, f"{NOT_ATTEMPTED}{error}")
 
     def _sent(self, effect: Effect) -> Receipt:
         try:
@@ -274,18 +283,11 @@ class GitHubForge:
                 break
         if isinstance(effect, AT_MOST_ONCE):
             return Receipt(effect.key, "unknown", detail=why)
-        return Receipt(effect.key, "failed", detail=f"not there after a lost answer: {why}")
+        return performing.failed(effect, f"not there after a lost answer: {why}")
 
 
 def _after(pull: Pull, since: datetime) -> bool:
     return pull.closed_at is not None and pull.closed_at > since
-
-
-def _require_ready(effect: Effect) -> None:
-    if isinstance(getattr(effect, "issue", None), Ref):
-        raise ValueError(f"effect {effect.key} still waits for a number")
-    if isinstance(effect, AT_MOST_ONCE) and mark(effect.body) != effect.key:
-        raise ValueError(f"effect {effect.key} does not carry its marker")
 
 
 def _require_sendable(effect: Effect) -> None:
@@ -295,7 +297,3 @@ def _require_sendable(effect: Effect) -> None:
             raise Refused(f"the text has {len(text)} characters, more than {LONGEST}", "this is a bug of ralph")
         if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
             raise Refused("the text holds a character that GitHub does not take", "this is a bug of ralph")
-
-
-def _spoilt(error: GitError) -> Trouble:
-    return Trouble(str(error), "look at the repository with: git fsck")

@@ -33,6 +33,10 @@ class Forbidden(Trouble):
     """The token is good, but not for this."""
 
 
+class Violation(Refused):
+    """The rules of a branch do not allow a merge; `what` is GitHub's own words."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A reply: header names in lower case; `body` is its JSON, and not `readable` when it was none."""
@@ -49,18 +53,28 @@ class Answer:
 
 
 SETTINGS: tuple[tuple[str, str], ...] = (
-    (r"not permitted to (?:create|approve)",
-     "Settings → Actions → General → Allow GitHub Actions to create and approve pull requests"),
+    (
+        r"not permitted to (?:create|approve)",
+        "Settings → Actions → General → Allow GitHub Actions to create and approve pull requests",
+    ),
     (r"archived", "Settings → General → Danger Zone → Unarchive this repository"),
     (r"issues (?:are|has been|have been) disabled", "Settings → General → Features → Issues"),
-    (r"(?:squash|merge) (?:merges|commits) are not allowed|merge method",
-     "Settings → General → Pull Requests: allow this merge method, or set forge.merge_method in ralph.yml"),
+    (
+        r"(?:squash|merge) (?:merges|commits) are not allowed|merge method",
+        "Settings → General → Pull Requests: allow this merge method, or set forge.merge_method in ralph.yml",
+    ),
     (r"bad credentials|requires authentication", "GITHUB_TOKEN is wrong or has expired: give a valid one"),
     (r"SAML|single sign-on", "authorise the token for the organisation's single sign-on"),
+    (
+        r"IP allow list",
+        "the organisation's Settings → Authentication security → IP allow list: add the runner's address",
+    ),
+    (r"repository access blocked", "GitHub has blocked this repository: its owner must ask GitHub Support"),
     (r"blocked from|user is blocked", "the token's account is blocked here: unblock it, or use another one"),
-)  # fmt: skip
+)
 """What GitHub says when it refuses for good (regular expression), and the setting behind it."""
 
+VIOLATED = re.compile(r"repository rule violations found", re.IGNORECASE)
 NO_RIGHTS = re.compile(r"resource not accessible|must have (?:admin|push|write)|permission|forbidden", re.IGNORECASE)
 
 
@@ -87,14 +101,20 @@ def refused(method: str, path: str, answer: Answer) -> Refused:
         return Refused("GitHub has moved it elsewhere, and nothing is sent on", "check GITHUB_REPOSITORY")
     if answer.status == 409 and path.endswith("/merge"):
         return Refused("approval-head")
-    for pattern, setting in SETTINGS:
-        if re.search(pattern, words, re.IGNORECASE):
-            return Refused(f"{NEEDS_PERSON}{setting}")
+    if setting := _setting(words):
+        return Refused(f"{NEEDS_PERSON}{setting}")
+    if path.endswith("/merge") and VIOLATED.search(words):
+        return Violation(VIOLATED.sub("", words).strip(" .;"))
     if answer.status in (401, 403) and NO_RIGHTS.search(words):
         return Refused(f"{NEEDS_PERSON}give the job `permissions: {permission(method, path)}` ({words})")
     if answer.status in (404, 410):
         return Refused(f"there is no such thing on GitHub, or the token may not write to it ({answer.status} {words})")
     return Refused(f"GitHub refused: {words or answer.status}")
+
+
+def _setting(words: str) -> str:
+    """The setting behind GitHub's words, "" when there is none that we know."""
+    return next((setting for pattern, setting in SETTINGS if re.search(pattern, words, re.IGNORECASE)), "")
 
 
 def unreadable(path: str, answer: Answer) -> Trouble | Absent:
@@ -104,14 +124,19 @@ def unreadable(path: str, answer: Answer) -> Trouble | Absent:
         return Absent(path, answer.status)
     if answer.status == 401:
         return Trouble(f"GitHub does not accept the token ({words})", "set GITHUB_TOKEN to a valid one")
+    if answer.status < 500 and (setting := _setting(words)):
+        return Trouble(f"GitHub refuses to tell {path.partition('?')[0]} ({words})", setting)
     if answer.status == 403:
         what = f"the token may not read {path.partition('?')[0]} ({words})"
         return Forbidden(what, f"give the job `permissions: {permission('GET', path)}`")
     if answer.status >= 500 or not answer.readable:
         what = f"GitHub answers {answer.status} to GET {path.partition('?')[0]}"
         return Trouble(what, "nothing was lost; the next wake tries again", who="forge")
-    return Trouble(f"GitHub refused GET {path.partition('?')[0]}: {answer.status} {words}",
-                   "look at GITHUB_REPOSITORY and the token's permissions", who="forge")  # fmt: skip
+    return Trouble(
+        f"GitHub refused GET {path.partition('?')[0]}: {answer.status} {words}",
+        "look at GITHUB_REPOSITORY and the token's permissions",
+        who="forge",
+    )
 
 
 def permission(method: str, path: str) -> str:

@@ -143,6 +143,15 @@ class ReviewWire(Json):
     submitted_at: Stamp | None = None
 
 
+class RuleWire(Json):
+    """A rule that some ruleset has for a branch."""
+
+    type: str
+    parameters: dict[str, Any] | None = None
+    ruleset_id: int | None = None
+    ruleset_source: str = ""
+
+
 def read(kind: type[T], data: Any) -> T:
     """JSON as one of the types above, or a tuple of them. Raises Trouble when it is something else."""
     adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]  # every type is hashable
@@ -177,24 +186,44 @@ def issue(wire: Thread, remarks: tuple[Remark, ...] = (), events: tuple[LabelEve
     """An issue."""
     closed = wire.state == "closed"
     return Issue(
-        number=wire.number, title=wire.title, body=wire.body or "", state=wire.state, author=actor(wire.user),
-        created_at=wire.created_at, updated_at=wire.updated_at, url=wire.html_url, labels=names(wire.labels),
-        assignees=tuple(user.login for user in wire.assignees or ()), state_reason=_reason(wire) if closed else "",
+        number=wire.number,
+        title=wire.title,
+        body=wire.body or "",
+        state=wire.state,
+        author=actor(wire.user),
+        created_at=wire.created_at,
+        updated_at=wire.updated_at,
+        url=wire.html_url,
+        labels=names(wire.labels),
+        assignees=tuple(user.login for user in wire.assignees or ()),
+        state_reason=_reason(wire) if closed else "",
         closed_by=actor(wire.closed_by) if closed and wire.closed_by else None,
-        closed_at=wire.closed_at if closed else None, remarks=remarks, events=events,
-    )  # fmt: skip
+        closed_at=wire.closed_at if closed else None,
+        remarks=remarks,
+        events=events,
+    )
 
 
 def pull(wire: PullWire, reviews: tuple[Review, ...] = ()) -> Pull:
     """A pull without what git, and other requests, know of it. The branch of a fork is told with its owner."""
     return Pull(
-        number=wire.number, title=wire.title, body=wire.body or "", state=wire.status, author=actor(wire.user),
-        head=wire.head.ref if wire.ours else wire.head.label or f"unknown:{wire.head.ref}", head_sha=wire.head.sha,
-        base=wire.base.ref, created_at=wire.created_at, updated_at=wire.updated_at, url=wire.html_url,
-        labels=names(wire.labels), merged_sha=(wire.merge_commit_sha or "") if wire.merged_at else "",
+        number=wire.number,
+        title=wire.title,
+        body=wire.body or "",
+        state=wire.status,
+        author=actor(wire.user),
+        head=wire.head.ref if wire.ours else wire.head.label or f"unknown:{wire.head.ref}",
+        head_sha=wire.head.sha,
+        base=wire.base.ref,
+        created_at=wire.created_at,
+        updated_at=wire.updated_at,
+        url=wire.html_url,
+        labels=names(wire.labels),
+        merged_sha=(wire.merge_commit_sha or "") if wire.merged_at else "",
         merged_by=actor(wire.merged_by) if wire.merged_at and wire.merged_by else None,
-        closed_at=wire.merged_at or wire.closed_at, reviews=reviews,
-    )  # fmt: skip
+        closed_at=wire.merged_at or wire.closed_at,
+        reviews=reviews,
+    )
 
 
 def remarks(wires: Iterable[CommentWire]) -> tuple[Remark, ...]:

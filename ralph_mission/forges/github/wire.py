@@ -7,7 +7,7 @@ which it finds nothing to follow.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,9 @@ from urllib.parse import urlsplit
 AGENT = "ralph_mission"
 VERSION = "2022-11-28"
 IDLE = 15.0  # seconds after which a connection is not used again
+LARGEST = 32 * 1024 * 1024  # bytes of a reply, unpacked: a page of 100 bodies of 65,536 characters of 4 bytes fits
+SLOWEST = 60.0  # seconds from a request until its reply's body must have ended; GitHub itself gives up after 10
+CHUNK = 64 * 1024  # bytes that are unpacked at once
 NOT_CONNECTED = ("NewConnectionError", "NameResolutionError", "ConnectTimeoutError", "ConnectTimeout")
 
 
@@ -27,6 +30,10 @@ class Unsent(Broken):
     """The network failed before a request left: it was certainly not carried out."""
 
 
+class Boundless(Broken):
+    """A reply was given up because it grew too large or took too long. Asking again would be no better."""
+
+
 class Wire:
     """A connection to one API with one token, which stands in no error, address or log."""
 
@@ -35,12 +42,17 @@ class Wire:
         self._used = 0.0
 
     def request(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> tuple[int, dict[str, str], str]:
-        """Status, headers (lower case; a redirect's place is `x-location`) and text. Raises Broken, Unsent."""
+        """Status, headers (lower case; a redirect's place is `x-location`) and text.
+
+        Raises Broken; of its kinds Unsent, and Boundless beyond LARGEST and SLOWEST.
+        """
         accepted = {"Accept": "application/vnd.github+json", **headers}
         self._renew()
         try:
             status, found, text = self._requester.requestJson(method, path, None, accepted, body, self._line)
             return status, found, text
+        except Broken:
+            raise
         except OSError as error:  # as all errors of the HTTP library are
             raise (Unsent if _never_left(error) else Broken)(_reason(error)) from None
         except ValueError as error:  # a header that is no number, where it has to be one
@@ -63,10 +75,16 @@ class Wire:
         from github import Auth, Github
 
         return Github(
-            base_url=self.api_url, auth=Auth.Token(self._token), retry=None, seconds_between_requests=None,
-            seconds_between_writes=None, user_agent=AGENT, timeout=max(1, int(self.timeout)), per_page=100,
+            base_url=self.api_url,
+            auth=Auth.Token(self._token),
+            retry=None,
+            seconds_between_requests=None,
+            seconds_between_writes=None,
+            user_agent=AGENT,
+            timeout=max(1, int(self.timeout)),
+            per_page=100,
             api_version=VERSION,
-        ).requester  # fmt: skip
+        ).requester
 
     @cached_property
     def _line(self) -> Any:
@@ -74,7 +92,24 @@ class Wire:
 
         place = urlsplit(self.api_url)
         kind: Any = HTTPRequestsConnectionClass if place.scheme == "http" else HTTPSRequestsConnectionClass
-        return _Line(kind(place.hostname, place.port, retry=None, timeout=self.timeout))
+        inner = kind(place.hostname, place.port, retry=None, timeout=self.timeout)
+        inner.session.stream = True  # a body is read by `_text`, within limits
+        return _Line(inner)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """An answer as PyGithub must see it."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+    def getheaders(self) -> Iterable[tuple[str, str]]:
+        return self.headers.items()
+
+    def read(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +121,32 @@ class _Line:
     def request(self, *arguments: Any) -> None:
         self.inner.request(*arguments)
 
-    def getresponse(self) -> Any:
+    def getresponse(self) -> _Reply:
+        until = time.monotonic() + SLOWEST
         answer = self.inner.getresponse()
-        answer.response.encoding = "utf-8"
-        answer.headers = {{"location": "x-location"}.get(n.lower(), n): v for n, v in answer.headers.items()}
-        return answer
+        headers = {{"location": "x-location"}.get(n.lower(), n): v for n, v in answer.headers.items()}
+        try:
+            return _Reply(answer.status, headers, _text(answer.response.raw, until))
+        except BaseException:
+            answer.response.close()
+            raise
+
+
+def _text(raw: Any, until: float) -> str:
+    """A body, unpacked and decoded. Raises Broken, Boundless."""
+    from urllib3.exceptions import HTTPError
+
+    found = bytearray()
+    try:
+        while chunk := raw.read1(CHUNK, decode_content=True):
+            found += chunk
+            if len(found) > LARGEST:
+                raise Boundless(f"an answer of more than {LARGEST // 1024**2} MiB")
+            if time.monotonic() > until:
+                raise Boundless(f"an answer that does not end within {SLOWEST:.0f} s")
+    except HTTPError as error:
+        raise Broken(_reason(error)) from None
+    return found.decode("utf-8", "replace")
 
 
 def _never_left(error: BaseException) -> bool:
@@ -100,7 +156,15 @@ def _never_left(error: BaseException) -> bool:
 def _reason(error: BaseException) -> str:
     """What went wrong, in words of ours: a foreign error's text may hold anything."""
     said = f"{type(error).__name__} {error}"
-    table = {"NameResolution": "its name is unknown", "refused": "connection refused", "imed out": "no answer in time",
-             "Timeout": "no answer in time", "SSL": "its certificate is not accepted", "Proxy": "the proxy refused",
-             "reset": "connection reset", "closed": "connection closed", "aborted": "connection closed"}  # fmt: skip
+    table = {
+        "NameResolution": "its name is unknown",
+        "refused": "connection refused",
+        "imed out": "no answer in time",
+        "Timeout": "no answer in time",
+        "SSL": "its certificate is not accepted",
+        "Proxy": "the proxy refused",
+        "reset": "connection reset",
+        "closed": "connection closed",
+        "aborted": "connection closed",
+    }
     return next((words for sign, words in table.items() if sign in said), type(error).__name__)

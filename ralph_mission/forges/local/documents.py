@@ -34,9 +34,13 @@ def render(thread: Thread) -> str:
     told: list[Remark | Review] = list(heapq.merge(list[Remark | Review](thread.remarks), reviews, key=_when))
     boundary = _boundary([thread.body, *(entry.body for entry in told)])
     front = yaml.dump(
-        _front(thread) | {"boundary": boundary}, Dumper=_Dumper,
-        sort_keys=False, allow_unicode=True, default_flow_style=None, width=1 << 20,
-    )  # fmt: skip
+        _front(thread) | {"boundary": boundary},
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=None,
+        width=1 << 20,
+    )
     parts = [f"{FENCE}\n{front}{FENCE}\n{thread.body}\n"]
     parts += [f"{boundary} {_heading(entry)}\n{entry.body}\n" for entry in told]
     return "".join(parts)
@@ -99,12 +103,20 @@ def _heading(entry: Remark | Review) -> str:
 
 def _front(thread: Thread) -> dict[str, object]:
     values = {
-        "number": thread.number, "title": thread.title, "state": thread.state, "state_reason": thread.state_reason,
-        "author": _person(thread.author), "labels": list(thread.labels), "assignees": list(thread.assignees),
-        "created_at": thread.created_at, "updated_at": thread.updated_at,
-        "closed_at": thread.closed_at, "closed_by": _person(thread.closed_by),
-        "events": [_event(event) for event in thread.events], **_front_of_pull(thread.change),
-    }  # fmt: skip
+        "number": thread.number,
+        "title": thread.title,
+        "state": thread.state,
+        "state_reason": thread.state_reason,
+        "author": _person(thread.author),
+        "labels": list(thread.labels),
+        "assignees": list(thread.assignees),
+        "created_at": thread.created_at,
+        "updated_at": thread.updated_at,
+        "closed_at": thread.closed_at,
+        "closed_by": _person(thread.closed_by),
+        "events": [_event(event) for event in thread.events],
+        **_front_of_pull(thread.change),
+    }
     always = ("title", "labels", "assignees")
     return {key: value for key, value in values.items() if key in always or value not in (None, "", [])}
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from ralph_mission.forges import history
-from ralph_mission.forges.commits import is_work, mark
+from ralph_mission.forges import history, performing
+from ralph_mission.forges.commits import is_work
 from ralph_mission.forges.local import branches, threads
 from ralph_mission.forges.local.deeds import Deeds, may_approve, texts
 from ralph_mission.forges.local.desk import Desk
@@ -15,10 +15,10 @@ from ralph_mission.forges.local.identity import BOT
 from ralph_mission.forges.local.threads import Thread
 from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.git import Git, GitError
-from ralph_mission.mission.effects import AT_MOST_ONCE, Effect, Receipt, Ref
+from ralph_mission.mission.effects import Effect, Receipt
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.mission.model import Actor, Branch, Issue, Pull, Pulse
-from ralph_mission.mission.trouble import Missing, Trouble
+from ralph_mission.mission.trouble import Missing
 
 HOW = {
     "show_pull": "pr diff {}",
@@ -26,8 +26,6 @@ HOW = {
     "show_issue": "issue show {}",
     "approve_issue": "issue label {} ralph:approved",
 }
-
-
 RECENT = timedelta(days=7)  # how long the change of a closed pull is told with it, as in `ports.Forge.pulls`
 
 
@@ -138,27 +136,21 @@ class LocalForge:
 
     def find(self, effect: Effect) -> Receipt | None:
         """What of `effect` is already there, by our own author id where it has an author."""
-        _require_ready(effect)
-        try:
-            return self.deeds.found(effect)
-        except Refused:
-            return None
-        except GitError as error:
-            raise _spoilt(error) from None
+        return performing.find(effect, self.deeds.found)
 
     def perform(self, effect: Effect) -> Receipt:
         """Do it once, or adopt what is there; a refusal is a failed receipt with a rule's id or the reason.
 
         Raises ValueError for an effect that still waits for a number or lacks its marker: our bug.
         """
-        _require_ready(effect)
+        performing.require_ready(effect)
         with self.desk.locked():
             try:
                 return self.deeds.found(effect) or self.deeds.do(effect)
             except Refused as refused:
-                return Receipt(effect.key, "failed", detail=str(refused))
+                return performing.failed(effect, refused)
             except GitError as error:
-                raise _spoilt(error) from None
+                raise performing.spoilt(error) from None
 
     def _thread(self, number: int, kind: str) -> Thread:
         try:
@@ -189,14 +181,3 @@ class LocalForge:
 
 def _merged_after(pull: Pull, since: datetime) -> bool:
     return pull.state == "merged" and pull.closed_at is not None and pull.closed_at > since
-
-
-def _require_ready(effect: Effect) -> None:
-    if isinstance(getattr(effect, "issue", None), Ref):
-        raise ValueError(f"effect {effect.key} still waits for a number")
-    if isinstance(effect, AT_MOST_ONCE) and mark(effect.body) != effect.key:
-        raise ValueError(f"effect {effect.key} does not carry its marker")
-
-
-def _spoilt(error: GitError) -> Trouble:
-    return Trouble(str(error), "look at the repository with: git fsck")

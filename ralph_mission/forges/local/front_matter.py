@@ -13,8 +13,20 @@ from ralph_mission.safety.strict_yaml import YamlError
 from ralph_mission.safety.strict_yaml import parse as parse_yaml
 
 STATES = ("open", "closed", "merged")
-FACTS = ("number", "title", "state", "state_reason", "author", "labels", "assignees", "created_at", "updated_at",
-         "closed_at", "closed_by", "events")  # fmt: skip
+FACTS = (
+    "number",
+    "title",
+    "state",
+    "state_reason",
+    "author",
+    "labels",
+    "assignees",
+    "created_at",
+    "updated_at",
+    "closed_at",
+    "closed_by",
+    "events",
+)
 PULL_TEXTS = ("head", "base", "head_sha", "merging", "merged_sha")
 KEYS = frozenset((*FACTS, *PULL_TEXTS, "merged_by", "boundary"))
 
@@ -54,22 +66,35 @@ class Fields:
         if reviews and "head" not in self.values:
             raise Mangled("an issue has no reviews", 1)
         return Thread(
-            number=self.number("number"), title=self.text("title"), body=opening, state=self.state(),
-            state_reason=self.text("state_reason", ""), author=self.person("author"), labels=self.texts("labels"),
-            assignees=self.texts("assignees"), created_at=self.moment("created_at"),
-            updated_at=self.moment("updated_at"), closed_by=self.maybe_person("closed_by"),
+            number=self.number("number"),
+            title=self.text("title"),
+            body=opening,
+            state=self.state(),
+            state_reason=self.text("state_reason", ""),
+            author=self.person("author"),
+            labels=self.texts("labels"),
+            assignees=self.texts("assignees"),
+            created_at=self.moment("created_at"),
+            updated_at=self.moment("updated_at"),
+            closed_by=self.maybe_person("closed_by"),
             closed_at=self.moment("closed_at") if "closed_at" in self.values else None,
-            events=tuple(self.events()), remarks=remarks, change=self.change(reviews),
-        )  # fmt: skip
+            events=tuple(self.events()),
+            remarks=remarks,
+            change=self.change(reviews),
+        )
 
     def change(self, reviews: tuple[Review, ...]) -> Change | None:
         if "head" not in self.values:
             return None
         return Change(
-            head=self.text("head"), base=self.text("base"), head_sha=self.text("head_sha", ""), reviews=reviews,
-            merging=self.text("merging", ""), merged_sha=self.text("merged_sha", ""),
+            head=self.text("head"),
+            base=self.text("base"),
+            head_sha=self.text("head_sha", ""),
+            reviews=reviews,
+            merging=self.text("merging", ""),
+            merged_sha=self.text("merged_sha", ""),
             merged_by=self.maybe_person("merged_by"),
-        )  # fmt: skip
+        )
 
     def wrong(self, key: str, what: str) -> Mangled:
         return Mangled(f"{key} {what}", self.lines.get((key,), 0) + 1)

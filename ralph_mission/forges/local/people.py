@@ -81,8 +81,9 @@ class Person:
             thread = self.desk.require("pull", number)
             head = branches.head_of(thread, branches.tips(self.git))
             login = self.actor.login
-            order = merging.Order(head, method, f"{thread.title} (#{number})\n", self.actor,
-                                  Identity(login, f"{login}@localhost"))  # fmt: skip
+            order = merging.Order(
+                head, method, f"{thread.title} (#{number})\n", self.actor, Identity(login, f"{login}@localhost")
+            )
             return merging.land(self.desk, self.git, thread, order, self.forge.now()).number
 
     def _open(self, title: str, body: str, labels: tuple[str, ...], change: Change | None) -> int:

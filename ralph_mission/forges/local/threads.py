@@ -140,12 +140,22 @@ def merged(thread: Thread, head_sha: str, merged_sha: str, actor: Actor | None, 
 def issue(thread: Thread, url: str, details: bool) -> Issue:
     """As the port tells it."""
     return Issue(
-        number=thread.number, title=thread.title, body=thread.body, state=thread.state, author=thread.author,
-        created_at=thread.created_at, updated_at=thread.updated_at, url=url, labels=frozenset(thread.labels),
-        assignees=thread.assignees, state_reason=thread.state_reason, closed_by=thread.closed_by,
-        closed_at=thread.closed_at, remarks=thread.remarks if details else (),
+        number=thread.number,
+        title=thread.title,
+        body=thread.body,
+        state=thread.state,
+        author=thread.author,
+        created_at=thread.created_at,
+        updated_at=thread.updated_at,
+        url=url,
+        labels=frozenset(thread.labels),
+        assignees=thread.assignees,
+        state_reason=thread.state_reason,
+        closed_by=thread.closed_by,
+        closed_at=thread.closed_at,
+        remarks=thread.remarks if details else (),
         events=thread.events if details else (),
-    )  # fmt: skip
+    )
 
 
 def pull(thread: Thread, url: str, head_sha: str, details: bool) -> Pull:
@@ -153,10 +163,23 @@ def pull(thread: Thread, url: str, head_sha: str, details: bool) -> Pull:
     change = thread.change
     assert change
     return Pull(
-        number=thread.number, title=thread.title, body=thread.body, state=thread.state, author=thread.author,
-        head=change.head, head_sha=head_sha, base=change.base, created_at=thread.created_at,
-        updated_at=thread.updated_at, url=url, labels=frozenset(thread.labels),
-        reviews=change.reviews if details else (), remarks=thread.remarks if details else (),
-        events=thread.events if details else (), merged_sha=change.merged_sha, merged_by=change.merged_by,
-        closed_by=thread.closed_by, closed_at=thread.closed_at,
-    )  # fmt: skip
+        number=thread.number,
+        title=thread.title,
+        body=thread.body,
+        state=thread.state,
+        author=thread.author,
+        head=change.head,
+        head_sha=head_sha,
+        base=change.base,
+        created_at=thread.created_at,
+        updated_at=thread.updated_at,
+        url=url,
+        labels=frozenset(thread.labels),
+        reviews=change.reviews if details else (),
+        remarks=thread.remarks if details else (),
+        events=thread.events if details else (),
+        merged_sha=change.merged_sha,
+        merged_by=change.merged_by,
+        closed_by=thread.closed_by,
+        closed_at=thread.closed_at,
+    )

@@ -29,7 +29,7 @@ HTTP and without a line in the journal:
     close_pull(number) -> number                             reopen(number) -> number
     merge(number, method="squash") -> sha                    edit_issue(number, title=None, body=None)
     edit_comment(id, text), delete_comment(id)               delete_issue(number)
-    assign / unassign(number, logins)                        push(branch, files, base="main") -> sha
+    assign / unassign(number, logins)                        push(branch, files, base="") -> sha
     set_permission(level)                                    rename(login)
     fake.person(login, permission="write")     none read triage write maintain admin; the same login is the same
                                                person; the permission is set when given, or when the person is new
@@ -41,8 +41,9 @@ HTTP and without a line in the journal:
     fake.revoke(token)
 
 The repository
-    fake.push(branch, files, base="main", message="Change") -> sha   somebody's commit on top of the branch, which is
-        made from base when there is none; None removes a file. Who moves refs in `bare` directly is noticed too.
+    fake.push(branch, files, base="", message="Change") -> sha   somebody's commit on top of the branch, which is made
+        from base ("": the default branch) when there is none; None removes a file. Who moves refs in `bare` directly
+        is noticed too.
     fake.branch(name) -> sha or ""
     fake.check(sha, name, conclusion, required=False)      a check run; conclusion None: still in progress; required:
                                                            also demanded by the default branch's protection
@@ -51,6 +52,16 @@ The repository
                  restrict_pushes=False, strict=False, dismiss_stale=False, enforce_admins=True)
         Pushing is refused with GH006 (GH013 for signatures), merging with 405; `strict`: the head must be up to date.
     fake.unprotect(branch)
+    fake.ruleset(*branches, required_reviews=None, required_checks=(), required_signatures=False, strict=False,
+                 dismiss_stale=False, forbidden=()) -> id
+        One more active ruleset, bypassed by nobody, for the branches that a pattern covers: a name, "~ALL",
+        "~DEFAULT_BRANCH", or GitHub's wildcards ("ralph/*", "**/*"). required_reviews: changes come by a pull with so
+        many approvals, 0 for a pull alone; forbidden: creation, update, deletion, non_fast_forward. Told by
+        /rules/branches/NAME, whether NAME is there or not. Pushing is refused with GH013, merging with 405; a branch
+        that it covers is `protected`, and its /protection still 404. Where signatures are required, only the author
+        of a pull may squash it, and a merge commit takes signed commits alone. `fake.world.rulesets` is their list.
+    fake.rename_default(new)   by the owner: open pulls onto it and its protection follow, open pulls from it close
+    fake.pushed_at             settable; any branch that moves afterwards sets it to the clock's time
     fake.settings          actions_can_create_pulls=True, default_workflow_permissions="write", allow_squash_merge,
                            allow_merge_commit, allow_rebase_merge =True, delete_branch_on_merge=False, has_issues=True,
                            archived=False, disabled=False, stargazers=0, topics=(), language=None, description=None
@@ -103,6 +114,7 @@ Where it differs from GitHub, or is stricter
     comments, forks, drafts made ready and everything else that is not listed in `validation.REPLIES` is unknown;
     so is a text with NUL or a lone surrogate, as nobody could say what GitHub makes of it. There are no events for
     cross-references; `mentioned` and `subscribed` are there. `closed_by` is told by the single issue only.
+    A branch's old name is 404 after it was renamed, where GitHub redirects readers of the API.
 """
 
 from tests.fakes.github.faults import Crash, Fault

@@ -67,8 +67,13 @@ class Bare:
         self.merged_tree = lru_cache(maxsize=None)(self._merged_tree)
         self.is_ancestor = lru_cache(maxsize=None)(self._is_ancestor)
 
-    def run(self, *arguments: str | bytes, stdin: bytes = b"", ok: Sequence[int] = (0,),
-            env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:  # fmt: skip
+    def run(
+        self,
+        *arguments: str | bytes,
+        stdin: bytes = b"",
+        ok: Sequence[int] = (0,),
+        env: Mapping[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[bytes]:
         """`git ARGUMENTS`; raises when it exits with anything but `ok`."""
         command = ["git", "--git-dir", str(self.path), "-c", "core.quotePath=false", "-c", "gc.auto=0", *arguments]
         done = subprocess.run(command, input=stdin, capture_output=True, env=environment(env), check=False)
@@ -141,11 +146,14 @@ class Bare:
         done = self.run("merge-tree", "--write-tree", "--no-messages", base, head, ok=(0, 1, 128))
         return "" if done.returncode else done.stdout.split(b"\n")[0].decode()
 
-    def commit_tree(self, tree: str, parents: Sequence[str], message: str, author: Signature,
-                    committer: Signature) -> str:  # fmt: skip
-        env = {f"GIT_{role}_{key}": value for role, who in (("AUTHOR", author), ("COMMITTER", committer))
-               for key, value in (("NAME", who.name), ("EMAIL", who.email),
-                                  ("DATE", f"{int(who.at.timestamp())} +0000"))}  # fmt: skip
+    def commit_tree(
+        self, tree: str, parents: Sequence[str], message: str, author: Signature, committer: Signature
+    ) -> str:
+        env = {
+            f"GIT_{role}_{key}": value
+            for role, who in (("AUTHOR", author), ("COMMITTER", committer))
+            for key, value in (("NAME", who.name), ("EMAIL", who.email), ("DATE", f"{int(who.at.timestamp())} +0000"))
+        }
         flags = [flag for parent in parents for flag in ("-p", parent)]
         done = self.run("commit-tree", tree, *flags, "-F", "-", stdin=message.encode(), env=env)
         return done.stdout.decode().strip()

@@ -20,8 +20,17 @@ MESSAGES = {
     "500": "Server Error",
 }
 SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
-KINDS = (*MESSAGES, *AFTER, "502_not_applied", "timeout_not_applied", "reset_not_applied", "rate_primary",
-         "rate_secondary", "rate_secondary_429", "redirect")  # fmt: skip
+KINDS = (
+    *MESSAGES,
+    *AFTER,
+    "502_not_applied",
+    "timeout_not_applied",
+    "reset_not_applied",
+    "rate_primary",
+    "rate_secondary",
+    "rate_secondary_429",
+    "redirect",
+)
 
 
 class Crash(Exception):

@@ -80,18 +80,20 @@ def _receive(world: World, request: Request, headers: Mapping[str, str], body: b
 
 
 def _backend(world: World, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
-    env = environment({
-        "GIT_PROJECT_ROOT": str(world.bare.path),
-        "GIT_HTTP_EXPORT_ALL": "1",
-        "REQUEST_METHOD": request.method,
-        "PATH_INFO": request.below.partition("?")[0],
-        "QUERY_STRING": request.below.partition("?")[2],
-        "CONTENT_TYPE": headers.get("Content-Type") or "",
-        "CONTENT_LENGTH": str(len(body)),
-        "REMOTE_USER": request.login or ACTIONS_LOGIN,
-        "REMOTE_ADDR": "127.0.0.1",
-        "GIT_PROTOCOL": headers.get("Git-Protocol") or "",
-    })  # fmt: skip
+    env = environment(
+        {
+            "GIT_PROJECT_ROOT": str(world.bare.path),
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "REQUEST_METHOD": request.method,
+            "PATH_INFO": request.below.partition("?")[0],
+            "QUERY_STRING": request.below.partition("?")[2],
+            "CONTENT_TYPE": headers.get("Content-Type") or "",
+            "CONTENT_LENGTH": str(len(body)),
+            "REMOTE_USER": request.login or ACTIONS_LOGIN,
+            "REMOTE_ADDR": "127.0.0.1",
+            "GIT_PROTOCOL": headers.get("Git-Protocol") or "",
+        }
+    )
     out = subprocess.run(
         ["git", "-c", "safe.directory=*", "http-backend"], input=body, env=env, capture_output=True, check=True
     ).stdout

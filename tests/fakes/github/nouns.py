@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
@@ -181,15 +182,45 @@ class CommitStatus:
     at: datetime
 
 
-@dataclass(slots=True)
-class Protection:
+@dataclass(slots=True, kw_only=True)
+class Rules:
+    """What a branch asks for before it moves, wherever that is written down."""
+
     required_reviews: int = 0
     required_checks: tuple[str, ...] = ()
     required_signatures: bool = False
-    restrict_pushes: bool = False
     strict: bool = False
     dismiss_stale: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Protection(Rules):
+    """The classic protection of one branch."""
+
+    restrict_pushes: bool = False
     enforce_admins: bool = True
+
+
+@dataclass(slots=True, kw_only=True)
+class Ruleset(Rules):
+    """An active ruleset that nobody bypasses. `branches` are patterns, `forbidden` rules without parameters."""
+
+    id: int
+    branches: tuple[str, ...]
+    by_pull: bool = False
+    forbidden: tuple[str, ...] = ()
+
+    def covers(self, branch: str, default: str) -> bool:
+        """Whether it is about that branch, there or not."""
+        named = ("~ALL", *(("~DEFAULT_BRANCH",) if branch == default else ()))
+        return any(pattern in named or _pathname(pattern).fullmatch(branch) for pattern in self.branches)
+
+
+def _pathname(pattern: str) -> re.Pattern[str]:
+    """As Ruby's fnmatch with FNM_PATHNAME has it: `*` stays between slashes, `**/` crosses them."""
+    parts = re.split(r"(\*\*/|\*+|\?)", pattern)
+    wild = {"**/": "(?:[^/]+/)*", "?": "[^/]"}
+    return re.compile("".join("[^/]*" if set(part) == {"*"} else wild.get(part, re.escape(part)) for part in parts))
 
 
 @dataclass(slots=True)

@@ -121,8 +121,8 @@ class Person:
 
     # --- the repository and the account
 
-    def push(self, branch: str, files: Mapping[str, bytes | None], base: str = "main", message: str = "Change") -> str:
-        """A commit of this person's on top of the branch, made from base when there is none; its id."""
+    def push(self, branch: str, files: Mapping[str, bytes | None], base: str = "", message: str = "Change") -> str:
+        """A commit of this person's on top of the branch, made from base (the default branch) when there is none."""
         with self._world.lock:
             return _push(self._world, self._account, branch, files, base, message)
 
@@ -144,11 +144,12 @@ class Person:
         return self._world.threads[number]
 
 
-def _push(world: World, account: Account, branch: str, files: Mapping[str, bytes | None], base: str,
-          message: str) -> str:  # fmt: skip
+def _push(
+    world: World, account: Account, branch: str, files: Mapping[str, bytes | None], base: str, message: str
+) -> str:
     before = refs.follow(world, account)
     tip = before.get(branch, "")
-    parent = tip or before.get(base, "")
+    parent = tip or before.get(base or world.default_branch, "")
     who = refs.signature(account, world.clock.tick())
     tree = world.bare.write_files(parent, files)
     made = world.bare.commit_tree(tree, [parent] if parent else [], message + "\n", who, who)

@@ -6,13 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.fakes.github.bare import NOBODY
-from tests.fakes.github.nouns import Protection, Token
+from tests.fakes.github.nouns import Protection, Rules, Ruleset, Token
 from tests.fakes.github.state import World
 
 WORKFLOWS = ".github/workflows/"
 ABOUT = "https://docs.github.com/articles/about-protected-branches/ for more information."
 DECLINED = "protected branch hook declined"
 VIOLATION = "push declined due to repository rule violations"
+FORBIDDEN = {
+    "creation": "- Cannot create ref due to creations being restricted.\n",
+    "update": "- Cannot update this protected ref.\n",
+    "deletion": "- Cannot delete this branch\n",
+    "non_fast_forward": "- Cannot force-push to this branch\n",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +58,12 @@ def read(body: bytes) -> Push:
     known = capabilities.split()
     if b"push-options" in known:
         _, rest = _until_flush(rest)
-    return Push(tuple(Command(*line.split(" ", 2)) for line in commands if not line.startswith("shallow ")), rest,
-                b"atomic" in known, b"side-band-64k" in known)  # fmt: skip
+    return Push(
+        tuple(Command(*line.split(" ", 2)) for line in commands if not line.startswith("shallow ")),
+        rest,
+        b"atomic" in known,
+        b"side-band-64k" in known,
+    )
 
 
 def judge(world: World, push: Push, token: Token) -> dict[str, No]:
@@ -74,11 +84,17 @@ def _refusal(world: World, command: Command, token: Token) -> No | None:
     if command.ref.startswith("refs/pull/"):
         return No("deny updating a hidden ref")
     rules = world.protections.get(command.branch)
-    if rules and not (token.account.level == "admin" and not rules.enforce_admins):
-        return _protected(world, command, token, rules)
+    bypassed = rules and token.account.level == "admin" and not rules.enforce_admins
+    if rules and not bypassed and (no := _protected(world, command, rules)):
+        return no
+    if violations := _violations(world, command):
+        return No(VIOLATION, _gh013(world, command, violations))
     if command.new == NOBODY:
-        return No("refusing to delete the current branch: refs/heads/" + world.default_branch) \
-            if command.branch == world.default_branch else None  # fmt: skip
+        return (
+            No("refusing to delete the current branch: refs/heads/" + world.default_branch)
+            if command.branch == world.default_branch
+            else None
+        )
     return workflow(world, token, command.new)
 
 
@@ -98,7 +114,7 @@ def workflow(world: World, token: Token, new: str, *known: str) -> No | None:
     return No(f"refusing to allow a {who} to create or update workflow `{path}` without {needs}")
 
 
-def _protected(world: World, command: Command, token: Token, rules: Protection) -> No | None:
+def _protected(world: World, command: Command, rules: Protection) -> No | None:
     gh006 = f"error: GH006: Protected branch update failed for {command.ref}."
     if command.new == NOBODY:
         return No(DECLINED, f"{gh006}\nerror: Cannot delete this branch")
@@ -111,8 +127,40 @@ def _protected(world: World, command: Command, token: Token, rules: Protection) 
     if missing := [name for name in rules.required_checks if not _passed(world, command.new, name)]:
         return No(DECLINED, f'{gh006}\nerror: Required status check "{missing[0]}" is expected.')
     if rules.required_signatures and (unsigned := _unsigned(world, command.new)):
-        return No(VIOLATION, _gh013(world, command, unsigned))
-    return workflow(world, token, command.new)
+        return No(VIOLATION, _gh013(world, command, [_signatures(unsigned)]))
+    return None
+
+
+def _violations(world: World, command: Command) -> list[str]:
+    """What the rulesets of a branch have against a push, in GitHub's words, each once."""
+    rulesets = world.rulesets_of(command.branch) if command.branch else []
+    return list(dict.fromkeys(found for rules in rulesets for found in _broken(world, command, rules)))
+
+
+def _broken(world: World, command: Command, rules: Ruleset) -> Iterator[str]:
+    yield from (words for kind, words in FORBIDDEN.items() if kind in rules.forbidden and _is(world, command, kind))
+    if command.new == NOBODY:
+        return
+    if rules.by_pull:
+        yield "- Changes must be made through a pull request.\n"
+    if missing := _missing(world, command, rules):
+        yield f"- {missing}\n"
+    if rules.required_signatures and (unsigned := _unsigned(world, command.new)):
+        yield _signatures(unsigned)
+
+
+def _is(world: World, command: Command, kind: str) -> bool:
+    """Whether a command is a creation, an update, a deletion or not a fast-forward."""
+    if NOBODY in (command.old, command.new):
+        return kind == ("creation" if command.old == NOBODY else "deletion")
+    return kind == "update" or (kind == "non_fast_forward" and not world.bare.is_ancestor(command.old, command.new))
+
+
+def _missing(world: World, command: Command, rules: Rules) -> str:
+    missing = [name for name in rules.required_checks if not _passed(world, command.new, name)]
+    if len(missing) == 1:
+        return f'Required status check "{missing[0]}" is expected.'
+    return f"{len(missing)} of {len(rules.required_checks)} required status checks are expected." if missing else ""
 
 
 def _passed(world: World, sha: str, name: str) -> bool:
@@ -123,15 +171,15 @@ def _unsigned(world: World, new: str) -> list[str]:
     return [sha for sha in world.bare.new_to_branches(new) if not world.bare.commit(sha).signed]
 
 
-def _gh013(world: World, command: Command, unsigned: list[str]) -> str:
+def _signatures(unsigned: list[str]) -> str:
+    found = f"  Found {len(unsigned)} {'violation' if len(unsigned) == 1 else 'violations'}:"
+    return "\n".join(["- Commits must have verified signatures.", found, "", *[f"  {sha}" for sha in unsigned], ""])
+
+
+def _gh013(world: World, command: Command, violations: list[str]) -> str:
     place = f"{world.page}/rules?ref={command.ref.replace('/', '%2F')}"
-    plural = "violation" if len(unsigned) == 1 else "violations"
-    return "\n".join([
-        f"error: GH013: Repository rule violations found for {command.ref}.",
-        f"Review all repository rules at {place}", "",
-        "- Commits must have verified signatures.",
-        f"  Found {len(unsigned)} {plural}:", "", *[f"  {sha}" for sha in unsigned], "",
-    ])  # fmt: skip
+    head = f"error: GH013: Repository rule violations found for {command.ref}."
+    return "\n".join([head, f"Review all repository rules at {place}", "", *violations])
 
 
 # --- answering in git's own protocol, when something is refused

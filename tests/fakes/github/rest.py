@@ -61,8 +61,9 @@ def _authenticate(world: World, request: Request, headers: Mapping[str, str], to
         raise Refusal(403, f"API rate limit exceeded for {whom} ID {token.account.id}.")
 
 
-def _dispatch(world: World, request: Request, headers: Mapping[str, str], token: Token | None, root: str,
-              validate: bool) -> Response:  # fmt: skip
+def _dispatch(
+    world: World, request: Request, headers: Mapping[str, str], token: Token | None, root: str, validate: bool
+) -> Response:
     assert endpoints.ALL
     route, parts = routing.find(request)
     accept = _understood(route, request, headers)
@@ -136,8 +137,9 @@ def _authorise_installation(route: Route, token: Token) -> None:
     raise Refusal(403, "Resource not accessible by integration")
 
 
-def _finish(world: World, request: Request, response: Response, token: Token | None,
-            headers: Mapping[str, str]) -> Response:  # fmt: skip
+def _finish(
+    world: World, request: Request, response: Response, token: Token | None, headers: Mapping[str, str]
+) -> Response:
     if response.content is None and response.payload is not None:
         response.content = json.dumps(response.payload, ensure_ascii=False).encode()
         response.headers.setdefault("Content-Type", "application/json; charset=utf-8")

@@ -144,17 +144,26 @@ class Call:
         # GitHub links to the repository by its number.
         home, numbered = f"/repos/{self.world.full_name}", f"/repositories/{REPOSITORY_ID}"
         place = self.root + self.request.quoted.replace(home, numbered, 1)
-        return ", ".join(f'<{place}?{urlencode(self.query | {"page": str(page)})}>; rel="{name}"'
-                         for name, page in wanted.items() if 1 <= page <= last)  # fmt: skip
+        return ", ".join(
+            f'<{place}?{urlencode(self.query | {"page": str(page)})}>; rel="{name}"'
+            for name, page in wanted.items()
+            if 1 <= page <= last
+        )
 
 
 ROUTES: list[Route] = []
 
 
 def route(
-    method: str, template: str, *, needs: str = "", role: str = "none", query: Iterable[str] = (),
-    body: Iterable[str] = (), paged: bool = False,
-) -> Callable[[Callable[[Call], Any]], Callable[[Call], Any]]:  # fmt: skip
+    method: str,
+    template: str,
+    *,
+    needs: str = "",
+    role: str = "none",
+    query: Iterable[str] = (),
+    body: Iterable[str] = (),
+    paged: bool = False,
+) -> Callable[[Callable[[Call], Any]], Callable[[Call], Any]]:
     """Put a handler into the table. It returns a Response, or the JSON of a 200; it may raise Refusal, Unknown."""
 
     def register(handler: Callable[[Call], Any]) -> Callable[[Call], Any]:
@@ -176,10 +185,12 @@ def find(request: Request) -> tuple[Route, dict[str, str]]:
 def _pattern(template: str) -> re.Pattern[str]:
     kinds = {"": "[^/]+", ":int": "[0-9]+", ":path": ".+"}
     parts = re.split(r"\{(\w+)((?::\w+)?)\}", template)
-    return re.compile("".join(
-        re.escape(parts[i]) if i % 3 == 0 else f"(?P<{parts[i]}>{kinds[parts[i + 1]]})" if i % 3 == 1 else ""
-        for i in range(len(parts))
-    ))  # fmt: skip
+    return re.compile(
+        "".join(
+            re.escape(parts[i]) if i % 3 == 0 else f"(?P<{parts[i]}>{kinds[parts[i + 1]]})" if i % 3 == 1 else ""
+            for i in range(len(parts))
+        )
+    )
 
 
 def _listed(key: str, value: Any) -> list[Any]:

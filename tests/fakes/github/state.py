@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import count
 
 from tests.fakes.github.bare import Bare
 from tests.fakes.github.nouns import (
     ACTIONS_ID,
     ACTIONS_LOGIN,
+    START,
     Account,
     CheckRun,
     Clock,
@@ -22,6 +24,8 @@ from tests.fakes.github.nouns import (
     Label,
     Protection,
     Review,
+    Rules,
+    Ruleset,
     Run,
     Runner,
     Settings,
@@ -54,6 +58,7 @@ class World:
     checks: list[CheckRun] = field(default_factory=list)
     statuses: list[CommitStatus] = field(default_factory=list)
     protections: dict[str, Protection] = field(default_factory=dict)
+    rulesets: list[Ruleset] = field(default_factory=list)
     workflows: dict[str, Workflow] = field(default_factory=dict)
     runs: dict[int, Run] = field(default_factory=dict)
     environments: dict[str, Environment] = field(default_factory=dict)
@@ -63,6 +68,8 @@ class World:
     list_lag: int = 0
     mergeable_lag: int = 0
     page_size_cap: int = 100
+    heads: dict[str, str] = field(default_factory=dict)  # as they were last seen
+    pushed_at: datetime = START
 
     @property
     def full_name(self) -> str:
@@ -89,6 +96,15 @@ class World:
             number = ACTIONS_ID if login == ACTIONS_LOGIN else 100_000 + next(self.ids)
             self.accounts[login.lower()] = Account(number, login)
         return self.accounts[login.lower()]
+
+    def rulesets_of(self, branch: str) -> list[Ruleset]:
+        """The rulesets that are about a branch."""
+        return [rules for rules in self.rulesets if rules.covers(branch, self.default_branch)]
+
+    def rules_of(self, branch: str) -> list[Rules]:
+        """All that is asked of a branch: its own protection and its rulesets."""
+        own = self.protections.get(branch)
+        return [*([own] if own else []), *self.rulesets_of(branch)]
 
     def number(self) -> int:
         """The next number of the one sequence for issues and pulls."""

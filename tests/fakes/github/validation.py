@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
+from types import GenericAlias
 from typing import Any
 
 from tests.fakes.github.refusal import Unknown
@@ -13,6 +14,7 @@ MODELS = "githubkit_schemas.v2022_11_28.models"  # of the API version that is se
 ISSUE, PULL, COMMIT = REPO + "/issues/{number:int}", REPO + "/pulls/{number:int}", REPO + "/commits/{ref:path}"
 COMMENT, ACTIONS = REPO + "/issues/comments/{id:int}", REPO + "/actions"
 LABEL, REVIEW, BRANCH = REPO + "/labels/{name}", PULL + "/reviews/{id:int}", REPO + "/branches/{branch:path}"
+RULE = "|".join(f"RepositoryRuleDetailedOneof{kind}" for kind in range(25))  # one for each type of rule
 
 # operation -> status -> model; [Model] is a list of them, None a reply without a body
 REPLIES: dict[tuple[str, str], dict[int, str | None]] = {
@@ -26,6 +28,7 @@ REPLIES: dict[tuple[str, str], dict[int, str | None]] = {
     ("GET", REPO + "/branches"): {200: "[ShortBranch]"},
     ("GET", BRANCH): {200: "BranchWithProtection"},
     ("GET", BRANCH + "/protection"): {200: "BranchProtection"},
+    ("GET", REPO + "/rules/branches/{branch:path}"): {200: f"[{RULE}]"},
     ("GET", REPO + "/git/ref/{ref:path}"): {200: "GitRef"},
     **{
         ("GET", REPO + f"/contents{path}"): {200: "ContentFile|[ContentDirectoryItems]"}
@@ -126,7 +129,7 @@ def _adapter(model: str) -> Any:
 
 def _type(model: str) -> Any:
     if model.startswith("[") and model.endswith("]"):
-        return list[_type(model[1:-1])]  # type: ignore[misc]  # a type made at run time
+        return GenericAlias(list, (_type(model[1:-1]),))
     if "|" in model:
         first, *rest = (_type(part) for part in model.split("|"))
         for other in rest:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from tests.fakes.github.bare import Signature
 from tests.fakes.github.deeds import refs, threads
-from tests.fakes.github.nouns import Account, Protection, PullPart, Review, Thread
+from tests.fakes.github.nouns import Account, PullPart, Review, Rules, Thread
 from tests.fakes.github.refusal import Refusal
 from tests.fakes.github.state import World
 
@@ -14,8 +14,9 @@ GITHUB = ("GitHub", "noreply@github.com")
 FAILED = ("failure", "cancelled", "timed_out", "action_required")
 
 
-def create(world: World, actor: Account, head: str, base: str, title: str, body: str | None,
-           draft: bool = False) -> Thread:  # fmt: skip
+def create(
+    world: World, actor: Account, head: str, base: str, title: str, body: str | None, draft: bool = False
+) -> Thread:
     """A new pull, or a Refusal with GitHub's words."""
     tip, onto = world.bare.branch(head), world.bare.branch(base)
     if not tip:
@@ -104,20 +105,40 @@ def outcomes(world: World, sha: str) -> dict[str, str]:
 
 
 def obstacle(world: World, thread: Thread) -> str:
-    """What the base's protection still asks for, in GitHub's words; "" for nothing."""
+    """What the base's protection and rulesets still ask for, in GitHub's words; "" for nothing."""
     assert thread.pull
-    rules = world.protections.get(thread.pull.base, Protection())
+    own = world.protections.get(thread.pull.base)
+    return (own and _unmet(world, thread, own)) or violated(_violations(world, thread))
+
+
+def violated(found: list[str]) -> str:
+    """How the API tells what rulesets do not allow."""
+    return "\n\n".join(["Repository rule violations found", *found, ""]) if found else ""
+
+
+def _violations(world: World, thread: Thread) -> list[str]:
+    assert thread.pull
+    rulesets = world.rulesets_of(thread.pull.base)
+    unmet = [_unmet(world, thread, rules) for rules in rulesets]
+    stuck = any("update" in rules.forbidden for rules in rulesets)
+    return [*(["Cannot update this protected ref."] if stuck else []), *filter(None, dict.fromkeys(unmet))]
+
+
+def _unmet(world: World, thread: Thread, rules: Rules) -> str:
+    assert thread.pull
     verdicts = _verdicts(world, thread)
     approvals = list(verdicts.values()).count("APPROVED")
     if rules.required_reviews and "CHANGES_REQUESTED" in verdicts.values():
         return "Changes have been requested."
     if approvals < rules.required_reviews:
-        return (f"At least {rules.required_reviews} approving review{'s are' if rules.required_reviews > 1 else ' is'}"
-                " required by reviewers with write access.")  # fmt: skip
+        return (
+            f"At least {rules.required_reviews} approving review{'s are' if rules.required_reviews > 1 else ' is'}"
+            " required by reviewers with write access."
+        )
     return _missing_check(world, thread.pull.head_sha, rules)
 
 
-def _missing_check(world: World, sha: str, rules: Protection) -> str:
+def _missing_check(world: World, sha: str, rules: Rules) -> str:
     results = outcomes(world, sha)
     for name in rules.required_checks:
         if name not in results:
@@ -131,25 +152,32 @@ def _missing_check(world: World, sha: str, rules: Protection) -> str:
 
 def _verdicts(world: World, thread: Thread) -> dict[int, str]:
     """The last verdict of each reviewer who may write; a comment is none."""
-    counted = [review for review in reviews(world, thread)
-               if review.state != "COMMENTED" and review.author.at_least("write")]  # fmt: skip
+    counted = [
+        review for review in reviews(world, thread) if review.state != "COMMENTED" and review.author.at_least("write")
+    ]
     return {review.author.id: review.state for review in counted}
 
 
 def _behind(world: World, thread: Thread) -> bool:
     assert thread.pull
-    rules = world.protections.get(thread.pull.base)
-    if not rules or not rules.strict:
+    if not any(rules.strict for rules in world.rules_of(thread.pull.base)):
         return False
     return not world.bare.is_ancestor(world.bare.branch(thread.pull.base), thread.pull.head_sha)
 
 
-def merge(world: World, actor: Account, thread: Thread, method: str = "squash", sha: str | None = None,
-          title: str | None = None, message: str | None = None) -> str:  # fmt: skip
+def merge(
+    world: World,
+    actor: Account,
+    thread: Thread,
+    method: str = "squash",
+    sha: str | None = None,
+    title: str | None = None,
+    message: str | None = None,
+) -> str:
     """Merge it; the new tip of the base. Raises Refusal 405 or 409 as GitHub does."""
     pull = thread.pull
     assert pull
-    _may_merge(world, thread, method, sha)
+    _may_merge(world, actor, thread, method, sha)
     base = world.bare.branch(pull.base)
     at = world.clock.tick()
     made = _merge_commit(world, actor, thread, method, base, _message(world, thread, method, title, message), at)
@@ -160,7 +188,7 @@ def merge(world: World, actor: Account, thread: Thread, method: str = "squash", 
     return made
 
 
-def _may_merge(world: World, thread: Thread, method: str, sha: str | None) -> None:
+def _may_merge(world: World, actor: Account, thread: Thread, method: str, sha: str | None) -> None:
     pull = thread.pull
     assert pull
     allowed = {"squash": world.settings.allow_squash_merge, "merge": world.settings.allow_merge_commit}
@@ -177,10 +205,25 @@ def _may_merge(world: World, thread: Thread, method: str, sha: str | None) -> No
     if not allowed[method]:
         names = {"squash": "Squash merges", "merge": "Merge commits"}
         raise Refusal(405, f"{names[method]} are not allowed on this repository.")
+    if not _signed(world, actor, thread, method):
+        raise Refusal(405, violated(["Commits must have verified signatures."]))
 
 
-def _merge_commit(world: World, actor: Account, thread: Thread, method: str, base: str, message: str,
-                  at: datetime) -> str:  # fmt: skip
+def _signed(world: World, actor: Account, thread: Thread, method: str) -> bool:
+    """Whether the base gets signed commits alone, where a ruleset asks for them: GitHub signs what it squashes for
+    the author of the pull."""
+    pull = thread.pull
+    assert pull
+    if not any(rules.required_signatures for rules in world.rulesets_of(pull.base)):
+        return True
+    if method == "squash":
+        return actor is thread.author
+    return all(world.bare.commit(sha).signed for sha in world.bare.between(pull.base_sha, pull.head_sha))
+
+
+def _merge_commit(
+    world: World, actor: Account, thread: Thread, method: str, base: str, message: str, at: datetime
+) -> str:
     assert thread.pull
     tree = world.bare.merged_tree(base, thread.pull.head_sha)
     author = thread.author if method == "squash" else actor
@@ -232,7 +275,8 @@ def update_branch(world: World, actor: Account, thread: Thread, expected: str | 
         raise Refusal(422, "There are no new commits on the base branch.")
     at = world.clock.tick()
     message = f"Merge branch '{pull.base}' into {pull.head}"
-    made = world.bare.commit_tree(tree, [pull.head_sha, base], message + "\n", refs.signature(actor, at),
-                                  Signature(*GITHUB, at.astimezone(UTC)))  # fmt: skip
+    made = world.bare.commit_tree(
+        tree, [pull.head_sha, base], message + "\n", refs.signature(actor, at), Signature(*GITHUB, at.astimezone(UTC))
+    )
     world.bare.set_ref(f"refs/heads/{pull.head}", made, pull.head_sha)
     refs.follow(world, actor)

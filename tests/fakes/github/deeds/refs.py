@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 
-from tests.fakes.github.bare import Signature
+from tests.fakes.github.bare import NOBODY, Signature
 from tests.fakes.github.deeds import threads
 from tests.fakes.github.nouns import Account, Thread
 from tests.fakes.github.state import World
@@ -17,6 +17,8 @@ CLOSING = re.compile(r"(?i)(?<![\w`])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?
 def follow(world: World, actor: Account) -> dict[str, str]:
     """Bring every open pull up to where the branches are now; `actor` is who gets the blame."""
     heads = world.bare.heads()
+    if heads != world.heads:
+        world.heads, world.pushed_at = heads, world.clock.present()
     for thread in list(world.threads.values()):
         if thread.pull and thread.state == "open" and not thread.deleted:
             _follow(world, actor, thread, heads)
@@ -55,8 +57,7 @@ def _move(world: World, actor: Account, thread: Thread, tip: str) -> None:
 
 def _dismiss_stale(world: World, thread: Thread) -> None:
     assert thread.pull
-    rules = world.protections.get(thread.pull.base)
-    if rules and rules.dismiss_stale:
+    if any(rules.dismiss_stale for rules in world.rules_of(thread.pull.base)):
         for review in world.reviews.values():
             if review.number == thread.number and review.state == "APPROVED":
                 review.state = "DISMISSED"
@@ -93,6 +94,23 @@ def after_push(world: World, actor: Account, before: dict[str, str], after: dict
     if old and new and old != new:
         for sha in world.bare.between(old, new):
             close_by_text(world, actor, [world.bare.commit(sha).message], world.clock.present(), sha)
+
+
+def rename_default(world: World, actor: Account, new: str) -> None:
+    """Another name for the default branch: open pulls onto it and its protection follow, open pulls from it close."""
+    old, tip = world.default_branch, follow(world, actor)[world.default_branch]
+    if not world.bare.set_ref(f"refs/heads/{new}", tip, NOBODY):
+        raise ValueError(f"git has a branch {new!r} already, or may not have one")
+    world.bare.run("symbolic-ref", "HEAD", f"refs/heads/{new}")
+    world.bare.delete_ref(f"refs/heads/{old}")
+    world.default_branch = new
+    if old in world.protections:
+        world.protections[new] = world.protections.pop(old)
+    for thread in world.threads.values():
+        if thread.pull and thread.pull.base == old and thread.state == "open" and not thread.deleted:
+            thread.pull.base = new
+            threads.record(world, thread, "base_ref_changed", actor, world.clock.tick())
+    follow(world, actor)
 
 
 def signature(account: Account, at: datetime) -> Signature:

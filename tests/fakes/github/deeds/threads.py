@@ -23,9 +23,14 @@ def record(world: World, thread: Thread, name: str, actor: Account, at: datetime
 
 
 def create(
-    world: World, actor: Account, title: str, body: str | None, labels: Iterable[str] = (),
-    assignees: Iterable[str] = (), pull: PullPart | None = None,
-) -> Thread:  # fmt: skip
+    world: World,
+    actor: Account,
+    title: str,
+    body: str | None,
+    labels: Iterable[str] = (),
+    assignees: Iterable[str] = (),
+    pull: PullPart | None = None,
+) -> Thread:
     """A new issue or pull. An empty body is no body, as GitHub keeps it."""
     at = world.clock.tick()
     thread = Thread(next(world.ids), world.number(), title, body or None, actor, at, at, pull=pull, lag=world.list_lag)
@@ -86,9 +91,13 @@ def unassign(world: World, actor: Account, thread: Thread, logins: Iterable[str]
 
 
 def close(
-    world: World, actor: Account, thread: Thread, reason: str | None = "completed", at: datetime | None = None,
+    world: World,
+    actor: Account,
+    thread: Thread,
+    reason: str | None = "completed",
+    at: datetime | None = None,
     commit_id: str | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Close; closing what is closed changes nothing but the reason of an issue."""
     at = at or world.clock.tick()
     if thread.pull is None and reason is not None:

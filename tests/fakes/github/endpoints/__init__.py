@@ -13,6 +13,21 @@ from tests.fakes.github.endpoints import (
     pulls,
     repository,
     reviews,
+    rules,
 )
 
-ALL = (accounts, actions, comments, commits, graphql, history, issues, labels, merging, pulls, repository, reviews)
+ALL = (
+    accounts,
+    actions,
+    comments,
+    commits,
+    graphql,
+    history,
+    issues,
+    labels,
+    merging,
+    pulls,
+    repository,
+    reviews,
+    rules,
+)

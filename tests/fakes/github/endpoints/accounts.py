@@ -16,8 +16,9 @@ NEVER = "nobody:write"  # a permission that no installation has
 
 @route("GET", "/user", needs=NEVER)
 def me(call: Call) -> dict[str, Any]:
-    private = dict.fromkeys(("private_gists", "total_private_repos", "owned_private_repos", "disk_usage",
-                             "collaborators"), 0)  # fmt: skip
+    private = dict.fromkeys(
+        ("private_gists", "total_private_repos", "owned_private_repos", "disk_usage", "collaborators"), 0
+    )
     return public(call.world, call.actor) | private | {"two_factor_authentication": True}
 
 
@@ -57,7 +58,12 @@ def _held(role: str) -> tuple[str, ...]:
 def rate_limit(call: Call) -> dict[str, Any]:
     assert call.token
     reset = (int(call.world.clock.present().timestamp()) // 3600 + 1) * 3600
-    core = {"limit": call.token.limit, "used": call.token.used, "reset": reset,
-            "remaining": max(0, call.token.limit - call.token.used), "resource": "core"}  # fmt: skip
+    core = {
+        "limit": call.token.limit,
+        "used": call.token.used,
+        "reset": reset,
+        "remaining": max(0, call.token.limit - call.token.used),
+        "resource": "core",
+    }
     search = {"limit": 30, "used": 0, "remaining": 30, "reset": reset, "resource": "search"}
     return {"resources": {"core": core, "search": search}, "rate": core}

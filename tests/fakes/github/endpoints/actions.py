@@ -86,8 +86,10 @@ def _workflow(call: Call) -> Workflow:
 @route("GET", ACTIONS + "/permissions/workflow", needs=NEVER, role="admin")
 def get_workflow_permissions(call: Call) -> dict[str, Any]:
     settings = call.world.settings
-    return {"default_workflow_permissions": settings.default_workflow_permissions,
-            "can_approve_pull_request_reviews": settings.actions_can_create_pulls}  # fmt: skip
+    return {
+        "default_workflow_permissions": settings.default_workflow_permissions,
+        "can_approve_pull_request_reviews": settings.actions_can_create_pulls,
+    }
 
 
 @route("GET", ACTIONS + "/runners", needs=NEVER, role="admin", paged=True)

@@ -25,8 +25,11 @@ def list_comments(call: Call) -> Response:
 def list_all_comments(call: Call) -> Response:
     key = call.choice("sort", ("created", "updated"), "created") + "_at"
     backwards = "sort" in call.query and call.choice("direction", ("asc", "desc"), "desc") == "desc"
-    found = [one for one in call.world.comments.values()
-             if one.updated_at >= since(call) and not call.world.threads[one.number].deleted]  # fmt: skip
+    found = [
+        one
+        for one in call.world.comments.values()
+        if one.updated_at >= since(call) and not call.world.threads[one.number].deleted
+    ]
     found.sort(key=lambda one: (getattr(one, key), one.id), reverse=backwards)
     return call.page(call.visible(found), comment)
 

@@ -60,8 +60,13 @@ def _assigned(who: str, thread: Thread) -> bool:
     return who.lower() in {account.login.lower() for account in thread.assignees}
 
 
-@route("POST", REPO + "/issues", needs="issues:write", role="read",
-       body=("title", "body", "labels", "assignees", "assignee"))  # fmt: skip
+@route(
+    "POST",
+    REPO + "/issues",
+    needs="issues:write",
+    role="read",
+    body=("title", "body", "labels", "assignees", "assignee"),
+)
 def create_issue(call: Call) -> Response:
     if not call.world.settings.has_issues:
         raise Refusal(410, "Issues are disabled for this repo")
@@ -102,8 +107,13 @@ def get_issue(call: Call) -> dict[str, Any]:
     return issue_alone(call.world, call.thread())
 
 
-@route("PATCH", ISSUE, needs=EITHER_WRITE, role="read",
-       body=("title", "body", "state", "state_reason", "labels", "assignees"))  # fmt: skip
+@route(
+    "PATCH",
+    ISSUE,
+    needs=EITHER_WRITE,
+    role="read",
+    body=("title", "body", "state", "state_reason", "labels", "assignees"),
+)
 def edit_issue(call: Call) -> dict[str, Any]:
     thread = call.thread()
     if not (_may_triage(call) or call.actor is thread.author):

@@ -21,8 +21,13 @@ def is_merged(call: Call) -> Response:
     return Response(204)
 
 
-@route("PUT", PULL + "/merge", needs="contents:write", role="write",
-       body=("sha", "merge_method", "commit_title", "commit_message"))  # fmt: skip
+@route(
+    "PUT",
+    PULL + "/merge",
+    needs="contents:write",
+    role="write",
+    body=("sha", "merge_method", "commit_title", "commit_message"),
+)
 def merge(call: Call) -> dict[str, Any]:
     thread, method = call.thread(pull=True), call.text("merge_method") or "merge"
     if method not in ("squash", "merge"):
@@ -31,8 +36,9 @@ def merge(call: Call) -> dict[str, Any]:
     base = call.world.bare.branch(thread.pull.base)
     if no := pushes.workflow(call.world, call.token, thread.pull.head_sha, base):
         raise Refusal(403, no.reason)
-    sha = pulls.merge(call.world, call.actor, thread, method, call.text("sha"), call.text("commit_title"),
-                      call.text("commit_message"))  # fmt: skip
+    sha = pulls.merge(
+        call.world, call.actor, thread, method, call.text("sha"), call.text("commit_title"), call.text("commit_message")
+    )
     return {"sha": sha, "merged": True, "message": "Pull Request successfully merged"}
 
 

@@ -45,8 +45,13 @@ def _wanted(call: Call, thread: Thread) -> bool:
     )
 
 
-@route("POST", REPO + "/pulls", needs=WRITE, role="read",
-       body=("title", "body", "head", "base", "draft", "maintainer_can_modify"))  # fmt: skip
+@route(
+    "POST",
+    REPO + "/pulls",
+    needs=WRITE,
+    role="read",
+    body=("title", "body", "head", "base", "draft", "maintainer_can_modify"),
+)
 def create_pull(call: Call) -> Response:
     if call.actor.login == ACTIONS_LOGIN and not call.world.settings.actions_can_create_pulls:
         raise Refusal(403, "GitHub Actions is not permitted to create or approve pull requests.")
@@ -95,8 +100,11 @@ def _may_reopen(call: Call, thread: Thread) -> None:
     if thread.pull.merged_at or not call.world.bare.branch(thread.pull.head):
         message = "state cannot be changed. The pull request cannot be reopened."
         raise Refusal.custom("PullRequest", message, "state")
-    same = [one for one in call.world.threads.values() if one.pull and one.state == "open"
-            and (one.pull.head, one.pull.base) == (thread.pull.head, thread.pull.base)]  # fmt: skip
+    same = [
+        one
+        for one in call.world.threads.values()
+        if one.pull and one.state == "open" and (one.pull.head, one.pull.base) == (thread.pull.head, thread.pull.base)
+    ]
     if same:
         message = f"state cannot be changed. There is already an open pull request from {thread.pull.head}."
         raise Refusal.custom("PullRequest", message, "state")

@@ -35,14 +35,17 @@ def get_repository(call: Call) -> dict[str, Any]:
 @route("GET", REPO + "/branches", needs=READ, role="read", query=("protected",), paged=True)
 def list_branches(call: Call) -> Response:
     wanted = {"": (True, False), "true": (True,), "false": (False,)}[call.query.get("protected", "")]
-    found = [name for name in sorted(call.world.bare.heads()) if (name in call.world.protections) in wanted]
+    found = [name for name in sorted(call.world.bare.heads()) if bool(call.world.rules_of(name)) in wanted]
     return call.page(found, _short)
 
 
 def _short(world: World, name: str) -> dict[str, Any]:
     sha = world.bare.branch(name)
-    return {"name": name, "commit": {"sha": sha, "url": f"{world.here}/commits/{sha}"},
-            "protected": name in world.protections}  # fmt: skip
+    return {
+        "name": name,
+        "commit": {"sha": sha, "url": f"{world.here}/commits/{sha}"},
+        "protected": bool(world.rules_of(name)),
+    }
 
 
 @route("GET", REPO + "/branches/{branch:path}/protection", needs=NEVER, role="read")
@@ -63,13 +66,16 @@ def get_branch(call: Call) -> dict[str, Any]:
     rules = call.world.protections.get(name)
     checks = list(rules.required_checks) if rules else []
     level = "off" if rules is None else "everyone" if rules.enforce_admins else "non_admins"
-    required = {"enforcement_level": level, "contexts": checks,
-                "checks": [{"context": check, "app_id": None} for check in checks]}  # fmt: skip
+    required = {
+        "enforcement_level": level,
+        "contexts": checks,
+        "checks": [{"context": check, "app_id": None} for check in checks],
+    }
     return {
         "name": name,
         "commit": commit(call.world, call.world.bare.branch(name)),
         "_links": {"self": here, "html": f"{call.world.page}/tree/{name}"},
-        "protected": rules is not None,
+        "protected": bool(call.world.rules_of(name)),  # by a ruleset too, of which the rest here knows nothing
         "protection": {"enabled": rules is not None, "required_status_checks": required},
         "protection_url": f"{here}/protection",
     }
@@ -88,25 +94,40 @@ def _protection(world: World, name: str, rules: Protection) -> dict[str, Any]:
         "url": here,
         "required_signatures": {"url": f"{here}/required_signatures", "enabled": rules.required_signatures},
         "enforce_admins": {"url": f"{here}/enforce_admins", "enabled": rules.enforce_admins},
-        **{name: {"enabled": False} for name in ("required_linear_history", "allow_force_pushes", "allow_deletions",
-                                                 "block_creations", "required_conversation_resolution", "lock_branch",
-                                                 "allow_fork_syncing")},
-    }  # fmt: skip
+        **{
+            name: {"enabled": False}
+            for name in (
+                "required_linear_history",
+                "allow_force_pushes",
+                "allow_deletions",
+                "block_creations",
+                "required_conversation_resolution",
+                "lock_branch",
+                "allow_fork_syncing",
+            )
+        },
+    }
     if rules.required_checks or rules.strict:
         shown["required_status_checks"] = {
-            "url": f"{here}/required_status_checks", "strict": rules.strict, "contexts": list(rules.required_checks),
+            "url": f"{here}/required_status_checks",
+            "strict": rules.strict,
+            "contexts": list(rules.required_checks),
             "contexts_url": f"{here}/required_status_checks/contexts",
             "checks": [{"context": check, "app_id": None} for check in rules.required_checks],
-        }  # fmt: skip
+        }
     if rules.required_reviews:
         shown["required_pull_request_reviews"] = {
-            "url": f"{here}/required_pull_request_reviews", "dismiss_stale_reviews": rules.dismiss_stale,
-            "require_code_owner_reviews": False, "require_last_push_approval": False,
+            "url": f"{here}/required_pull_request_reviews",
+            "dismiss_stale_reviews": rules.dismiss_stale,
+            "require_code_owner_reviews": False,
+            "require_last_push_approval": False,
             "required_approving_review_count": rules.required_reviews,
-        }  # fmt: skip
+        }
     if rules.restrict_pushes:
-        links = {key: f"{here}/restrictions{place}" for key, place in
-                 (("url", ""), ("users_url", "/users"), ("teams_url", "/teams"), ("apps_url", "/apps"))}  # fmt: skip
+        links = {
+            key: f"{here}/restrictions{place}"
+            for key, place in (("url", ""), ("users_url", "/users"), ("teams_url", "/teams"), ("apps_url", "/apps"))
+        }
         shown["restrictions"] = links | {"users": [], "teams": [], "apps": []}
     return shown
 
@@ -119,8 +140,12 @@ def get_ref(call: Call) -> dict[str, Any]:
         raise Refusal(404, "Not Found")
     kind = call.world.bare.line("cat-file", "-t", sha)
     url = f"{call.world.here}/git/{kind}s/{sha}"
-    return {"ref": f"refs/{name}", "node_id": node("REF", name), "url": f"{call.world.here}/git/refs/{name}",
-            "object": {"sha": sha, "type": kind, "url": url}}  # fmt: skip
+    return {
+        "ref": f"refs/{name}",
+        "node_id": node("REF", name),
+        "url": f"{call.world.here}/git/refs/{name}",
+        "object": {"sha": sha, "type": kind, "url": url},
+    }
 
 
 # --- files

@@ -67,8 +67,10 @@ def _head(world: World, sha: str) -> dict[str, Any] | None:
     if not world.bare.resolve(sha):
         return None
     found = world.bare.commit(sha)
-    people = {role: {"name": who.name, "email": who.email}
-              for role, who in (("author", found.author), ("committer", found.committer))}  # fmt: skip
+    people = {
+        role: {"name": who.name, "email": who.email}
+        for role, who in (("author", found.author), ("committer", found.committer))
+    }
     return {
         "id": sha,
         "tree_id": found.tree,
@@ -86,8 +88,15 @@ def environment(world: World, found: Environment) -> dict[str, Any]:
         )
     if found.reviewers:
         people = [{"type": "User", "reviewer": user(world, account)} for account in found.reviewers]
-        rules.append({"id": found.id + 1, "node_id": node("GA", found.id + 1), "type": "required_reviewers",
-                      "prevent_self_review": False, "reviewers": people})  # fmt: skip
+        rules.append(
+            {
+                "id": found.id + 1,
+                "node_id": node("GA", found.id + 1),
+                "type": "required_reviewers",
+                "prevent_self_review": False,
+                "reviewers": people,
+            }
+        )
     return {
         "id": found.id,
         "node_id": node("EN", found.id),
@@ -103,7 +112,16 @@ def environment(world: World, found: Environment) -> dict[str, Any]:
 
 
 def runner(world: World, found: Runner) -> dict[str, Any]:
-    labels = [{"id": found.id * 10 + at, "name": name, "type": "read-only" if name == "self-hosted" else "custom"}
-              for at, name in enumerate(found.labels)]  # fmt: skip
-    return {"id": found.id, "name": found.name, "os": "linux", "status": found.status, "busy": found.busy,
-            "labels": labels, "ephemeral": False}  # fmt: skip
+    labels = [
+        {"id": found.id * 10 + at, "name": name, "type": "read-only" if name == "self-hosted" else "custom"}
+        for at, name in enumerate(found.labels)
+    ]
+    return {
+        "id": found.id,
+        "name": found.name,
+        "os": "linux",
+        "status": found.status,
+        "busy": found.busy,
+        "labels": labels,
+        "ephemeral": False,
+    }

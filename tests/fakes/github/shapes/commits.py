@@ -26,9 +26,11 @@ def commit(world: World, sha: str) -> dict[str, Any]:
         "comments_url": f"{here}/comments",
         "author": maybe(world, _account(world, found.author)),
         "committer": maybe(world, _account(world, found.committer)),
-        "parents": [{"sha": parent, "url": f"{world.here}/commits/{parent}",
-                     "html_url": f"{world.page}/commit/{parent}"} for parent in found.parents],
-    }  # fmt: skip
+        "parents": [
+            {"sha": parent, "url": f"{world.here}/commits/{parent}", "html_url": f"{world.page}/commit/{parent}"}
+            for parent in found.parents
+        ],
+    }
 
 
 def commit_alone(world: World, sha: str, files: list[FileChange]) -> dict[str, Any]:

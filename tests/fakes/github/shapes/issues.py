@@ -80,8 +80,13 @@ def issue_alone(world: World, thread: Thread) -> dict[str, Any]:
 def _as_pull(world: World, thread: Thread) -> dict[str, Any]:
     assert thread.pull
     page = place(world, thread)
-    links = {"url": f"{world.here}/pulls/{thread.number}", "html_url": page, "diff_url": f"{page}.diff",
-             "patch_url": f"{page}.patch", "merged_at": stamp(thread.pull.merged_at)}  # fmt: skip
+    links = {
+        "url": f"{world.here}/pulls/{thread.number}",
+        "html_url": page,
+        "diff_url": f"{page}.diff",
+        "patch_url": f"{page}.patch",
+        "merged_at": stamp(thread.pull.merged_at),
+    }
     return {"draft": thread.pull.draft, "pull_request": links}
 
 

@@ -78,18 +78,22 @@ def pull_alone(world: World, thread: Thread) -> dict[str, Any]:
     part = thread.pull
     assert part
     files = files_of(world, thread)
-    return pull(world, thread) | _mergeability(world, thread) | {
-        "merged": bool(part.merged_at),
-        "merged_by": maybe(world, part.merged_by),
-        "rebaseable": None,
-        "comments": len(world.of(thread.number)),
-        "review_comments": 0,
-        "maintainer_can_modify": False,
-        "commits": len(commits_of(world, thread)),
-        "additions": sum(file.additions for file in files),
-        "deletions": sum(file.deletions for file in files),
-        "changed_files": len(files),
-    }  # fmt: skip
+    return (
+        pull(world, thread)
+        | _mergeability(world, thread)
+        | {
+            "merged": bool(part.merged_at),
+            "merged_by": maybe(world, part.merged_by),
+            "rebaseable": None,
+            "comments": len(world.of(thread.number)),
+            "review_comments": 0,
+            "maintainer_can_modify": False,
+            "commits": len(commits_of(world, thread)),
+            "additions": sum(file.additions for file in files),
+            "deletions": sum(file.deletions for file in files),
+            "changed_files": len(files),
+        }
+    )
 
 
 def _mergeability(world: World, thread: Thread) -> dict[str, Any]:

@@ -9,20 +9,43 @@ from tests.fakes.github.shapes.basics import node, stamp, user
 from tests.fakes.github.state import World
 
 LINKS = {
-    "archive": "/{archive_format}{/ref}", "assignees": "/assignees{/user}", "blobs": "/git/blobs{/sha}",
-    "branches": "/branches{/branch}", "collaborators": "/collaborators{/collaborator}",
-    "comments": "/comments{/number}", "commits": "/commits{/sha}", "compare": "/compare/{base}...{head}",
-    "contents": "/contents/{+path}", "contributors": "/contributors", "deployments": "/deployments",
-    "downloads": "/downloads", "events": "/events", "forks": "/forks", "git_commits": "/git/commits{/sha}",
-    "git_refs": "/git/refs{/sha}", "git_tags": "/git/tags{/sha}", "hooks": "/hooks",
-    "issue_comment": "/issues/comments{/number}", "issue_events": "/issues/events{/number}",
-    "issues": "/issues{/number}", "keys": "/keys{/key_id}", "labels": "/labels{/name}", "languages": "/languages",
-    "merges": "/merges", "milestones": "/milestones{/number}",
-    "notifications": "/notifications{?since,all,participating}", "pulls": "/pulls{/number}",
-    "releases": "/releases{/id}", "stargazers": "/stargazers", "statuses": "/statuses/{sha}",
-    "subscribers": "/subscribers", "subscription": "/subscription", "tags": "/tags", "teams": "/teams",
+    "archive": "/{archive_format}{/ref}",
+    "assignees": "/assignees{/user}",
+    "blobs": "/git/blobs{/sha}",
+    "branches": "/branches{/branch}",
+    "collaborators": "/collaborators{/collaborator}",
+    "comments": "/comments{/number}",
+    "commits": "/commits{/sha}",
+    "compare": "/compare/{base}...{head}",
+    "contents": "/contents/{+path}",
+    "contributors": "/contributors",
+    "deployments": "/deployments",
+    "downloads": "/downloads",
+    "events": "/events",
+    "forks": "/forks",
+    "git_commits": "/git/commits{/sha}",
+    "git_refs": "/git/refs{/sha}",
+    "git_tags": "/git/tags{/sha}",
+    "hooks": "/hooks",
+    "issue_comment": "/issues/comments{/number}",
+    "issue_events": "/issues/events{/number}",
+    "issues": "/issues{/number}",
+    "keys": "/keys{/key_id}",
+    "labels": "/labels{/name}",
+    "languages": "/languages",
+    "merges": "/merges",
+    "milestones": "/milestones{/number}",
+    "notifications": "/notifications{?since,all,participating}",
+    "pulls": "/pulls{/number}",
+    "releases": "/releases{/id}",
+    "stargazers": "/stargazers",
+    "statuses": "/statuses/{sha}",
+    "subscribers": "/subscribers",
+    "subscription": "/subscription",
+    "tags": "/tags",
+    "teams": "/teams",
     "trees": "/git/trees{/sha}",
-}  # fmt: skip
+}
 
 
 def minimal(world: World) -> dict[str, Any]:
@@ -46,7 +69,7 @@ def repository(world: World) -> dict[str, Any]:
     """As it stands inside pulls."""
     issues = sum(thread.state == "open" and not thread.deleted for thread in world.threads.values())
     settings = world.settings
-    times = dict.fromkeys(("created_at", "updated_at"), stamp(START)) | {"pushed_at": stamp(world.clock.present())}
+    times = dict.fromkeys(("created_at", "updated_at"), stamp(START)) | {"pushed_at": stamp(world.pushed_at)}
     return minimal(world) | {
         "git_url": f"git:{world.page.partition(':')[2]}.git",
         "ssh_url": f"git@127.0.0.1:{world.full_name}.git",

@@ -1,4 +1,4 @@
-"""The GitHub forge keeps the contract of every forge."""
+"""A GitHub forge in a clone, before a fake GitHub."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.forge_contract import ForgeContract
 from tests.forges.github_world import GitHubWorld, github
 
 
@@ -16,7 +15,3 @@ def world(tmp_path: Path) -> Iterator[GitHubWorld]:
     """Its forge as GitHub Actions' own account."""
     with github(tmp_path) as made:
         yield made
-
-
-class TestGitHubForge(ForgeContract):
-    """The fixture `world` is all that is needed."""

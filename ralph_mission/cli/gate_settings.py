@@ -1,0 +1,76 @@
+"""What the gate needs of a server's settings, with nothing checked out: where memory is.
+
+Read from the default branch; kept by its commit, so that a wake costs one more look at a ref and no more.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ralph_mission.gateways.git import Git
+from ralph_mission.gateways.remote import Remote
+from ralph_mission.mission.trouble import Trouble
+from ralph_mission.stores import layout
+from ralph_mission.stores.anchor import durable
+
+if TYPE_CHECKING:
+    from ralph_mission.gateways.place import Place
+
+NAME = "ralph.yml"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Branch and path of memory."""
+
+    branch: str = layout.BRANCH
+    path: str = layout.MEMORY
+
+
+def on_server(place: Place, kept: Path, config: str | None) -> Said:
+    """What `config` (a path in the repository; `ralph.yml` without one) says on the default branch.
+
+    Settings that cannot be read say nothing here: the cycle then says what is wrong. `kept` is the folder of the
+    cache. Raises Trouble when the server cannot be asked.
+    """
+    path = posixpath.normpath(config or NAME)
+    with tempfile.TemporaryDirectory(prefix="ralph-due-") as folder:
+        here = Git(Path(folder), Path(folder), None)
+        here.run("init", "--quiet", "--bare", folder)
+        remote = Remote(here, place.git_url, place.token, keep=False)
+        branch, oid = remote.default()
+        said = _cached(kept, oid, path)
+        if said is None:
+            said = _parsed(remote.peek(branch, path))
+            with suppress(OSError):  # a cache
+                known = {"oid": oid, "config": path, "said": [said.branch, said.path]}
+                durable(kept / "settings.json", json.dumps(known).encode())
+    return said
+
+
+def _parsed(content: bytes | None) -> Said:
+    if content is None or b"memory" not in content:
+        return Said()
+    from ralph_mission.config import load
+
+    try:
+        memory = load(content.decode("utf-8-sig")).memory
+    except (Trouble, UnicodeDecodeError):
+        return Said()
+    return Said(memory.branch, memory.path)
+
+
+def _cached(kept: Path, oid: str, path: str) -> Said | None:
+    try:
+        known: dict[str, Any] = json.loads((kept / "settings.json").read_bytes())
+        branch, memory = known["said"]
+        sound = (known["oid"], known["config"]) == (oid, path) and type(branch) is type(memory) is str
+        return Said(branch, memory) if sound else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

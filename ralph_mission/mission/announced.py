@@ -1,0 +1,39 @@
+"""Which change our own issue told people of: a branch and a pull are later made of exactly that, or not at all.
+
+Memory keeps the change until it can be sent, and memory grants nothing. So the issue names it by a digest, on a
+line that nothing quoted can begin with; a yes to the issue's text is a yes to that digest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict
+
+from ralph_mission.mission.effects import OpenPull, PushBranch
+from ralph_mission.mission.ledger import key_of
+
+_LINE = re.compile(r"^the change (is|would be) ((?:`[0-9a-f]{16}`(?:, )?)+)\r?$", re.MULTILINE)
+
+Change = PushBranch | OpenPull
+
+
+def digest(effect: Change) -> str:
+    """Sixteen hex digits over all that would be sent, but for the date."""
+    content = {name: value for name, value in asdict(effect).items() if name != "date"}
+    return key_of("change", type(effect).__name__, json.dumps(content, sort_keys=True))
+
+
+def line(effects: Iterable[Change], asked: bool) -> str:
+    """The line of an issue that names what will be sent or, where a person is asked, would be; "" for nothing."""
+    digests = ", ".join(f"`{digest(effect)}`" for effect in effects)
+    return f"the change {'would be' if asked else 'is'} {digests}" if digests else ""
+
+
+def announced(body: str, asked: bool) -> frozenset[str]:
+    """The digests that a text of ours names: of what needs no yes, or of what needs one."""
+    verb = "would be" if asked else "is"
+    return frozenset(
+        found for said, listed in _LINE.findall(body) if said == verb for found in re.findall("[0-9a-f]{16}", listed)
+    )

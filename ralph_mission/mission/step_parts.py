@@ -1,0 +1,94 @@
+"""What steps are made of: the nouns, and the pieces that several of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from ralph_mission.mission import wording
+from ralph_mission.mission.effects import CloseIssue, Comment, EditComment, Effect
+from ralph_mission.mission.ledger import Record, key_of
+from ralph_mission.mission.lifecycle import Facts
+from ralph_mission.mission.model import Action, Branch, Mission, Status
+from ralph_mission.mission.proposal import Proposal
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A person's verdict on a mission: what learning and `rejected-before` rest on."""
+
+    mission: int
+    kind: str
+    members: tuple[str, ...]
+    verdict: str  # accepted | rejected
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`mission` as it stands if nothing is sent; `proposal` what would be sent; `lesson` what a person taught."""
+
+    mission: Mission
+    proposal: Proposal | None = None
+    lesson: Lesson | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What steps need besides the mission and its facts."""
+
+    cycle: int
+    now: datetime
+    owners: tuple[str, ...]
+    merge_method: str
+    records: Mapping[str, Record]
+    default: Branch
+
+
+def waited(mission: Mission) -> Mission:
+    """One more cycle without progress, where progress would be ours to make."""
+    working = mission.status in (Status.PLANNED, Status.EXECUTING, Status.FIXING)
+    return replace(mission, stalled_cycles=mission.stalled_cycles + 1) if working else mission
+
+
+def proposed(
+    action: Action, before: Mission, after: Mission, effects: tuple[Effect, ...], who: str, lesson: Lesson | None
+) -> Step:
+    """A step that sends `effects`, and leads to `after` once they are done."""
+    key = key_of(before.key, action, *(effect.key for effect in effects))
+    proposal = Proposal(
+        key, action, before.kind, before.title, effects, before=before, interim=before, after=after, approver=who
+    )
+    return Step(waited(before), proposal, lesson)
+
+
+def told(mission: Mission, around: Circumstances, line: str, next_step: str) -> Mission:
+    """The mission with one more line in its story."""
+    story = (*mission.story, f"cycle {around.cycle}: {line}")
+    return replace(mission, story=story, last_action=line, next_step=next_step)
+
+
+def finished(mission: Mission, around: Circumstances, outcome: str, learning: str) -> Mission:
+    """The mission at its end."""
+    return replace(mission, outcome=outcome, learning=learning, finished_at=around.now)
+
+
+def story(after: Mission) -> Comment | EditComment:
+    """Our one standing remark: made once, then edited. Another text is another deed, whatever was said before."""
+    standing = key_of(after.key, "comment", "standing")
+    body = wording.story(after, standing)
+    if not after.comment:
+        return Comment(standing, after.issue, body)
+    return EditComment(key_of(after.key, "edit_comment", body), after.issue, after.comment, body)
+
+
+def close_issue(mission: Mission, facts: Facts, reason: str) -> tuple[CloseIssue, ...]:
+    """Closes the mission's issue where it is still open."""
+    still_open = facts.issue is not None and facts.issue.state == "open"
+    return (CloseIssue(key_of(mission.key, "close_issue"), mission.issue, reason),) if still_open else ()
+
+
+def lesson(mission: Mission, verdict: str, reason: str = "") -> Lesson:
+    """What a person taught by a verdict on this mission."""
+    return Lesson(mission.id, mission.kind, mission.members, verdict, reason)

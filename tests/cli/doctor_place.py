@@ -1,0 +1,68 @@
+"""GitHub as `ralph doctor` sees it with one token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import requests
+
+from ralph_mission.cli.checks_github import github
+from ralph_mission.cli.checks_line import Check, Hub
+from tests.fakes.github import FakeGitHub
+
+WORKFLOW = """
+on: {repository_dispatch: {types: [ralph-loop-trigger]}, schedule: [{cron: "7 * * * *"}]}
+permissions: {}
+jobs:
+  lint: {runs-on: x, permissions: {contents: read}, steps: []}
+  cycle:
+    permissions: {contents: write, issues: write, pull-requests: write, actions: read}
+    steps: [{uses: ./}]
+"""
+Rules = list[dict[str, Any]]
+
+
+@dataclass
+class Place:
+    """The fake GitHub as a token sees it.
+
+    `changes`: what the repository says otherwise. `rules`: rules by branch in place of its own; None: not to be seen.
+    """
+
+    fake: FakeGitHub
+    token: str = ""
+    rules: dict[str, Rules] | None = field(default_factory=dict)
+    changes: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    def get(self, path: str) -> tuple[int, Any]:
+        """As `Get`, over the wire."""
+        self.asked.append(path)
+        if path.startswith("/rules/branches/") and self.rules != {}:
+            name = path.removeprefix("/rules/branches/").partition("?")[0]
+            return (404, None) if self.rules is None else (200, self.rules.get(name, []))
+        address = path[1:] if path.startswith("//") else f"/repos/{self.fake.repository}{path}"
+        headers = {"Authorization": f"Bearer {self.token}"}
+        answer = requests.get(self.fake.api_url + address, headers=headers, timeout=5)
+        body = answer.json()
+        return answer.status_code, body | self.changes if path == "" and answer.ok else body
+
+    def hub(self, **changes: Any) -> Hub:
+        account = next(t.account.login for t in self.fake.world.tokens.values() if t.value == self.token)
+        environment = {"GITHUB_TOKEN": self.token, **self.environment}
+        made = Hub(self.get, account, self.fake.clock.now, workflow=WORKFLOW, environment=environment)
+        return replace(made, **changes)
+
+    def checks(self, **changes: Any) -> dict[str, Check]:
+        """The worst line of each name."""
+        found: dict[str, Check] = {}
+        for check in github(self.hub(**changes)):
+            if check.name not in found or check.status == "wrong":
+                found[check.name] = check
+        return found
+
+
+def statuses(checks: dict[str, Check]) -> dict[str, str]:
+    return {name: check.status for name, check in checks.items() if check.status != "ok"}

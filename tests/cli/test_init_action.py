@@ -1,0 +1,185 @@
+"""`ralph init`: the action is named by a commit that somebody knows, and never by a name that nobody promised."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.cli.workflow import Action, action_of
+from tests.cli.init_place import LOOP, PINNED, SHA, hosted, install, states, workflow
+from tests.helpers import cli_here, commit, git, make_repo
+
+
+def vcs(url: str, commit: str) -> str:
+    return json.dumps({"url": url, "vcs_info": {"vcs": "git", "commit_id": commit}})
+
+
+@pytest.mark.parametrize(
+    ("told", "action"),
+    [
+        (None, None),
+        ("{", None),
+        ('{"url": "https://files.example/x.zip", "archive_info": {}}', None),
+        ('{"url": "file:///no/such/folder", "dir_info": {"editable": true}}', None),
+        (vcs("https://git.example/x", SHA), None),
+        (vcs("https://github.com/a/b", "main"), None),
+        (vcs("https://github.com/a/b.git", SHA), Action("a/b", SHA)),
+    ],
+)
+def test_the_action_is_the_commit_that_is_installed(
+    monkeypatch: pytest.MonkeyPatch, told: str | None, action: Action | None
+) -> None:
+    install(monkeypatch, told)
+    assert action_of(None) == action
+
+
+# --- an editable installation, as `make run` makes one in a clone -----------------------
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clone of the project's repository on GitHub, installed from there."""
+    repo = make_repo(tmp_path / "a clone", {"action.yml": "name: ralph\n"})
+    git(repo, "remote", "add", "origin", "https://github.com/mara/ralph_mission.git")
+    git(repo, "update-ref", "refs/remotes/origin/main", "HEAD")
+    install(monkeypatch, json.dumps({"url": repo.as_uri(), "dir_info": {"editable": True}}))
+    return repo
+
+
+def test_a_clone_runs_the_commit_that_its_remote_has(clone: Path) -> None:
+    assert action_of(None) == Action("mara/ralph_mission", git(clone, "rev-parse", "HEAD"))
+
+
+def test_a_commit_that_was_never_pushed_is_named_to_nobody(clone: Path) -> None:
+    commit(clone, {"x": "1"})
+    assert action_of(None) is None
+
+
+def test_a_fork_that_has_the_commit_is_the_one_that_is_named(clone: Path) -> None:
+    pushed = commit(clone, {"x": "1"})
+    git(clone, "remote", "add", "fork", "git@github.com:joe/fork.git")
+    git(clone, "update-ref", "refs/remotes/fork/topic", pushed)
+    assert action_of(None) == Action("joe/fork", pushed)
+
+
+def test_a_remote_elsewhere_names_nothing(clone: Path) -> None:
+    git(clone, "remote", "set-url", "origin", "https://git.example/mara/ralph_mission")
+    assert action_of(None) is None
+
+
+def test_a_repository_that_only_holds_a_copy_of_it_is_not_taken_for_it(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (clone / "vendor").mkdir()
+    install(monkeypatch, json.dumps({"url": (clone / "vendor").as_uri(), "dir_info": {"editable": True}}))
+    assert action_of(None) is None
+
+
+def test_a_repository_without_an_action_is_not_the_action(clone: Path) -> None:
+    git(clone, "update-ref", "refs/remotes/origin/main", commit(clone, {"action.yml": None}))
+    assert action_of(None) is None
+
+
+# --- when nobody knows ------------------------------------------------------------------
+
+
+def doctor_says(repo: Path) -> dict[str, str]:
+    told = cli_here("doctor", "--json", repo=repo)
+    return next((check for check in told.json["checks"] if check["name"] == "action"), {})
+
+
+@pytest.mark.usefixtures("unknown_commit")
+def test_without_a_known_commit_all_but_the_workflow_is_written_and_naming_it_is_to_do(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    told = cli_here("init", repo=repo)
+    assert told.code == 0
+    assert (repo / "ralph.yml").exists() and not (repo / LOOP).exists()
+    assert f"to do: {LOOP} is not written" in told.out
+    assert f"ralph init --repo {repo} --action OWNER/NAME@COMMIT" in told.out
+    assert doctor_says(repo)["status"] == "note"
+    assert doctor_says(repo)["mend"].startswith("ralph init --action OWNER/NAME@COMMIT")
+
+
+@pytest.mark.usefixtures("unknown_commit")
+def test_what_was_to_do_is_done_by_naming_the_commit(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    cli_here("init", repo=repo)
+    told = cli_here("init", "--action", PINNED, "--json", repo=repo)
+    assert states(told) == {"ralph.yml": "unchanged", "ralph-loop.yml": "new"}
+    assert workflow(repo)["jobs"]["cycle"]["steps"][0]["uses"] == PINNED
+    assert doctor_says(repo) == {"name": "action", "status": "ok", "found": f"the workflow uses {PINNED}", "mend": ""}
+
+
+@pytest.mark.usefixtures("unknown_commit")
+def test_a_commit_that_was_named_once_stays_named(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    cli_here("init", "--action", PINNED, repo=repo)
+    assert states(cli_here("init", "--wake", "environment", "--json", repo=repo))["ralph-loop.yml"] == "replaced"
+    jobs = workflow(repo)["jobs"]
+    assert {job["steps"][0]["uses"] for job in jobs.values()} == {PINNED} and len(jobs) == 4
+
+
+@pytest.mark.usefixtures("unknown_commit")
+def test_a_step_of_somebody_else_is_never_taken_for_the_action(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    (repo / LOOP).parent.mkdir(parents=True)
+    (repo / LOOP).write_text(f"on: push\njobs: {{}}\n      - uses: actions/checkout@{SHA}\n")
+    assert "is not written" in cli_here("init", repo=repo).out
+
+
+@pytest.mark.usefixtures("unknown_commit")
+def test_units_are_written_without_a_known_commit(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    assert "ralph-wake@.timer" in states(cli_here("init", "--wake", "timer", "--json", repo=repo))
+    assert not (repo / LOOP).exists()
+
+
+@pytest.mark.parametrize("ref", ["v0.1.0", "main", SHA[:12]])
+def test_a_name_that_may_move_is_refused_with_the_way_to_its_commit(tmp_path: Path, ref: str) -> None:
+    repo = hosted(tmp_path)
+    told = cli_here("init", "--action", f"mara/ralph_mission@{ref}", repo=repo)
+    assert told.code == 2
+    assert f"git ls-remote https://github.com/mara/ralph_mission {ref} '{ref}^{{}}'" in told.err
+    assert git(repo, "status", "--porcelain") == ""
+
+
+@pytest.mark.usefixtures("known_commit")
+def test_nothing_that_is_used_can_move(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    cli_here("init", "--wake", "environment", repo=repo)
+    jobs = workflow(repo)["jobs"].values()
+    assert {step["uses"] for job in jobs for step in job["steps"]} == {PINNED}
+
+
+# --- what the doctor says ---------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("known_commit")
+def test_the_doctor_names_what_may_move(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    cli_here("init", repo=repo)
+    (repo / LOOP).write_text((repo / LOOP).read_text().replace(SHA, "v1 # as it was"))
+    check = doctor_says(repo)
+    assert (check["status"], check["found"]) == ("note", "the workflow uses mara/ralph_mission@v1, which may move")
+    assert check["mend"].endswith("git ls-remote https://github.com/mara/ralph_mission v1 'v1^{}'")
+
+
+@pytest.mark.usefixtures("known_commit")
+def test_the_doctor_asks_for_a_workflow_on_a_clone_of_github_alone(tmp_path: Path) -> None:
+    assert doctor_says(make_repo(tmp_path / "here")) == {}
+    assert doctor_says(hosted(tmp_path / "there"))["mend"] == "ralph init"
+
+
+@pytest.mark.parametrize("used", ["./", "docker://alpine:3", f"a/b/deep@{SHA}", f'"a/b@{SHA}"'])
+def test_what_is_of_the_repository_or_pinned_is_ok(tmp_path: Path, used: str) -> None:
+    lines = "on: {repository_dispatch: {types: [ralph-loop-trigger]}}\njobs:\n  a:\n    steps:\n"
+    repo = make_repo(tmp_path, {LOOP: f"{lines}      - uses: {used}\n"})
+    assert doctor_says(repo)["status"] == "ok"
+
+
+@pytest.mark.usefixtures("unknown_commit")
+def test_a_person_reads_it_with_the_command_to_type(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    assert f"ralph init --repo {repo} --action OWNER/NAME@COMMIT" in cli_here("doctor", repo=repo).out

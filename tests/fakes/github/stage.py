@@ -1,0 +1,205 @@
+"""The fake as a stage: what stands in the world, and what a test sets there without being anybody."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.github.deeds import refs
+from tests.fakes.github.nouns import (
+    CheckRun,
+    Clock,
+    Comment,
+    CommitStatus,
+    Dispatch,
+    Environment,
+    Label,
+    Protection,
+    Ruleset,
+    Run,
+    Runner,
+    Settings,
+    Thread,
+    Workflow,
+)
+from tests.fakes.github.pushes import FORBIDDEN
+from tests.fakes.github.state import World
+
+LOOP = ".github/workflows/ralph-loop.yml"
+
+
+class Stage:
+    """The world and its one repository; see the package for the whole interface."""
+
+    world: World
+
+    @property
+    def clock(self) -> Clock:
+        return self.world.clock
+
+    @property
+    def default_branch(self) -> str:
+        return self.world.default_branch
+
+    @property
+    def pushed_at(self) -> datetime:
+        return self.world.pushed_at
+
+    @pushed_at.setter
+    def pushed_at(self, at: datetime) -> None:
+        with self.world.lock:
+            self.world.heads, self.world.pushed_at = self.world.bare.heads(), at
+
+    @property
+    def settings(self) -> Settings:
+        return self.world.settings
+
+    @property
+    def threads(self) -> dict[int, Thread]:
+        return self.world.threads
+
+    @property
+    def labels(self) -> dict[str, Label]:
+        return self.world.labels
+
+    @property
+    def comments(self) -> dict[int, Comment]:
+        return self.world.comments
+
+    @property
+    def dispatches(self) -> list[Dispatch]:
+        return self.world.dispatches
+
+    def issue(self, number: int) -> Thread:
+        """What is really there under a number."""
+        return self.world.threads[number]
+
+    pull = issue
+
+    def branch(self, name: str) -> str:
+        """The commit at a branch, "" when there is none."""
+        return self.world.bare.branch(name)
+
+    # --- branches and what they ask for
+
+    def check(self, sha: str, name: str, conclusion: str | None, required: bool = False) -> None:
+        """A check run; `required` adds it to what the default branch's protection asks for."""
+        with self.world.lock:
+            self.world.checks.append(CheckRun(next(self.world.ids), sha, name, conclusion, self.clock.tick()))
+            rules = self.world.protections.get(self.default_branch) or Protection()
+            if required and name not in rules.required_checks:
+                rules.required_checks += (name,)
+                self.world.protections[self.default_branch] = rules
+
+    def status(self, sha: str, context: str, state: str) -> None:
+        """A commit status: error, failure, pending or success."""
+        with self.world.lock:
+            self.world.statuses.append(CommitStatus(next(self.world.ids), sha, context, state, self.clock.tick()))
+
+    def protect(self, branch: str, **rules: Any) -> None:
+        """Protect a branch; these rules (fields of Protection) replace what there was."""
+        self.world.protections[branch] = Protection(**rules)
+
+    def unprotect(self, branch: str) -> None:
+        """No rules any more."""
+        self.world.protections.pop(branch, None)
+
+    def ruleset(self, *branches: str, required_reviews: int | None = None, **rules: Any) -> int:
+        """One more ruleset (fields of Ruleset); its id."""
+        if unknown := set(rules.get("forbidden", ())) - set(FORBIDDEN):
+            raise ValueError(f"the fake has no such rule: {', '.join(sorted(unknown))}")
+        rules |= {"by_pull": required_reviews is not None, "required_reviews": required_reviews or 0}
+        with self.world.lock:
+            made = Ruleset(id=next(self.world.ids), branches=branches, **rules)
+            self.world.rulesets.append(made)
+            return made.id
+
+    def rename_default(self, new: str) -> None:
+        """The owner gives the default branch another name."""
+        with self.world.lock:
+            refs.rename_default(self.world, self.world.account(self.owner), new)
+
+    # --- actions
+
+    def workflow(self, path: str, name: str | None = None, state: str = "active") -> int:
+        """A workflow; its id. The same path again changes it."""
+        with self.world.lock:
+            known = self.world.workflows.get(path)
+            number = known.id if known else next(self.world.ids)
+            self.world.workflows[path] = Workflow(number, path, name or Path(path).stem, state, self.clock.present())
+            return number
+
+    def workflow_run(
+        self,
+        id: int,
+        status: str,
+        conclusion: str | None = None,
+        event: str = "schedule",
+        created_at: datetime | None = None,
+        run_started_at: datetime | None = None,
+        path: str = LOOP,
+        head_sha: str | None = None,
+        head_branch: str | None = None,
+        attempt: int = 1,
+    ) -> None:
+        """A run of a workflow; the same id again replaces it."""
+        with self.world.lock:
+            if path not in self.world.workflows:
+                self.workflow(path)
+            known = self.world.runs.get(id)
+            created = created_at or (known.created_at if known else self.clock.present())
+            self.world.runs[id] = Run(
+                id,
+                known.number if known else len(self.world.runs) + 1,
+                status,
+                conclusion,
+                event,
+                created,
+                run_started_at or created,
+                max(created, self.clock.present()),
+                path,
+                head_sha or self.branch(self.default_branch),
+                head_branch or self.default_branch,
+                self.world.account(self.owner),
+                attempt,
+            )
+
+    def environment(self, name: str, wait_minutes: int = 0, reviewers: tuple[str, ...] = ()) -> None:
+        """A deployment environment."""
+        people = tuple(self.world.account(login) for login in reviewers)
+        self.world.environments[name] = Environment(
+            next(self.world.ids), name, wait_minutes, people, self.clock.present()
+        )
+
+    def runner(
+        self, name: str, status: str = "online", busy: bool = False, labels: tuple[str, ...] = ("self-hosted",)
+    ) -> None:
+        """A self-hosted runner."""
+        self.world.runners.append(Runner(next(self.world.ids), name, status, busy, labels))
+
+    # --- how far it lags behind
+
+    @property
+    def list_lag(self) -> int:
+        return self.world.list_lag
+
+    @list_lag.setter
+    def list_lag(self, requests: int) -> None:
+        self.world.list_lag = requests
+
+    @property
+    def mergeable_lag(self) -> int:
+        return self.world.mergeable_lag
+
+    @mergeable_lag.setter
+    def mergeable_lag(self, requests: int) -> None:
+        self.world.mergeable_lag = requests
+
+    @property
+    def page_size_cap(self) -> int:
+        return self.world.page_size_cap
+
+    @page_size_cap.setter
+    def page_size_cap(self, size: int) -> None:
+        self.world.page_size_cap = size
