@@ -96,8 +96,10 @@ def ask(asked: Plain) -> tuple[bool, datetime | None, str]:
 
 def patiently(asked: Plain, sleep: Callable[[float], None] = time.sleep) -> tuple[bool, datetime | None, str]:
     """As `ask`, after the wait that was allowed when a cycle is due that soon. Raises Trouble."""
+    from ralph_mission.stores.due import PAUSED
+
     due, next_due_at, reason = ask(asked)
-    if due or next_due_at is None or not asked.wait or asked.now:
+    if due or reason == PAUSED or next_due_at is None or not asked.wait or asked.now:
         return due, next_due_at, reason
     left = (next_due_at - datetime.now(UTC)).total_seconds()
     if left > asked.wait:

@@ -47,7 +47,8 @@ def on_server(place: Place, kept: Path, config: str | None) -> Said:
         branch, oid = remote.default()
         said = _cached(kept, oid, path)
         if said is None:
-            said = _parsed(remote.peek(branch, path))
+            within = not path.startswith(("../", "/")) and path != ".."  # elsewhere the server has nothing
+            said = _parsed(remote.peek(branch, path) if within else None)
             with suppress(OSError):  # a cache
                 known = {"oid": oid, "config": path, "said": [said.branch, said.path]}
                 durable(kept / "settings.json", json.dumps(known).encode())

@@ -221,7 +221,18 @@ def _missions(state: OpenState, traces: tuple[Trace, ...], now: datetime, told: 
         if issue.state == "open" and "ralph:mission" in issue.labels:
             known[issue.number] = _rebuilt(trace, issue, pulls.get(trace.mission), now)
             told.kept.append(f"mission #{trace.mission} from issue #{issue.number}: {issue.title}")
-    return tuple(known.values())
+    return tuple(_one_of_each_number(known.values(), traces, told))
+
+
+def _one_of_each_number(missions: Iterable[Mission], traces: tuple[Trace, ...], told: _Told) -> Iterable[Mission]:
+    """Of missions that claim one number, the one whose issue on the forge says so: a cycle refuses two."""
+    said = {(trace.mission, trace.thing.number) for trace in traces if isinstance(trace.thing, Issue)}
+    kept: dict[int, Mission] = {}
+    for mission in sorted(missions, key=lambda mission: (mission.id, mission.issue) not in said):
+        first = kept.setdefault(mission.id, mission)
+        if first is not mission:
+            told.lost.append(f"mission #{mission.id} on issue #{mission.issue}: issue #{first.issue} has that number")
+    return kept.values()
 
 
 def _rebuilt(trace: Trace, issue: Issue, pull: Pull | None, now: datetime) -> Mission:

@@ -41,11 +41,14 @@ _SAID = re.compile(r"^(?:remote: )?(?:error|fatal)?:? ?", re.IGNORECASE)
 
 
 class Denied(Exception):
-    """The server refused a push for good. `what` says what it refused, `setting` what a person must change."""
+    """The server refused a push: `what` it refused and the `setting` a person must change.
 
-    def __init__(self, what: str, setting: str) -> None:
+    `lasting` is False where it may take the same push another time.
+    """
+
+    def __init__(self, what: str, setting: str, lasting: bool = True) -> None:
         super().__init__(f"{what}: {setting}")
-        self.what, self.setting = what, setting
+        self.what, self.setting, self.lasting = what, setting, lasting
 
 
 DENIALS: tuple[tuple[str, str, str], ...] = (
@@ -164,7 +167,7 @@ class Remote:
         if any(sign in error.detail for sign in LOST_RACE):
             return self.head(branch) == new
         what = f"the server refused the push to {branch} ({_reason(error.detail)})"
-        raise Denied(what, "look at its rules and hooks")
+        raise Denied(what, "look at its rules and hooks", lasting=not BUSY.search(error.detail))
 
     def _hold(self, seen: Iterable[tuple[str, str]]) -> None:
         for ref, oid in seen:
@@ -227,6 +230,9 @@ UNREACHABLE = (
 )
 
 
+BUSY = re.compile(
+    r"returned error: 4(?!0[134])\d\d"
+)  # an HTTP status that says nothing of rights or rules: a limit, a clash
 TURNED_AWAY = re.compile(r"(?:HTTP|returned error:) 4\d\d|Authentication failed|could not read Username")
 
 

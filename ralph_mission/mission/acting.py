@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ralph_mission.mission import belonging, rules
+from ralph_mission.mission import belonging, rules, succession
 from ralph_mission.mission.effects import (
     AT_MOST_ONCE,
     Comment,
@@ -30,7 +30,6 @@ from ralph_mission.mission.ledger import (
     OpenState,
     Record,
     is_settled,
-    key_of,
     may_redo,
     monitor_key,
     numbers,
@@ -215,23 +214,22 @@ def _look_up(
         return Receipt(effect.key, "unknown", detail="it was intended, and nobody can tell whether it was sent")
     if record.mission or not isinstance(effect, OpenIssue | EditComment):
         return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}its run ended before")
-    if rules.ill_worded(ready, secrets) or not _about_a_list(ports, record, ready):
+    if rules.ill_worded(ready, secrets) or not _about_a_list(ports, record, ready, known):
         return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}no rule would let it pass now")
     return None if stopped(ports) else _perform(ports, ready)
 
 
-def _about_a_list(ports: Ports, record: EffectRecord, effect: Effect) -> bool:
+def _about_a_list(ports: Ports, record: EffectRecord, effect: Effect, known: Mapping[str, Record]) -> bool:
     """Whether it opens or rewrites the monitoring issue of its kind and nothing else, whatever memory says."""
-    monitor = monitor_key(record.kind)
     if isinstance(effect, OpenIssue):
-        return effect.key == key_of(monitor, "open_issue")
+        return effect.key == succession.upcoming(succession.of_list(record.kind), known)
     if not isinstance(effect, EditComment) or effect.comment:
         return False
     try:
         issue = ports.forge.issue(effect.issue)
     except Missing:
         return False
-    return belonging.is_list(issue, monitor, ports.forge.identity().id)
+    return belonging.is_list(issue, monitor_key(record.kind), ports.forge.identity().id)
 
 
 def _was_to_follow_a_merge(record: EffectRecord, known: Mapping[str, Record]) -> bool:

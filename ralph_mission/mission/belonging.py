@@ -1,17 +1,20 @@
 """Whether what memory names on the forge is ours to write on. The forge says so, or it is not: memory proves nothing.
 
 An issue is a mission's when our account wrote it and its marker names this very mission, or when an authorised
-person put `ralph:mission` on it; a pull, when our account opened it from the mission's branch and it says the same.
+person put `ralph:mission` on it; a pull, when our account opened it from the mission's branch and it says the same,
+and its issue is one that our account wrote.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
+from ralph_mission.mission import succession
 from ralph_mission.mission.approval import standing_label
 from ralph_mission.mission.effects import MARKER
-from ralph_mission.mission.ledger import MonitorRecord, key_of
+from ralph_mission.mission.ledger import EffectRecord, MonitorRecord, Record, key_of, monitor_key
 from ralph_mission.mission.model import Issue, Mission, Pull
 
 _FACT = re.compile(r" ([a-z]+)=([^\s>]+)")
@@ -28,7 +31,7 @@ def why_foreign(mission: Mission, issue: Issue | None, pull: Pull | None, us: in
     written = issue is not None and issue.author.id == us and _names(issue.body, mission)
     if issue is not None and not written and not wished(issue, authorised):
         return f"issue #{issue.number} does not belong to this mission"
-    borne_by_us = written or issue is None  # on an issue of a person's no pull of ours can be
+    borne_by_us = written or issue is None or _claimed(issue, us)  # on a person's issue no pull of ours can be
     if pull is not None and not (borne_by_us and _carries(pull, mission, us)):
         return f"pull #{pull.number} does not belong to this mission"
     return ""
@@ -40,23 +43,47 @@ def wished(issue: Issue, authorised: frozenset[int]) -> bool:
     return label is not None and label.actor.id in authorised
 
 
-def own_remark(mission: Mission, issue: Issue, us: int) -> int:
-    """The number of the mission's standing remark; 0 when what memory takes for it is not ours."""
-    key = key_of(mission.key, "comment", "standing")
-    ours = (r.id for r in issue.remarks if r.author.id == us and key in (found[1] for found in _markers(r.body)))
-    return mission.comment if mission.comment in ours else 0
+def _claimed(issue: Issue, us: int) -> bool:
+    """Whether an issue that a person vouched for is of ours, with its marker edited away: no other mission's, then."""
+    return issue.author.id == us and not any(_markers(issue.body))
+
+
+def own_remark(mission: Mission, records: Mapping[str, Record], issue: Issue | None, us: int) -> int:
+    """The number of the mission's standing remark; 0 when none of ours stands there. Memory's word without an issue."""
+    if issue is None:
+        return mission.comment
+    keys = tuple(succession.keys(succession.of_remark(mission.key), records))
+    ours = [r.id for r in issue.remarks if r.author.id == us and any(found[1] in keys for found in _markers(r.body))]
+    return mission.comment if mission.comment in ours else max(ours, default=0)
 
 
 def is_list(issue: Issue, monitor: str, us: int) -> bool:
     """Whether this is the monitoring issue that `monitor` is the key of."""
-    return issue.author.id == us and key_of(monitor, "open_issue") in (found[1] for found in _markers(issue.body))
+    first = key_of(monitor, "open_issue")
+    return issue.author.id == us and any(m[1] == first or _lists(m[0], monitor) for m in _markers(issue.body))
 
 
-def borne_out(record: object, issues: Mapping[int, Issue], us: int) -> bool:
-    """Whether a record may be believed: it names no open issue (`issues`, by number) as a list that is none."""
-    if not isinstance(record, MonitorRecord) or record.issue not in issues:
-        return True
-    return is_list(issues[record.issue], record.key, us)
+def _lists(marker: str, monitor: str) -> bool:
+    """Whether a marker says that it is of a list of this kind: of a successor the kind alone tells."""
+    said = facts_in(marker)
+    return {*said} == {"kind"} and monitor_key(said["kind"]) == monitor
+
+
+def true_list(record: Record, records: Mapping[str, Record], issues: Mapping[int, Issue], us: int) -> Record:
+    """The record; of a list, without an open issue (`issues`, by number) that is none.
+
+    Then it is the one that was opened last; if that is none any more either, a new one is needed.
+    """
+    if not isinstance(record, MonitorRecord) or _borne_out(record, issues, us):
+        return record
+    last = records.get(succession.latest(succession.of_list(record.kind), records))
+    receipt = last.receipt if isinstance(last, EffectRecord) else None
+    found = replace(record, issue=receipt.number if receipt else 0)
+    return found if _borne_out(found, issues, us) else replace(record, issue=0)
+
+
+def _borne_out(record: MonitorRecord, issues: Mapping[int, Issue], us: int) -> bool:
+    return record.issue not in issues or is_list(issues[record.issue], record.key, us)
 
 
 def _carries(pull: Pull, mission: Mission, us: int) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from ralph_mission.mission import announced, findings, wording
+from ralph_mission.mission import announced, findings, succession, wording
 from ralph_mission.mission.effects import EditComment, Effect, OpenIssue, OpenPull, PushBranch, Ref
 from ralph_mission.mission.kinds import RESEARCH, Route, lookup
 from ralph_mission.mission.ledger import MonitorRecord, Record, key_of, monitor_key
@@ -238,7 +238,7 @@ def _monitoring(thought: Thought, members: Sequence[Finding], desk: Desk) -> Ite
     fresh = [line for line in map(wording.monitor_line, members) if not before or line not in before.lines]
     lines = (*fresh, *(before.lines if before else ()))[:KEPT_LINES]
     total = max((before.total if before else 0) + len(fresh), len(lines))
-    effect = _monitor_effect(thought.kind, lines, total, members, before)
+    effect = _monitor_effect(thought.kind, lines, total, members, before.issue if before else 0, desk.records)
     after = MonitorRecord(monitor_key(thought.kind), thought.kind, before.issue if before else 0, lines, total)
     title = f"{wording.monitor_title(thought.kind)}: {len(members)} new"
     return (
@@ -257,14 +257,15 @@ def _monitoring(thought: Thought, members: Sequence[Finding], desk: Desk) -> Ite
 
 
 def _monitor_effect(
-    kind: str, lines: Sequence[str], total: int, members: Sequence[Finding], before: MonitorRecord | None
+    kind: str, lines: Sequence[str], total: int, members: Sequence[Finding], issue: int, records: Mapping[str, Record]
 ) -> Effect:
-    opened = key_of(monitor_key(kind), "open_issue")
+    line = succession.of_list(kind)
+    opened = succession.latest(line, records) if issue else succession.upcoming(line, records)
     body = wording.monitor_body(kind, lines, total, members, opened)
-    if before is None or not before.issue:
+    if not issue:
         return OpenIssue(opened, wording.monitor_title(kind), body, ())
     slot = key_of(*sorted(f"{m.fingerprint} {m.signal.occurrence}" for m in members))
-    return EditComment(key_of(monitor_key(kind), "edit_comment", slot), before.issue, 0, body)
+    return EditComment(key_of(monitor_key(kind), "edit_comment", slot), issue, 0, body)
 
 
 # --- pieces ---------------------------------------------------------------------------

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from math import isfinite
 from typing import TypeVar
 
-from ralph_mission.mission import announced, approval, belonging, findings
+from ralph_mission.mission import announced, approval, belonging, findings, succession
 from ralph_mission.mission.deciding import (
     Charter,
     Decided,
@@ -16,11 +16,13 @@ from ralph_mission.mission.deciding import (
     World,
     drafts,
     keys_to_read,
+    present,
     silenced_kinds,
     to_think_about,
     with_unverified,
 )
 from ralph_mission.mission.deciding import decide as decide_now
+from ralph_mission.mission.kinds import Route, lookup
 from ralph_mission.mission.ledger import (
     Anchor,
     EffectRecord,
@@ -74,9 +76,10 @@ def read_open(ports: Ports, past: Recollection) -> dict[str, Record]:
     records = dict(ports.store.records((*past.state.effects, *past.state.unknown), past))
     opened = [record for record in records.values() if isinstance(record, EffectRecord)]
     referred = {refers_to(record.effect) for record in opened if record.effect} - {""}
-    monitors = {monitor_key(record.kind) for record in opened if record.action is Action.MONITOR}
+    watched = {record.kind for record in opened if record.action is Action.MONITOR}
     members = {member for mission in past.state.missions if not mission.issue for member in mission.members}
-    return records | dict(ports.store.records(referred | monitors | members, past))
+    lists = succession.read(map(succession.of_list, watched), lambda keys: ports.store.records(keys, past))
+    return records | lists | dict(ports.store.records(referred | {*map(monitor_key, watched)} | members, past))
 
 
 def read_effects(ports: Ports, decided: Decided, past: Recollection | None) -> dict[str, Record]:
@@ -97,8 +100,10 @@ def situate(ports: Ports, charter: Charter, past: Recollection | None, cycle_id:
     cycle_id = cycle_id or f"{cycle:06d}-{key_of('cycle', memory.header.lineage, past.oid if past else '')[:8]}"
     _refuse_twins(state)
     world = _look(ports, charter, state, cycle, now)
-    state = _believable(state, world)
     situation = Situation(cycle, cycle_id, now, charter, memory, state, world)
+    remarks = [succession.of_remark(mission.key) for mission in state.missions]
+    told = succession.read(remarks, lambda keys: ports.store.records(keys, past))
+    situation = replace(situation, state=_believable(state, world, told), records=told)
     return replace(situation, records=_records(ports, situation, keys_to_read(situation), past))
 
 
@@ -108,23 +113,21 @@ def _refuse_twins(state: OpenState) -> None:
         raise refuse("memory holds two missions of one number")
 
 
-def _believable(state: OpenState, world: World) -> OpenState:
+def _believable(state: OpenState, world: World, records: Mapping[str, Record]) -> OpenState:
     """The state without what only memory says: a change that no fixer showed, a remark that is not ours."""
     issues = {number: facts.issue for number, facts in world.facts if facts.issue}
-    missions = tuple(
-        replace(mission, comment=belonging.own_remark(mission, issues[mission.id], world.bot))
-        if mission.id in issues
-        else mission
-        for mission in state.missions
-    )
+    remarks = (belonging.own_remark(m, records, issues.get(m.id), world.bot) for m in state.missions)
+    missions = tuple(replace(m, comment=remark) for m, remark in zip(state.missions, remarks, strict=True))
     return replace(state, missions=missions, backlog=findings.remembered(state.backlog))
 
 
 def _records(ports: Ports, situation: Situation, keys: Iterable[str], past: Recollection | None) -> dict[str, Record]:
-    """What the ledger says of these keys, but for lists that are no lists of ours."""
+    """What the ledger says, of these keys and of lists; none names an open issue as a list that is none."""
+    kinds = {finding.kind for finding in present(situation) if lookup(finding.kind).route is Route.MONITOR}
+    lines = succession.read(map(succession.of_list, kinds), lambda keys: ports.store.records(keys, past))
+    records = {**situation.records, **ports.store.records(keys, past), **lines}
     listed = {issue.number: issue for issue in situation.world.issues}
-    records = ports.store.records(keys, past).items()
-    return {key: record for key, record in records if belonging.borne_out(record, listed, situation.world.bot)}
+    return {key: belonging.true_list(r, records, listed, situation.world.bot) for key, r in records.items()}
 
 
 def _born(ports: Ports, now: datetime) -> Memory:
@@ -230,7 +233,7 @@ def observe(
     )
     situation = replace(situation, sightings=sightings)
     missing = keys_to_read(situation) - set(situation.records)
-    situation = replace(situation, records={**situation.records, **_records(ports, situation, missing, past)})
+    situation = replace(situation, records=_records(ports, situation, missing, past))
     return replace(situation, world=replace(situation.world, unwanted=tuple(_unwanted(ports, situation))))
 
 

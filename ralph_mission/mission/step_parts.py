@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from ralph_mission.mission import wording
+from ralph_mission.mission import succession, wording
 from ralph_mission.mission.effects import CloseIssue, Comment, EditComment, Effect
 from ralph_mission.mission.ledger import Record, key_of
 from ralph_mission.mission.lifecycle import Facts
@@ -74,12 +74,16 @@ def finished(mission: Mission, around: Circumstances, outcome: str, learning: st
     return replace(mission, outcome=outcome, learning=learning, finished_at=around.now)
 
 
-def story(after: Mission) -> Comment | EditComment:
-    """Our one standing remark: made once, then edited. Another text is another deed, whatever was said before."""
-    standing = key_of(after.key, "comment", "standing")
-    body = wording.story(after, standing)
+def story(after: Mission, around: Circumstances) -> Comment | EditComment:
+    """Our one standing remark: made once, then edited. Another text is another deed, whatever was said before.
+
+    One that somebody deleted gets a successor.
+    """
+    line = succession.of_remark(after.key)
     if not after.comment:
-        return Comment(standing, after.issue, body)
+        fresh = succession.upcoming(line, around.records)
+        return Comment(fresh, after.issue, wording.story(after, fresh))
+    body = wording.story(after, succession.latest(line, around.records))
     return EditComment(key_of(after.key, "edit_comment", body), after.issue, after.comment, body)
 
 

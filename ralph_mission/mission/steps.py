@@ -46,6 +46,7 @@ CLAIM_IT = (
     "A person looks: if it is Ralph's after all, set the label `ralph:mission` on the issue anew; "
     "if not, memory was tampered with: `ralph memory verify`."
 )
+UNNAMED = "the change kept for it is not named in this issue and is not sent"
 BY_HAND = "No fixer can do this: do it by hand, then close the issue as completed."
 
 
@@ -98,7 +99,7 @@ def _merge(mission: Mission, facts: Facts, reading: Reading, around: Circumstanc
         reading.opinion.actor.id if reading.opinion.actor else 0,
     )
     after = _accepted(mission, around, who)
-    effects = (merge, story(after), *close_issue(mission, facts, "completed"))
+    effects = (merge, story(after, around), *close_issue(mission, facts, "completed"))
     return proposed(Action.FINISH, mission, after, effects, who, lesson(mission, "accepted"))
 
 
@@ -117,7 +118,7 @@ def _catch_up(mission: Mission, facts: Facts, reading: Reading, around: Circumst
     )
     after = replace(mission, failure="", failures=0, waiting_since=around.now)
     after = told(after, around, f"merged {base.name} in, which it was behind of", "Review the pull once more.")
-    return proposed(Action.REVISE, mission, after, (push, story(after)), "", None)
+    return proposed(Action.REVISE, mission, after, (push, story(after, around)), "", None)
 
 
 def _accepted(mission: Mission, around: Circumstances, who: str) -> Mission:
@@ -133,7 +134,7 @@ def _merged(mission: Mission, facts: Facts, reading: Reading, around: Circumstan
     else:
         after = told(advance(mission, Event.MERGED, around.now), around, f"merged by {who}", "Nothing is left to do.")
         after = finished(after, around, "merged", f"{who} merged it")
-    effects = (story(after), *close_issue(mission, facts, "completed"))
+    effects = (story(after, around), *close_issue(mission, facts, "completed"))
     return proposed(Action.FINISH, mission, after, effects, who, lesson(mission, "accepted"))
 
 
@@ -144,7 +145,7 @@ def _refused_for_good(mission: Mission, facts: Facts, reading: Reading, around: 
     after = told(after, around, f"{who} said no{f': {reason}' if reason else ''}", "Nothing. It will not come back.")
     after = finished(after, around, "rejected", f"{who} said no" + (f": {reason}" if reason else ""))
     label = Label(key_of(mission.key, "label", "rejected"), mission.issue, add=("ralph:rejected",))
-    effects = (*_close_pull(mission, facts), story(after), label, *close_issue(mission, facts, "not_planned"))
+    effects = (*_close_pull(mission, facts), story(after, around), label, *close_issue(mission, facts, "not_planned"))
     return proposed(Action.FINISH, mission, after, effects, who, lesson(mission, "rejected", reason))
 
 
@@ -164,15 +165,16 @@ def _done(mission: Mission, facts: Facts, reading: Reading, around: Circumstance
     who = wording.person(reading.opinion.actor)
     after = told(advance(mission, Event.DONE, around.now), around, f"done by {who}", "Nothing is left to do.")
     after = finished(after, around, "done by a person", f"{who} did it")
-    return proposed(Action.FINISH, mission, after, (story(after),), who, lesson(mission, "accepted"))
+    return proposed(Action.FINISH, mission, after, (story(after, around),), who, lesson(mission, "accepted"))
 
 
 def _approved(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
     who = wording.person(reading.opinion.actor)
     planned = advance(mission, Event.APPROVED, around.now)
-    if not mission.pending:
-        after = told(planned, around, f"approved by {who}", BY_HAND)
-        return proposed(Action.ANSWER, mission, after, (story(after),), who, lesson(mission, "accepted"))
+    if not mission.pending or not (facts.announced or facts.offered):  # our issue names no change to say yes to
+        unnamed = f"; {UNNAMED}" if mission.pending else ""
+        after = replace(told(planned, around, f"approved by {who}{unnamed}", BY_HAND), pending=())
+        return proposed(Action.ANSWER, mission, after, (story(after, around),), who, lesson(mission, "accepted"))
     executing = advance(planned, Event.STARTED, around.now)
     executing = told(executing, around, f"approved by {who}; the branch is pushed for review", "Review the pull.")
     return _carried_out(mission, executing, facts, around, who)
@@ -256,7 +258,7 @@ def _parked(mission: Mission, facts: Facts, reading: Reading, around: Circumstan
     after = told(after, around, f"parked: {reading.words}", "Set the label `ralph:mission` again to bring it back.")
     after = replace(after, outcome="parked")
     label = Label(key_of(mission.key, "label", f"parked {len(mission.story)}"), mission.issue, add=("ralph:parked",))
-    return proposed(Action.ANSWER, mission, after, (story(after), label), "", None)
+    return proposed(Action.ANSWER, mission, after, (story(after, around), label), "", None)
 
 
 def _revived(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
@@ -271,7 +273,7 @@ def _revived(mission: Mission, facts: Facts, reading: Reading, around: Circumsta
         mission.issue,
         remove=("ralph:parked", "ralph:escalated"),
     )
-    return proposed(Action.ANSWER, mission, after, (story(after), label), "", None)
+    return proposed(Action.ANSWER, mission, after, (story(after, around), label), "", None)
 
 
 def _pull_opened(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ralph_mission.gateways.place import Place
 
 _OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+PAUSED = "not due: memory says paused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def due_on_server(
 def _verdict(known: _Known, now: datetime) -> tuple[bool, datetime | None, str]:
     due_at = known.next_due_at
     if known.paused:
-        return False, due_at, "not due: memory says paused"
+        return False, due_at, PAUSED
     if due_at is None:
         return True, None, "due: no time is set"
     if now >= due_at:

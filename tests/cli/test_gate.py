@@ -58,14 +58,14 @@ def test_a_repository_without_memory_is_due(tmp_path: Path) -> None:
 class TestWaiting:
     """A wake that comes a few seconds early."""
 
-    def asked(self, repo: Path, seconds: float, **options: object) -> tuple[bool, list[float]]:
+    def asked(self, repo: Path, seconds: float, paused: bool = False, **options: object) -> tuple[bool, list[float]]:
         """Whether a cycle was due in the end, and the naps until then; the clock of memory moves, ours does not."""
         store, naps = branch_store(repo), []
 
         def due_at(when: datetime) -> None:
             past = store.recall()
             made = batch(past)
-            header = replace(made.memory.header, next_due_at=when)
+            header = replace(made.memory.header, next_due_at=when, paused=paused)
             store.commit(replace(made, memory=replace(made.memory, header=header)), past)
 
         def nap(length: float) -> None:
@@ -84,6 +84,10 @@ class TestWaiting:
     def test_it_waits_for_nothing_else(self, tmp_path: Path, seconds: float, options: dict[str, int]) -> None:
         due, naps = self.asked(make_repo(tmp_path), seconds, **options)
         assert (due, naps) == (seconds < 0, [])
+
+    def test_it_neither_waits_nor_asks_again_while_memory_is_paused(self, tmp_path: Path) -> None:
+        due, naps = self.asked(make_repo(tmp_path), 50, paused=True, wait=60)
+        assert (due, naps) == (False, [])
 
     def test_a_moment_that_was_named_does_not_pass(self, tmp_path: Path) -> None:
         due, naps = self.asked(make_repo(tmp_path), 50, wait=60, now=datetime.now(UTC).isoformat())
@@ -127,3 +131,7 @@ class TestInAWorkflow:
 
     def test_settings_that_cannot_be_read_are_for_the_cycle_to_tell(self, tmp_path: Path) -> None:
         assert self.ask(tmp_path, {"ralph.yml": "memory: {brunch: x}\n"}, NOON) == 0
+
+    @pytest.mark.parametrize("elsewhere", ["..", "../r.yml", "/r.yml"])
+    def test_settings_outside_the_repository_are_for_the_cycle_to_tell(self, tmp_path: Path, elsewhere: str) -> None:
+        assert self.ask(tmp_path, {"r.yml": self.SETTINGS}, NOON, f"--config={elsewhere}") == 0

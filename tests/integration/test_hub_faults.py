@@ -34,6 +34,11 @@ DAILY = {
 }
 
 
+NO_RIGHT = ("401", "403", "404", "rate_primary", "rate_secondary")
+"""All that git tells of these is 401, 403 or 404, which GitHub says of what a token may not do or see."""
+LEFT_TO_A_PERSON = frozenset("threads comments labels missions active completed open default measured counted".split())
+
+
 @pytest.fixture(scope="module")
 def table(request) -> Iterator[Table]:
     made = Table("faults")
@@ -106,24 +111,15 @@ def strike(harbour: Hub, name: str, kind: str, target: tuple[Request, int], expe
     assert differ <= _left_out(kind, request), what
 
 
-def _left_out(kind: str, request: Request) -> set[str]:
+def _left_out(kind: str, request: Request) -> frozenset[str]:
     """What may differ for good: a refused label of a pull, and what a refusal for want of rights leaves to a person."""
     if request.below.endswith("/labels"):
-        return {"threads", "labels"}
+        return frozenset({"threads", "labels"})
     if kind in ("401", "403") and request.transport == "rest":
-        return {
-            "threads",
-            "comments",
-            "labels",
-            "missions",
-            "active",
-            "completed",
-            "open",
-            "default",
-            "measured",
-            "counted",
-        }
-    return set()
+        return LEFT_TO_A_PERSON
+    if kind in NO_RIGHT and request.transport == "git":
+        return LEFT_TO_A_PERSON | {"branches"}
+    return frozenset()
 
 
 @pytest.mark.parametrize("name", ["a fix is opened", "an approved pull is merged"])

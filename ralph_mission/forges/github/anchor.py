@@ -19,7 +19,7 @@ from ralph_mission.mission.trouble import Missing, Trouble
 
 TITLE = "Ralph looks after this repository"
 KEY = key_of("anchor")
-LINE = re.compile(r"^<!-- ralph:anchor lineage=(\S+) serial=([0-9]{1,12}) oid=([0-9a-f]*) -->$", re.MULTILINE)
+LINE = re.compile(r"^<!-- ralph:anchor lineage=(\S+) serial=([0-9]{1,12}) oid=([0-9a-f]*) -->\r?$", re.MULTILINE)
 TEXT = """\
 Ralph reads this repository, fixes small things by pull request and asks before it does anything larger.
 

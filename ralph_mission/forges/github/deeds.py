@@ -148,7 +148,7 @@ class Deeds:
         try:
             moved = self.heads.remote.push(effect.branch, sha, effect.onto)
         except Denied as denied:
-            raise Refused(f"{NEEDS_PERSON}{denied.what}", denied.setting) from None
+            raise Refused(f"{NEEDS_PERSON if denied.lasting else ''}{denied.what}", denied.setting) from None
         except Trouble as trouble:
             raise Doubt(trouble.what) from None
         if not moved:

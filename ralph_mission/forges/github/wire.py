@@ -6,8 +6,9 @@ which it finds nothing to follow.
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,8 +18,9 @@ AGENT = "ralph_mission"
 VERSION = "2022-11-28"
 IDLE = 15.0  # seconds after which a connection is not used again
 LARGEST = 32 * 1024 * 1024  # bytes of a reply, unpacked: a page of 100 bodies of 65,536 characters of 4 bytes fits
-SLOWEST = 60.0  # seconds from a request until its reply's body must have ended; GitHub itself gives up after 10
+SLOWEST = 60.0  # seconds until a reply must have ended, from asking on; GitHub itself gives up after 10
 CHUNK = 64 * 1024  # bytes that are unpacked at once
+_TOO_SLOW = "an answer that does not end within {:.0f} s"
 NOT_CONNECTED = ("NewConnectionError", "NameResolutionError", "ConnectTimeoutError", "ConnectTimeout")
 
 
@@ -123,6 +125,9 @@ class _Line:
 
     def getresponse(self) -> _Reply:
         until = time.monotonic() + SLOWEST
+        return _in_time(lambda: self._reply(until), SLOWEST)
+
+    def _reply(self, until: float) -> _Reply:
         answer = self.inner.getresponse()
         headers = {{"location": "x-location"}.get(n.lower(), n): v for n, v in answer.headers.items()}
         try:
@@ -130,6 +135,31 @@ class _Line:
         except BaseException:
             answer.response.close()
             raise
+
+
+def _in_time(get: Callable[[], _Reply], seconds: float) -> _Reply:
+    """What `get` gives or raises. Raises Boundless after `seconds`.
+
+    A socket's own time-out begins anew with every byte, so a thread is waited for: a name that is looked up,
+    a handshake and headers are within the limit too. One that is given up ends with its connection.
+    """
+    found: list[_Reply] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            found.append(get())
+        except BaseException as error:  # raised below, by whoever asked
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name="reply", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if failed:
+        raise failed[0]
+    if not found:
+        raise Boundless(_TOO_SLOW.format(seconds))
+    return found[0]
 
 
 def _text(raw: Any, until: float) -> str:
@@ -143,7 +173,7 @@ def _text(raw: Any, until: float) -> str:
             if len(found) > LARGEST:
                 raise Boundless(f"an answer of more than {LARGEST // 1024**2} MiB")
             if time.monotonic() > until:
-                raise Boundless(f"an answer that does not end within {SLOWEST:.0f} s")
+                raise Boundless(_TOO_SLOW.format(SLOWEST))
     except HTTPError as error:
         raise Broken(_reason(error)) from None
     return found.decode("utf-8", "replace")

@@ -38,6 +38,13 @@ def test_standing_issue_of_somebody_else_is_none(world: GitHubWorld) -> None:
     assert [issue.number for issue in world.forge.issues()] == [1]
 
 
+def test_standing_issue_that_a_person_edited_on_the_page_is_read(world: GitHubWorld) -> None:
+    world.forge.set_anchor(Anchor("lineage", 1, "c" * 40))
+    body = world.fake.issue(1).body or ""
+    world.human("mara").edit_issue(1, body=body.replace("\n", "\r\n") + "\r\n")  # as a browser sends it
+    assert world.connected().anchor() == Anchor("lineage", 1, "c" * 40)
+
+
 def test_damaged_standing_issue_is_told(world: GitHubWorld) -> None:
     world.forge.set_anchor(Anchor("lineage", 1, "c" * 40))
     world.human("mara").edit_issue(1, body=f"Hello\n{marker(key_of('anchor'))}")

@@ -79,8 +79,8 @@ def test_connection_is_used_again_but_for_one_whose_answer_was_given_up(
     assert world.forge.api.get("/labels") == []
 
 
-@pytest.fixture
-def dripping() -> Iterator[str]:
+@pytest.fixture(params=["headers", "body"])
+def dripping(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of a server whose answers never end, though none of their bytes keeps one waiting for long."""
     over = threading.Event()
     listener = socket.create_server(("127.0.0.1", 0))
@@ -88,7 +88,7 @@ def dripping() -> Iterator[str]:
     def drip(client: socket.socket) -> None:
         with client, suppress(OSError):
             client.recv(65536)
-            client.sendall(HEAD + b"Content-Length: 2000\r\n\r\n")
+            client.sendall(HEAD + (b"X-Slow: " if request.param == "headers" else b"Content-Length: 2000\r\n\r\n"))
             for _ in range(2000):
                 if over.wait(0.01):
                     return
@@ -96,8 +96,8 @@ def dripping() -> Iterator[str]:
 
     def serve() -> None:
         with suppress(OSError):
-            while True:
-                drip(listener.accept()[0])
+            while True:  # each at once: one that was given up may still be open
+                threading.Thread(target=drip, args=(listener.accept()[0],), daemon=True).start()
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
