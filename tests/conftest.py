@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -66,6 +67,13 @@ def pytest_configure() -> None:
 def pytest_unconfigure() -> None:
     """The sandbox goes with the session."""
     shutil.rmtree(os.environ[SANDBOX], ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interruptible() -> None:
+    # A shell lets what it starts in the background ignore Ctrl-C, and children inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
