@@ -45,6 +45,7 @@ bench: install-dev  ## how fast it is beside what it replaces
 	@$(BIN)/python -m bench.run
 	@$(BIN)/python -m bench.github
 	@$(BIN)/python -m bench.drift
+	@$(BIN)/python -m bench.loop
 
 lock: install-dev  ## pin the newest dependencies that fit, with hashes and without naming a registry
 	@$(BIN)/python -m pip install -qq uv

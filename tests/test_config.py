@@ -14,7 +14,7 @@ from ralph_mission.config import Config, load, read, schema
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.model import Limits
 from ralph_mission.mission.schedule import Rhythm
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from tests.helpers import commit, git, make_repo
 
 EXAMPLE = r"""
@@ -71,8 +71,8 @@ def test_the_documented_example_loads_and_names_what_is_not_used() -> None:
         "observers.database",
         "observers.web",
         "observers.social",
-        "hands.agent",
-        "completion",
+        "hands.agent.fallback",
+        "hands.agent.sandbox",
         "publishers",
     ]
     assert config.owners == ("mara",)
@@ -86,9 +86,86 @@ def test_warnings_name_the_line() -> None:
 
 
 def test_keys_of_ralph_orchestrator_only_warn() -> None:
-    config = load("hats: {builder: {triggers: [x]}}\nevent_loop: {}\nRObot: 1\nplugins: []\ncli: {}\n")
-    assert len(config.warnings) == 5
-    assert config.warnings[0] == "ralph.yml line 1: hats is a key of ralph-orchestrator; not used here"
+    config = load(
+        "hats:\n  builder:\n    triggers: [x]\n    concurrency: 3\nevent_loop:\n  required_events: [x]\n"
+        "RObot: 1\nplugins: []\ncli: {pty_mode: true}\n"
+    )
+    assert [line.removesuffix(" is a key of ralph-orchestrator; not used here") for line in config.warnings] == [
+        "ralph.yml line 4: hats.builder.concurrency", "ralph.yml line 6: event_loop.required_events",
+        "ralph.yml line 7: RObot", "ralph.yml line 8: plugins", "ralph.yml line 9: cli.pty_mode",
+    ]  # fmt: skip
+
+
+PRESET = """
+event_loop:
+  prompt_file: "PROMPT.md"
+  completion_promise: "DEBUG_COMPLETE"
+  required_events: ["fix.applied", "fix.verified"]
+  max_iterations: 30
+  max_runtime_seconds: 7200
+  max_cost_usd: 12.5
+  max_consecutive_failures: 5
+  cooldown_delay_seconds: 2
+  starting_event: "debug.start"
+  checkpoint_interval: 5
+cli: {backend: claude, prompt_mode: arg, pty_mode: false, idle_timeout_secs: 120}
+core: {specs_dir: .ralph/specs/, guardrails: [Search first], scratchpad: {enabled: true, path: notes.md}}
+memories: {enabled: true, inject: auto, budget: 2000, filter: {recent: 3}}
+tasks: {enabled: true}
+backpressure: {gates: [{name: test, command: cargo test}]}
+RObot: {enabled: true, timeout_seconds: 600, checkin_interval_seconds: 300}
+hats:
+  investigator:
+    name: "🔎 Investigator"
+    description: Finds the cause.
+    triggers: ["debug.start", "fix.verified"]
+    publishes: ["fix.propose", "DEBUG_COMPLETE"]
+    default_publishes: fix.propose
+    disallowed_tools: [Edit]
+    instructions: |
+      ## INVESTIGATOR
+    max_activations: 3
+  quiet: {triggers: [x], publishes: , description: ~}
+"""
+
+
+def test_a_preset_of_ralph_orchestrator_loads_unchanged() -> None:
+    config = load(PRESET)
+    loop, hat = config.event_loop, config.hats["investigator"]
+    assert (loop.max_iterations, loop.max_runtime_seconds, loop.max_cost_usd) == (30, 7200, 12.5)
+    assert (loop.completion_promise, loop.starting_event) == ("DEBUG_COMPLETE", "debug.start")
+    assert (loop.max_consecutive_failures, loop.cooldown_delay_seconds) == (5, 2)
+    assert (hat.triggers, hat.default_publishes) == (("debug.start", "fix.verified"), "fix.propose")
+    assert (hat.disallowed_tools, hat.instructions) == (("Edit",), "## INVESTIGATOR\n")
+    assert config.hats["quiet"].publishes == ()
+    assert (config.core.scratchpad, config.core.guardrails) == ("notes.md", ("Search first",))
+    assert config.memories.characters(8000) == 8000
+    assert config.cli.backend == "claude"
+    jsonschema.validate(yaml.safe_load(PRESET.replace("publishes: , description: ~", "")), schema())
+
+
+def test_the_scratchpad_may_be_a_path_or_a_section() -> None:
+    assert load("core: {scratchpad: notes.md}").core.scratchpad == "notes.md"
+
+
+def test_keys_of_its_first_version_mean_the_same_and_the_newer_place_wins() -> None:
+    loop = load("max_iterations: 7\nmax_cost: 3\nprompt_file: A.md\nevent_loop: {prompt_file: B.md}").event_loop
+    assert (loop.max_iterations, loop.max_cost_usd, loop.prompt_file) == (7, 3, "B.md")
+
+
+@pytest.mark.parametrize(("inject", "characters"), [("auto", 8000), ("manual", 0), ("none", 0)])
+def test_memories_are_injected_only_when_asked(inject: str, characters: int) -> None:
+    assert load(f"memories: {{inject: {inject}}}").memories.characters(8000) == characters
+
+
+def test_what_models_cost_and_what_a_loop_may_leave() -> None:
+    config = load(
+        "cost: {prices: {small: {input: 0.25, output: 1.25}}}\n"
+        "loop: {stuck: 5, browser_check: npx test, thresholds: {refactor: 2, debug: learn}, hats: 'hats/*.toml'}"
+    )
+    assert config.cost.prices["small"].output == 1.25
+    assert config.loop.thresholds == {"refactor": 2, "debug": "learn"}
+    assert load("loop: {thresholds: learn}").loop.thresholds == "learn"
 
 
 def test_the_forges_patience_is_its_observers_unless_it_has_its_own() -> None:
@@ -153,6 +230,17 @@ def test_durations_are_written_as_people_write_them(text: str, seconds: int) -> 
         ("memory: {branch: a..b}", "memory.branch", "it should match"),
         ("owners: mara", "owners is 'mara'", "a list"),
         ("forge: {kind: gitlab}", "forge.kind is 'gitlab'", "'local'"),
+        ("completion: {open_task: trust}", "unknown key completion.open_task", "did you mean open_tasks?"),
+        ("completion: {open_tasks: maybe}", "completion.open_tasks is 'maybe'", "'trust'"),
+        ("loop: {stuk: 3}", "unknown key loop.stuk", "did you mean stuck?"),
+        ("loop: {stuck: 0}", "loop.stuck is 0", "greater than or equal to 1"),
+        ("loop: {thresholds: {debug: -1}}", "loop.thresholds.debug is -1", "greater than or equal to 0"),
+        ("cost: {prices: {small: {input: 1}}}", "cost.prices.small lacks the key output", "add output"),
+        ("cost: {price: {}}", "unknown key cost.price", "did you mean prices?"),
+        ("hands: {agent: {knd: claude}}", "unknown key hands.agent.knd", "did you mean kind?"),
+        ("event_loop: {max_iterations: many}", "event_loop.max_iterations is 'many'", "a whole number"),
+        ("event_loop: 3", "event_loop is 3", "keys and values"),
+        ("hats: {a: {triggers: 3}}", "hats.a.triggers is 3", "a list"),
         ("thinker: {kind: llm}", "thinker.kind is 'llm'", "rules"),
         ("thinker: {weights: {bug: .nan}}", "thinker.weights.bug is nan", "a number"),
         ("thinker: {weights: {bug: -1}}", "thinker.weights.bug is -1", "greater than or equal to 0"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
     from ralph_mission.bootstrap import Household

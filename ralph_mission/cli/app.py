@@ -11,7 +11,7 @@ import click
 from click.shell_completion import shell_complete
 
 from ralph_mission import __version__
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 COMMANDS = {
     "cycle": ("ralph_mission.cli.cycle:cycle", "Run one cycle: recall, observe, think, judge, act, reflect."),
@@ -31,10 +31,23 @@ COMMANDS = {
     "replay": ("ralph_mission.cli.replay:replay", "Decide a recorded cycle again and compare."),
     "policy": ("ralph_mission.cli.policy:policy", "Ask what policy says of a patch."),
     "sanitize": ("ralph_mission.cli.sanitize:sanitize", "Make a text safe for where it will be shown."),
+    "run": ("ralph_mission.cli.run:run", "Work on a task in fresh sessions until files prove that it is done."),
+    "cancel": ("ralph_mission.cli.cancel:cancel", "End the loop that runs here, or clear up after a dead one."),
+    "plan": ("ralph_mission.cli.plan:plan", "Have the user stories of a task written and checked."),
+    "simulate": ("ralph_mission.cli.simulate:simulate", "Show how a pattern of hats converges, with a scripted agent."),
+    "task": ("ralph_mission.cli.task:task", "Add, claim and finish the tasks of a loop."),
+    "emit": ("ralph_mission.cli.emit:emit", "Say an event to the running loop."),
+    "guidance": ("ralph_mission.cli.guidance:guidance", "Tell the next session of a loop something."),
+    "verdict": ("ralph_mission.cli.verdict:verdict", "Say whether what a reviewer let stand is good enough."),
+    "mcp": ("ralph_mission.cli.mcp:mcp", "Serve tasks, events, memories and guidance to agents over stdio."),
+    "prd": ("ralph_mission.cli.prd:prd", "Write, convert and check the user stories of a run."),
+    "cost": ("ralph_mission.cli.cost:cost", "Show what a loop's sessions cost, or estimate what they would."),
     "schema": ("ralph_mission.cli.schema:schema", "Print the JSON Schema of ralph.yml or of the cycle report."),
     "completion": ("ralph_mission.cli.completion:completion", "Print the completion script of a shell."),
 }
 """Name -> where the command is (`module:attribute`) and its line in `ralph --help`."""
+OF_LOOPS = frozenset({"run", "cancel", "plan", "simulate", "task", "emit", "guidance", "verdict", "mcp", "prd", "cost"})
+"""Commands whose wrong usage or settings end with 64 (EX_USAGE): 2 says that a loop reached a limit."""
 
 
 class LazyGroup(click.Group):
@@ -89,14 +102,23 @@ def run(arguments: list[str]) -> int:
         return done.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
-        return 2
+        return _misuse(arguments)
     except click.UsageError as error:
-        raise Trouble(error.format_message(), _hint(error), usage=True) from None
+        trouble = Trouble(error.format_message(), _hint(error), usage=True)
+        trouble.exit_code = _misuse(arguments)
+        raise trouble from None
     except click.ClickException as error:
         raise Trouble(error.format_message(), "mend it, then run again") from None
     except click.Abort:
         raise KeyboardInterrupt from None
+    except Trouble as trouble:
+        trouble.exit_code = _misuse(arguments) if trouble.exit_code == 2 else trouble.exit_code
+        raise
     return result if type(result) is int else 0
+
+
+def _misuse(arguments: list[str]) -> int:
+    return 64 if arguments[:1] and arguments[0] in OF_LOOPS else 2
 
 
 def _hint(error: click.UsageError) -> str:

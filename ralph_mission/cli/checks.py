@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from ralph_mission.cli.checks_line import Check, Get, Hub, attempted, mend
 from ralph_mission.cli.checks_workflow import action
 from ralph_mission.gateways.git import Git, GitError
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
     from ralph_mission.bootstrap import Household

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ralph_mission.cli import checks_rules, checks_schedule
 from ralph_mission.cli.checks_line import NOW, Check, Get, Hub, Made, attempted, mend, unseen
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
     from ralph_mission.forges.github.api import Api

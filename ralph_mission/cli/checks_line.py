@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 Get = Callable[[str], tuple[int, Any]]
 """Status and JSON of a read: "/labels" is below the repository, "//user" below the API. May raise Trouble."""

@@ -14,8 +14,8 @@ from pathlib import Path
 from ralph_mission import __version__
 from ralph_mission.cli.typed import repo_of
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.secrets import redact
+from ralph_mission.trouble import Trouble
 
 
 def write_report(error: Exception, arguments: list[str]) -> Path | None:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-from ralph_mission.mission.trouble import Lost, Trouble
+from ralph_mission.trouble import Lost, Trouble
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.remote import Remote
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.stores import layout
 from ralph_mission.stores.anchor import durable
+from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
     from ralph_mission.gateways.place import Place

@@ -18,7 +18,7 @@ from ralph_mission.cli.uninstall import Fate, read, remove, untouched
 from ralph_mission.config import NAME, Config, load
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.model import Urgency
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from ralph_mission.wakers import WAKERS
 from ralph_mission.wakers.environment import name_of
 from ralph_mission.wakers.facts import EVENT

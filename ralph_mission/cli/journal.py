@@ -10,8 +10,8 @@ import click
 
 from ralph_mission.cli.options import at_repository, config_option, json_option, print_json, repo_option
 from ralph_mission.cli.wiring import household
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.text import sanitise
+from ralph_mission.trouble import Trouble
 
 
 @click.group(invoke_without_command=True)

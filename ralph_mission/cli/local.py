@@ -18,8 +18,8 @@ from ralph_mission.cli.moment import iso
 from ralph_mission.cli.options import json_option, print_json, repo_option
 from ralph_mission.cli.typed import spell
 from ralph_mission.mission.model import Issue, Pull
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.hidden import CONTROL, INVISIBLE, SURROGATE, without_controls, without_invisible
+from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
     from ralph_mission.forges.local import LocalForge, Person

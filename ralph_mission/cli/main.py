@@ -1,4 +1,4 @@
-"""The entry point of `ralph`. Imports next to nothing, so that `ralph due` costs next to nothing."""
+"""The entry point of `ralph`. Imports next to nothing, so that what is called often costs next to nothing."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ def _run(arguments: list[str]) -> int:
         asked = plain(arguments[1:])
         if isinstance(asked, Plain):
             return answer(asked)
+    if arguments[:1] in (["task"], ["emit"], ["guidance"]):
+        from ralph_mission.cli.plain import answered
+
+        if (code := answered(arguments)) is not None:
+            return code
     from ralph_mission.cli.app import run
 
     return run(arguments)

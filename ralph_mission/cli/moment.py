@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 
 def moment(text: str | None) -> datetime | None:

@@ -15,9 +15,9 @@ import click
 
 from ralph_mission.cli.uninstall import Fate, read, sealed, untouched
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.report.lines import counted
 from ralph_mission.safety.text import sanitise
+from ralph_mission.trouble import Trouble
 
 COPIES = "replaced"  # in .ralph/
 SHOWN = 60  # lines of a difference before a question

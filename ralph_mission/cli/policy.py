@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ralph_mission.cli.options import json_option, print_json, repo_option
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.objections import MAX_LINES, inspect, verdict
+from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
     from ralph_mission.gateways.git import Git

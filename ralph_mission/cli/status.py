@@ -10,7 +10,7 @@ import click
 from ralph_mission.cli.options import at_repository, json_option, print_json
 from ralph_mission.cli.typed import typed
 from ralph_mission.cli.wiring import household, recollection, refuse_if_elsewhere
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 
 @click.command()

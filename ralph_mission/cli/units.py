@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ralph_mission.cli.template import filled
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from ralph_mission.wakers.timer import instance
 
 ENVIRONMENT = ".ralph/ralph.env"  # in the work tree

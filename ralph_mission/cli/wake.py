@@ -15,7 +15,7 @@ from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.place import Place, place
 from ralph_mission.mission.memory import Header
 from ralph_mission.mission.schedule import is_due
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 
 @click.command()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralph_mission.cli.typed import spell
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
     from ralph_mission.bootstrap import Household

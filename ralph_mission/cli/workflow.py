@@ -16,7 +16,7 @@ from urllib.request import url2pathname
 
 from ralph_mission.cli.template import filled
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from ralph_mission.wakers.environment import LONGEST, SHORTEST, name_of
 from ralph_mission.wakers.facts import EVENT
 from ralph_mission.wakers.heartbeat import BASELINE, EVERY

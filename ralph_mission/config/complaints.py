@@ -9,8 +9,8 @@ from typing import get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.strict_yaml import Document, Path
+from ralph_mission.trouble import Trouble
 
 DURATION = "a duration such as 15m, 6h or 14d"
 WANTED = {

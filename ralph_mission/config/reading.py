@@ -10,11 +10,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ralph_mission.config import loop_keys
 from ralph_mission.config.complaints import explain, known_keys, trouble
 from ralph_mission.config.settings import Config
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.strict_yaml import MAX_BYTES, Document, YamlError, parse
+from ralph_mission.trouble import Trouble
 
 NAME = "ralph.yml"
 
@@ -23,18 +24,17 @@ LATER: dict[tuple[str, ...], str] = {
     ("observers", "database"): "Watches on rows of a database.",
     ("observers", "web"): "Pages and feeds to watch.",
     ("observers", "social"): "Mentions on social networks.",
-    ("hands", "agent"): "The coding agent that carries out larger changes.",
-    ("completion",): "When a loop counts as complete.",
+    ("hands", "agent", "fallback"): "Agents to use when the first one cannot.",
+    ("hands", "agent", "sandbox"): "How far the agent is kept apart.",
     ("publishers",): "Where posts go, and when they may.",
 }
 """Keys of later versions: one file serves both, and what has no effect yet is said."""
 
 ORCHESTRATOR = frozenset(
-    "RObot _suppress_warnings adapters agent agents archive_prompts cli completion_promise core enable_metrics "
-    "event_loop events features hats hooks max_cost max_iterations max_runtime memories plugins prompt_file "
-    "retry_delay robot skills tasks tui verbose".split()
+    "RObot _suppress_warnings adapters agent agent_priority agents archive_prompts backpressure enable_metrics "
+    "events features hooks max_tokens plugins retry_delay robot skills tui verbose".split()
 )
-"""Top-level keys of ralph-orchestrator's own ralph.yml."""
+"""Top-level keys of ralph-orchestrator's own ralph.yml that have no meaning here."""
 
 
 def read(git: Git, path: Path | None = None, commit: str = "") -> Config:
@@ -58,7 +58,7 @@ def load(text: str, source: str = NAME) -> Config:
     if not isinstance(document.value, dict | None):
         raise trouble(source, 1, "is not a mapping of keys to values", "start it with a key such as schedule:")
     try:
-        config = Config.model_validate(_used(document.value or {}))
+        config = Config.model_validate(_used(loop_keys.lifted(document.value or {})))
     except ValidationError as error:
         raise explain(error, document, source, Config, LATER) from None
     config._warnings = tuple(_warnings(document, source))
@@ -71,11 +71,19 @@ def schema() -> dict[str, Any]:
     for path, description in LATER.items():
         place = made
         for name in path[:-1]:
-            place = made["$defs"][place["properties"][name]["$ref"].rpartition("/")[2]]
+            place = made["$defs"][_reference(place["properties"][name])]
         place["properties"][path[-1]] = {"description": f"{description} Not used by this version."}
     for name in sorted(ORCHESTRATOR):
         made["properties"][name] = {"description": "A key of ralph-orchestrator; not used here."}
+    for name in loop_keys.FLAT:
+        made["properties"][name] = {"description": f"An older place of event_loop.{loop_keys.FLAT[name]}."}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": NAME}
+
+
+def _reference(said: dict[str, Any]) -> str:
+    """The definition that a property names, an optional one too."""
+    name: str = next(one["$ref"] for one in (said, *said.get("anyOf", ())) if "$ref" in one)
+    return name.rpartition("/")[2]
 
 
 def _in_work_tree(path: Path) -> bytes | None:
@@ -117,5 +125,12 @@ def _warnings(document: Document, source: str) -> Iterator[str]:
     for path, line in document.lines.items():
         if path in LATER:
             yield f"{source} line {line}: {'.'.join(map(str, path))} is not used by this version"
-        elif len(path) == 1 and path[0] in ORCHESTRATOR:
-            yield f"{source} line {line}: {path[0]} is a key of ralph-orchestrator; not used here"
+        elif _foreign(path):
+            yield f"{source} line {line}: {'.'.join(map(str, path))} is a key of ralph-orchestrator; not used here"
+
+
+def _foreign(path: tuple[str | int, ...]) -> bool:
+    if len(path) == 1:
+        return path[0] in ORCHESTRATOR
+    inside = (len(path) == 2 and path[0] in loop_keys.SECTIONS) or (len(path) == 3 and path[0] == "hats")
+    return inside and not loop_keys.understood(path)

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
 
-from ralph_mission.hands.settings import Settings as Hands
+from ralph_mission.config.loop_keys import Cli, Core, EventLoop, HatKeys, MemoryKeys, TaskKeys
+from ralph_mission.config.loop_settings import Completion, Cost, Hands, Loop
 from ralph_mission.mission.model import Limits
 from ralph_mission.mission.schedule import Rhythm
 from ralph_mission.observers.code import Settings as Code
@@ -154,6 +155,15 @@ class Config(Section):
     observers: Observers = Field(Observers(), description="What is looked at.")
     thinker: Thinker = Field(Thinker(), description="Who ranks what was found.")
     hands: Hands = Field(Hands(), description="Who changes files, and how a change is checked.")
+    completion: Completion = Field(Completion(), description="When a loop counts as complete.")
+    cost: Cost = Field(Cost(), description="What models cost.")
+    loop: Loop = Field(Loop(), description="How `ralph run` works here.")
+    hats: dict[str, HatKeys] = Field({}, description="As in ralph-orchestrator: who is called by what.")
+    event_loop: EventLoop = Field(EventLoop(), description="As in ralph-orchestrator: when a loop starts and ends.")
+    cli: Cli = Field(Cli(), description="As in ralph-orchestrator: which agent.")
+    core: Core = Field(Core(), description="As in ralph-orchestrator: what every session is told.")
+    memories: MemoryKeys = Field(MemoryKeys(), description="As in ralph-orchestrator: what is remembered between runs.")
+    tasks: TaskKeys = Field(TaskKeys(), description="As in ralph-orchestrator: the task list of agents.")
     _warnings: tuple[str, ...] = PrivateAttr(())
 
     @model_validator(mode="before")

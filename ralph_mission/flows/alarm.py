@@ -16,9 +16,9 @@ from ralph_mission.mission.account import Outcome
 from ralph_mission.mission.effects import CloseIssue, EditComment, OpenIssue, marker
 from ralph_mission.mission.ledger import SETTLED, key_of
 from ralph_mission.mission.ports import Forge
-from ralph_mission.mission.trouble import Lost, Missing, Trouble
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import quote, said, sanitise
+from ralph_mission.trouble import Lost, Missing, Trouble
 
 EQUAL = 3  # failures in a row; as many as make a mission escalate (seed 003)
 EARLIER = 20  # alarms of earlier episodes that are looked at when the counter was lost

@@ -23,7 +23,7 @@ from ralph_mission.mission.ledger import (
 from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.model import Action
 from ralph_mission.mission.ports import Store
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 
 class Editable(Store, Protocol):

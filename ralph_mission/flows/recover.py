@@ -32,7 +32,7 @@ from ralph_mission.mission.ledger import (
 from ralph_mission.mission.memory import Memory, MissionNote
 from ralph_mission.mission.model import Action, Issue, Mission, Pull, Status, Tier
 from ralph_mission.mission.ports import Forge, Store
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 ASK_AGAIN = "recovered"  # no text has this hash: the next cycle posts the proposal's line anew
 

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from ralph_mission.mission.account import CycleReport
 from ralph_mission.mission.ports import Clock
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 LOOK = 60.0  # seconds at most between two looks at memory
 LONGEST_PAUSE = 60  # minutes after failures in a row: 1, 2, 4 …

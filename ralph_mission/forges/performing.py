@@ -8,7 +8,7 @@ from ralph_mission.forges.commits import mark
 from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.git import GitError
 from ralph_mission.mission.effects import AT_MOST_ONCE, Effect, Receipt, Ref
-from ralph_mission.mission.trouble import Missing, Trouble
+from ralph_mission.trouble import Missing, Trouble
 
 
 def require_ready(effect: Effect) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from ralph_mission.gateways import wire
 from ralph_mission.gateways.wire import NOBODY
 from ralph_mission.gateways.wire import Entry as Entry
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 PINS = (
     "core.fsmonitor=false",

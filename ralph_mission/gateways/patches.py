@@ -18,9 +18,9 @@ from pathlib import Path
 
 from ralph_mission.gateways.diffs import Section, sections
 from ralph_mission.gateways.git import EMPTY_TREE, Git, GitError
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, FileChange, Patch
 from ralph_mission.safety.paths import unsafe_path
+from ralph_mission.trouble import Trouble
 
 ABSENT = "000000"
 MODES = frozenset({REGULAR, EXECUTABLE, SYMLINK, GITLINK})

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 PUBLIC_API = "https://api.github.com"
 REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")

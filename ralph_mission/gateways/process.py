@@ -14,18 +14,21 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, Literal
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 PASSED_ON = ("PATH", "LANG", "LC_ALL")
 ENDED_BY_US = 124  # as timeout(1) of GNU coreutils
 GRACE = 2.0  # seconds between TERM and KILL
 TICK = 0.05
+ASKED_EVERY = 0.2  # seconds between two looks at whether somebody wants it ended
 PROC = Path("/proc")
 FILE_BLOCKS = 8 * 1024 * 1024  # of 512 bytes, POSIX's unit for `ulimit -f`: 4 GiB
 # Limits are set by a shell rather than in a forked copy of ourselves, which is unsafe beside threads.
@@ -35,7 +38,7 @@ LIMITED = ("/bin/sh", "-c", f'ulimit -c 0; ulimit -f {FILE_BLOCKS} 2>/dev/null; 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What came of a foreign command; `seconds` of wall time, `code` 124 when we ended it."""
+    """What came of a foreign command; `seconds` of wall time, `code` 124 when we ended it, for whatever reason."""
 
     code: int
     stdout: bytes
@@ -43,6 +46,7 @@ class Finished:
     seconds: float
     timed_out: bool
     truncated: bool
+    stopped: bool = False
 
 
 def run_foreign(
@@ -55,15 +59,20 @@ def run_foreign(
     stdin: bytes = b"",
     allow: Sequence[str] = (),
     extra_env: Mapping[str, str] = NOTHING,
+    stopped: Callable[[], bool] | None = None,
+    grace: float = GRACE,
+    live: Callable[[bytes], None] | None = None,
 ) -> Finished:
     """Run a program (a string: by `/bin/sh -c`) and see the last of its children out.
 
     `home` is made 0700 and holds HOME, XDG folders and a TMPDIR that is removed afterwards;
     `allow` names variables of ours it may see. `timeout` in seconds; `output_cap` in bytes over
-    both streams: reaching either ends the whole process group. A missing program gives code 127.
+    both streams: reaching either ends the whole process group, and so does `stopped`, asked five times
+    a second. Whoever is ended has `grace` seconds between TERM and KILL. `live` is given what comes in on
+    either stream, as it comes. A missing program gives code 127.
     """
     arguments = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
-    with _home(home) as scratch, _source(stdin) as source:
+    with _home(home) as scratch, _source(stdin) as source, _signals_held() as let_go:
         environment = {**_passed_on(allow), **extra_env, **_places(home, scratch)}
         started = time.monotonic()
         process = subprocess.Popen(
@@ -75,15 +84,18 @@ def run_foreign(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-        with process, _Capture(process, output_cap) as capture:
+        with process, _Capture(process, output_cap, live) as capture:
             try:
-                timed_out = capture.until(started + timeout)
+                let_go()
+                ended = capture.until(started + timeout, stopped)
             finally:
-                _end(process, scratch)
+                _end(process, scratch, grace)
             capture.rest()
-        code = ENDED_BY_US if timed_out or capture.full else process.returncode
+        code = ENDED_BY_US if ended or capture.full else process.returncode
         seconds = time.monotonic() - started
-        return Finished(code, capture.stdout, capture.stderr, seconds, timed_out, capture.full)
+        return Finished(
+            code, capture.stdout, capture.stderr, seconds, ended == "late", capture.full, ended == "stopped"
+        )
 
 
 def own_tool(name: str) -> str:
@@ -95,9 +107,9 @@ def own_tool(name: str) -> str:
 class _Capture:
     """Reads both streams at once, so that neither blocks, and never keeps more than `cap` bytes."""
 
-    def __init__(self, process: subprocess.Popen[bytes], cap: int) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], cap: int, live: Callable[[bytes], None] | None = None) -> None:
         assert process.stdout and process.stderr
-        self._process, self._room = process, cap
+        self._process, self._room, self._live = process, cap, live
         self._kept = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
         self._selector = selectors.DefaultSelector()
         self.full = False
@@ -119,17 +131,26 @@ class _Capture:
     def stderr(self) -> bytes:
         return bytes(list(self._kept.values())[1])
 
-    def until(self, deadline: float) -> bool:
-        """Read until the process is over or the cap is hit; True when the deadline came first."""
+    def until(self, deadline: float, stopped: Callable[[], bool] | None) -> Literal["", "late", "stopped"]:
+        """Read until the process is over or the cap is hit; else what came first."""
+        ask = 0.0
         while self._process.poll() is None and not self.full:
-            if time.monotonic() > deadline:
-                return True
-            if self._selector.get_map():
-                self._read(TICK)
-            else:
-                with suppress(subprocess.TimeoutExpired):
-                    self._process.wait(TICK)
-        return False
+            now = time.monotonic()
+            if now > deadline:
+                return "late"
+            if stopped and now >= ask:
+                ask = now + ASKED_EVERY
+                if stopped():
+                    return "stopped"
+            self._wait()
+        return ""
+
+    def _wait(self) -> None:
+        if self._selector.get_map():
+            self._read(TICK)
+        else:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(TICK)
 
     def rest(self) -> None:
         """Read what is still in the pipes, without waiting for a writer."""
@@ -146,6 +167,8 @@ class _Capture:
         if not chunk:
             self._selector.unregister(stream)
         self._kept[stream] += chunk[: self._room]
+        if self._live and chunk:
+            self._live(chunk[: self._room])
         self.full = self.full or len(chunk) > self._room
         self._room -= min(self._room, len(chunk))
 
@@ -173,6 +196,31 @@ def _source(content: bytes) -> Iterator[int]:
         yield spool.fileno()
 
 
+@contextmanager
+def _signals_held() -> Iterator[Callable[[], None]]:
+    """Ctrl-C and TERM wait until the function it gives is called: nobody is started and then forgotten.
+
+    A handler instead of a mask, which the child would inherit. Only the main thread gets signals.
+    """
+    came: list[int] = []
+    held: dict[int, Any] = {}
+
+    def let_go() -> None:
+        while held:
+            signal.signal(*held.popitem())
+        while came:
+            signal.raise_signal(came.pop())
+
+    try:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if callable(signal.getsignal(number)):
+                    held[number] = signal.signal(number, lambda got, _: came.append(got))
+        yield let_go
+    finally:
+        let_go()
+
+
 def _passed_on(allow: Sequence[str]) -> dict[str, str]:
     ours = {name: os.environ[name] for name in (*PASSED_ON, *allow) if name in os.environ}
     return {"PATH": os.defpath, "TERM": "dumb", **ours}
@@ -184,14 +232,22 @@ def _places(home: Path, scratch: Path) -> dict[str, str]:
     return {"HOME": str(at), "TMPDIR": str(scratch), **xdg}
 
 
-def _end(process: subprocess.Popen[bytes], scratch: Path) -> None:
-    """TERM, then KILL after the grace, for the group and for children that left it."""
-    patience = time.monotonic() + GRACE
-    _signal(process, scratch, signal.SIGTERM)
+def _end(process: subprocess.Popen[bytes], scratch: Path, grace: float) -> None:
+    """TERM, then KILL after the grace (or at once, for a second Ctrl-C), for the group and for who left it."""
+    try:
+        _signal(process, scratch, signal.SIGTERM)
+        _await(process, scratch, grace)
+    finally:
+        _signal(process, scratch, signal.SIGKILL)
+        process.wait()
+        _await(process, scratch, GRACE)  # a kill is a wish until the kernel has seen to it
+
+
+def _await(process: subprocess.Popen[bytes], scratch: Path, seconds: float) -> None:
+    """Wait until none of them runs any more, at most so long."""
+    patience = time.monotonic() + seconds
     while _left(process, scratch) and time.monotonic() < patience:
         time.sleep(TICK / 5)
-    _signal(process, scratch, signal.SIGKILL)
-    process.wait()
 
 
 def _signal(process: subprocess.Popen[bytes], scratch: Path, number: int) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from ralph_mission.gateways.git import TIMED_OUT, Git, GitError
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 HEADS = "refs/heads/"
 KEPT = "refs/ralph/remote/"  # where what was fetched is held, so that it is neither lost nor fetched again

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.gateways.patches import from_work_tree
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.safety.paths import unsafe_path
+from ralph_mission.trouble import Trouble
 
 # The highest layer of attributes: whatever a tree's own .gitattributes ask for, bytes stay as they are.
 INERT = "* -text -ident !eol !filter !working-tree-encoding\n"

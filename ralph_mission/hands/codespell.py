@@ -20,7 +20,7 @@ from ralph_mission.hands.lexing import is_code
 from ralph_mission.hands.places import generated, not_our_words, off_limits
 from ralph_mission.hands.prose import DOCUMENTS, MARKDOWN, canvas, names
 from ralph_mission.mission.findings import normalised
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 RULES = 1
 """Counts the changes to what follows here, so that no cache outlives its rules."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ralph_mission.hands.fixer import Tree
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 _NESTED = re.compile(r"[+*}]\)?[+*{]|\([^()]*[+*{][^()]*\)[+*{]")
 WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")

@@ -21,8 +21,8 @@ from ralph_mission.gateways.workshop import clone
 from ralph_mission.hands.fixer import Correction, Fix, Fixer, Tree
 from ralph_mission.hands.places import generated, off_limits
 from ralph_mission.mission.findings import normalised
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.patch import REGULAR
+from ralph_mission.trouble import Trouble
 
 RULES = 1
 """Counts the changes to what follows here, so that no cache outlives its rules."""

@@ -37,7 +37,7 @@ from ralph_mission.mission.ledger import (
 )
 from ralph_mission.mission.ports import Ports
 from ralph_mission.mission.proposal import Decision
-from ralph_mission.mission.trouble import Missing, Trouble
+from ralph_mission.trouble import Missing, Trouble
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from ralph_mission.mission.ledger import NOT_ATTEMPTED, Claim, Recollection, Rec
 from ralph_mission.mission.model import Verdict
 from ralph_mission.mission.ports import Ports
 from ralph_mission.mission.proposal import Decision
-from ralph_mission.mission.trouble import Lost, Trouble
+from ralph_mission.trouble import Lost, Trouble
 
 FORGOTTEN = timedelta(hours=24)  # a cycle takes minutes, and a job of the workflow an hour at most
 

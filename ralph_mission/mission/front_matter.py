@@ -14,7 +14,7 @@ from typing import Any
 
 from ralph_mission.mission.memory import SCHEMA, Header
 from ralph_mission.mission.model import Urgency
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 RECOVER = "look with `ralph memory verify`, then rebuild with `ralph memory recover`"
 

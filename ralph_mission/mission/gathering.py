@@ -41,10 +41,10 @@ from ralph_mission.mission.ports import Brief, Gaze, Observer, Plan, Ports, Veri
 from ralph_mission.mission.position import check_position, refuse
 from ralph_mission.mission.proposal import Proposal
 from ralph_mission.mission.steps import BY_HAND
-from ralph_mission.mission.trouble import Missing, Trouble
 from ralph_mission.mission.wording import plain
 from ralph_mission.safety import text
 from ralph_mission.safety.secrets import find_secrets, redact
+from ralph_mission.trouble import Missing, Trouble
 
 T = TypeVar("T", Issue, Pull)
 VERIFIED = 2  # proposals whose change is tried with the repository's own checks in one cycle

@@ -27,7 +27,7 @@ from ralph_mission.mission.memory_text import (
     TITLE,
 )
 from ralph_mission.mission.model import Status, Urgency
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 MAX_BYTES = 1024 * 1024
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 T = TypeVar("T")
 NEXT = "look at it with `ralph memory verify`, then run `ralph memory recover`"

@@ -16,9 +16,9 @@ from pydantic import BaseModel
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.mission.model import Sighting
 from ralph_mission.mission.ports import Forge, Gaze, Observer
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.observers import code, commands, forge
 from ralph_mission.observers.text import one_line
+from ralph_mission.trouble import Trouble
 
 REASON = 300  # characters
 S = TypeVar("S", bound=BaseModel)

@@ -22,13 +22,13 @@ from ralph_mission.gateways.workshop import clone
 from ralph_mission.mission.findings import normalised
 from ralph_mission.mission.model import Severity, Sighting, Signal
 from ralph_mission.mission.ports import Gaze, Observer
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.observers import cache, items, lines, sarif
 from ralph_mission.observers.essence import split, surroundings
 from ralph_mission.observers.excludes import excluder
 from ralph_mission.observers.result import Garbled, Result
 from ralph_mission.observers.settings import PathPattern, Section, Slug
 from ralph_mission.observers.text import block, counted, one_line, plain
+from ralph_mission.trouble import Trouble
 
 MOST = 500  # results of one command
 ENCODING = 1  # of what is cached

@@ -19,11 +19,11 @@ from pydantic import Field
 
 from ralph_mission.mission.model import Actor, Issue, Pull, Severity, Sighting, Signal
 from ralph_mission.mission.ports import Forge, Gaze, Observer
-from ralph_mission.mission.trouble import Missing
 from ralph_mission.observers import forge_pulse, forge_turns
 from ralph_mission.observers.forge_turns import Cursor, Item, Told, fair
 from ralph_mission.observers.settings import Duration, Section
 from ralph_mission.observers.text import block, one_line
+from ralph_mission.trouble import Missing
 
 NAME = "forge"
 MOST = 50  # signals of one kind

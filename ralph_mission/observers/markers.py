@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ralph_mission.gateways.git import Git, GitError
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.observers.excludes import PATHSPECS
+from ralph_mission.trouble import Trouble
 
 TYPESCRIPT = (".ts", ".tsx", ".mts", ".cts")
 SUFFIXES: Mapping[str, tuple[str, ...]] = {

@@ -20,10 +20,10 @@ from ralph_mission.mission.memory_parse import parse
 from ralph_mission.mission.memory_text import render
 from ralph_mission.mission.ports import Clock
 from ralph_mission.mission.position import merged, people_edits, refuse, with_people_of
-from ralph_mission.mission.trouble import Lost, Trouble
 from ralph_mission.stores import anchor, codec, layout
 from ralph_mission.stores.anchor import Anchorage, Mark
 from ralph_mission.stores.provenance import Branch
+from ralph_mission.trouble import Lost, Trouble
 
 ATTEMPTS = 5  # a person does not edit faster than that
 SKIP_CI = "[skip ci]"

@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.mission.ledger import OpenState, Record
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -48,6 +48,16 @@ def load_record(data: bytes) -> Record:
     """The record of a ledger file. Raises Unreadable."""
     record: Record = _value(Record, data)
     return record
+
+
+def dump(kind: Any, value: object) -> bytes:
+    """A value of the dataclass `kind`."""
+    return _text(_plain(kind, value))
+
+
+def load(kind: Any, data: bytes) -> Any:
+    """What `dump` was given for the same `kind`. Raises Unreadable."""
+    return _value(kind, data)
 
 
 def dump_document(document: object) -> bytes:

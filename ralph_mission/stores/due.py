@@ -15,8 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.stores import layout
+from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
     from ralph_mission.gateways.git import Git

@@ -11,8 +11,8 @@ from ralph_mission.mission.do_not_repeat import understand
 from ralph_mission.mission.kinds import KINDS
 from ralph_mission.mission.ledger import Recollection
 from ralph_mission.mission.memory_parse import parse_notes
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.stores import codec, layout
+from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
     from ralph_mission.gateways.git import Entry

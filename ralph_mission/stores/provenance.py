@@ -13,9 +13,9 @@ from ralph_mission.gateways.remote import Remote
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.mission.memory_parse import parse
 from ralph_mission.mission.position import refuse
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.patch import REGULAR
 from ralph_mission.stores.anchor import Mark
+from ralph_mission.trouble import Trouble
 
 UNTOLD = 6  # commits: two cycles', of three each, that the forge could not be told of
 

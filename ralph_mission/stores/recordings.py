@@ -10,9 +10,9 @@ import shutil
 from pathlib import Path
 
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.stores import codec
 from ralph_mission.stores.anchor import durable
+from ralph_mission.trouble import Trouble
 
 KEEP = 50  # cycles
 EXCLUDE = "/.ralph/"

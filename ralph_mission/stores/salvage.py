@@ -12,10 +12,10 @@ from ralph_mission.mission.ledger import Anchor, Batch, OpenState, Record
 from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.memory_parse import parse, people_sections
 from ralph_mission.mission.position import refuse
-from ralph_mission.mission.trouble import Lost, Trouble
 from ralph_mission.safety.patch import REGULAR
 from ralph_mission.stores import codec, layout
 from ralph_mission.stores.anchor import Mark
+from ralph_mission.trouble import Lost, Trouble
 
 if TYPE_CHECKING:
     from ralph_mission.stores.branch import BranchStore

@@ -13,7 +13,7 @@ from typing import Any
 
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.ledger import key_of
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from ralph_mission.wakers.facts import EVENT
 
 MOVED = "the repository was renamed or moved: set GITHUB_REPOSITORY to its new name"

@@ -10,7 +10,7 @@ from ralph_mission.gateways.place import Place
 from ralph_mission.gateways.remote import Remote
 from ralph_mission.mission.memory import Header
 from ralph_mission.mission.memory_parse import peek
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 
 def header_on_server(place: Place, branch: str, path: str) -> Header:

@@ -11,7 +11,7 @@ import pytest
 
 from ralph_mission.cli.checks_github import asking, github
 from ralph_mission.cli.checks_line import mend
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from tests.cli.doctor_place import Place, statuses
 from tests.forges.github_world import GitHubWorld
 from tests.helpers import cli_here

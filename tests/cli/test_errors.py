@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.cli.errors import guarded
-from ralph_mission.mission.trouble import Lost, Trouble
+from ralph_mission.trouble import Lost, Trouble
 from tests.helpers import make_repo
 
 FULL = "no space left on device. free some disk space, then run again"

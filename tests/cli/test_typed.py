@@ -29,6 +29,15 @@ def beside_no_ralph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("`ralph memory verify`, then", "`.venv/bin/ralph memory verify --repo '../my project'`, then"),
         ("ralph journal resolve ab12 --sent", ".venv/bin/ralph journal resolve --repo '../my project' ab12 --sent"),
         ("see ralph cycle --help", "see .venv/bin/ralph cycle --help"),
+        ("ralph run --continue", ".venv/bin/ralph run --repo '../my project' --continue"),
+        (
+            "write one: ralph plan TASK, or ralph prd new TASK",
+            "write one: .venv/bin/ralph plan --repo '../my project' TASK, "
+            "or .venv/bin/ralph prd new --repo '../my project' TASK",
+        ),
+        ("then: ralph task claim ID", "then: .venv/bin/ralph task claim --repo '../my project' ID"),
+        ("say how with ralph guidance", "say how with .venv/bin/ralph guidance --repo '../my project'"),
+        ("ralph prd", "ralph prd"),
         ("ralph has no memory of it", "ralph has no memory of it"),
         ("ralph schema config", "ralph schema config"),
         ("/opt/ralph cycle --force", "/opt/ralph cycle --force"),

@@ -11,7 +11,7 @@ from ralph_mission.mission.effects import (
     Ref,
     marker,
 )
-from ralph_mission.mission.trouble import Missing
+from ralph_mission.trouble import Missing
 from tests.contract.forge_world import (
     KEY,
     OTHER,

@@ -16,8 +16,8 @@ from ralph_mission.forges.local import LocalForge, Person
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.effects import OpenIssue, Receipt
 from ralph_mission.mission.model import Issue
-from ralph_mission.mission.trouble import Lost, Trouble
 from ralph_mission.safety.text import closing_keywords, mentions
+from ralph_mission.trouble import Lost, Trouble
 from tests.helpers import NOON, make_repo
 
 DENIED = Trouble("the token may not write contents", "add `contents: write`", who="forge")

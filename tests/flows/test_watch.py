@@ -11,7 +11,7 @@ import pytest
 from ralph_mission.flows.watch import Watcher, watch
 from ralph_mission.mission.account import CycleReport, Outcome
 from ralph_mission.mission.model import Urgency, Usage
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from tests.helpers import NOON
 
 HOUR = timedelta(hours=1)

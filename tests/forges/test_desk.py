@@ -9,7 +9,7 @@ import pytest
 
 from ralph_mission.forges.local import LocalForge, Person
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from tests.contract.forge_contract import KEY, comment, open_issue, push_branch
 from tests.forges.conftest import LocalWorld
 from tests.helpers import git, make_repo

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.edits import FileDelta
+from ralph_mission.trouble import Trouble
 from tests.contract.forge_contract import line, merge_pull, new_file, pulled
 from tests.forges.conftest import LocalWorld
 from tests.forges.work_trees import checked_out, in_sync, refusal, state

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.patches import between, from_diff, from_work_tree
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, FileChange, Patch
+from ralph_mission.trouble import Trouble
 from tests.helpers import commit, git, make_repo
 
 FILES = {"a.py": "a = 1\nb = 2\nc = 3\n", "sub/b.txt": "text\n", "run.sh": "echo\n"}

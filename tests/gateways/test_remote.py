@@ -10,7 +10,7 @@ import pytest
 
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.remote import KEPT, Denied, Remote
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from tests.fakes.github import FakeGitHub
 from tests.helpers import NOON, commit, git, make_repo
 

@@ -11,8 +11,8 @@ import pytest
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.process import run_foreign
 from ralph_mission.gateways.workshop import changed, clone
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.patch import FileChange
+from ralph_mission.trouble import Trouble
 from tests.helpers import commit, git, make_repo
 
 FILES = {"README.md": "# Sample\n", "src/a.py": "a = 1\n", "src/b.py": "b = 1\n"}

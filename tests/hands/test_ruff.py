@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ralph_mission.mission.kinds import counted
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from tests.helpers import make_repo
 
 UNUSED = "import os\nimport sys\n\nprint(sys.argv)\n"

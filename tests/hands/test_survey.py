@@ -10,7 +10,7 @@ from ralph_mission.gateways.git import Git
 from ralph_mission.hands import FIXERS, codespell, lexing, survey
 from ralph_mission.mission.findings import identify
 from ralph_mission.mission.model import Severity
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from tests.helpers import commit, git, make_repo
 
 TYPO = "You will recieve the data of it.\n"

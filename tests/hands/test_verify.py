@@ -11,8 +11,8 @@ from ralph_mission.gateways.git import Git
 from ralph_mission.hands.settings import Settings
 from ralph_mission.hands.verify import Workbench
 from ralph_mission.mission.ports import Hands
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.patch import FileChange, Patch
+from ralph_mission.trouble import Trouble
 from tests.helpers import git, make_repo
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.flows import control
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from tests.helpers import cli
 from tests.integration.hub import Hub
 from tests.integration.hub_dying import dying

@@ -15,7 +15,7 @@ import pytest
 
 from ralph_mission.forges import github
 from ralph_mission.gateways import remote
-from ralph_mission.mission.trouble import Lost, Trouble
+from ralph_mission.trouble import Lost, Trouble
 from tests.fakes.github import Request
 from tests.fakes.github.faults import KINDS
 from tests.integration.hub import Hub

@@ -13,9 +13,9 @@ import pytest
 from ralph_mission.mission.effects import EditComment, OpenPull, PushBranch
 from ralph_mission.mission.ledger import Batch, EffectRecord, MonitorRecord, monitor_key
 from ralph_mission.mission.model import Action, Finding, Mission, Status, Tier
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.edits import Edit, FileDelta
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
+from ralph_mission.trouble import Trouble
 from tests.helpers import commit, git
 from tests.integration.hub import Hub, hub
 from tests.integration.world import CALM, TYPOS, statuses, verdicts, world

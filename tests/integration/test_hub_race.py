@@ -15,7 +15,7 @@ import pytest
 
 from ralph_mission.mission.account import CycleReport
 from ralph_mission.mission.cycle import Request, run_cycle
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from tests.helpers import git
 from tests.integration.hub import Hub
 from tests.integration.hub_dying import dying, writes

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.mission.account import CycleReport
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from tests.helpers import git
 from tests.integration.hub import Hub, hub
 from tests.integration.hub_dying import writes

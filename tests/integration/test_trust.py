@@ -19,9 +19,9 @@ from ralph_mission.flows import control
 from ralph_mission.forges.local import LocalForge
 from ralph_mission.mission.ledger import Batch, Claim
 from ralph_mission.mission.ports import Plan
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.report.document import schema, to_document
 from ralph_mission.thinkers.rules import RulesThinker
+from ralph_mission.trouble import Trouble
 from tests.helpers import commit, git, make_repo
 from tests.integration.test_life import edit_memory
 from tests.integration.world import CALM, statuses, verdicts, world

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.mission.gathering import check_anchor
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 
 def ports(our_work: bool) -> Any:

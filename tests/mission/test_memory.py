@@ -15,7 +15,7 @@ from ralph_mission.mission.memory import CompletedNote, CycleNote, Header, Memor
 from ralph_mission.mission.memory_parse import MAX_BYTES, parse, parse_notes, peek, people_sections
 from ralph_mission.mission.memory_text import MEASURED_END, render, trimmed
 from ralph_mission.mission.model import Status, Urgency
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 AT = datetime(2026, 2, 16, 16, 0, tzinfo=UTC)
 AWKWARD = "\\\n\r\t \u2028\u2029\x85\x0b\x0c\0\ud800\udce9:#-'\"{}[]&*!"

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from ralph_mission.forges.local import LocalForge, Person
 from ralph_mission.mission.effects import OpenIssue, marker
 from ralph_mission.mission.model import Issue, Pull, Pulse, Sighting, Signal
-from ralph_mission.mission.trouble import Missing
 from ralph_mission.observers import forge
+from ralph_mission.trouble import Missing
 from tests.helpers import NOON, commit, git
 from tests.observers.place import Place
 

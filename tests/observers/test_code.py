@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.findings import identify
 from ralph_mission.mission.model import Severity, Sighting
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.observers import code
+from ralph_mission.trouble import Trouble
 from tests.helpers import NOON, commit, git
 from tests.observers.place import LATER, Place
 

@@ -13,8 +13,8 @@ from ralph_mission.forges.local import LocalForge
 from ralph_mission.gateways.git import GitError
 from ralph_mission.mission.model import Sighting
 from ralph_mission.mission.ports import Gaze
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.observers import OBSERVERS, Sources, look
+from ralph_mission.trouble import Trouble
 from tests.observers.place import Place
 
 

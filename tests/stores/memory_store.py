@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from ralph_mission.mission.ledger import Batch, Recollection, Record
 from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.position import merged, people_edits, refuse, with_people_of
-from ralph_mission.mission.trouble import Lost
+from ralph_mission.trouble import Lost
 
 
 @dataclass(slots=True)

@@ -15,9 +15,9 @@ import pytest
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.ledger import Recollection
 from ralph_mission.mission.memory_parse import parse_notes
-from ralph_mission.mission.trouble import Lost, Trouble
 from ralph_mission.stores.anchor import Mark, boot_id
 from ralph_mission.stores.branch import BranchStore
+from ralph_mission.trouble import Lost, Trouble
 from tests.helpers import commit, git, make_repo
 from tests.stores.making import (
     LOG,
@@ -280,7 +280,7 @@ def test_killed_before_the_first_commit_starts_over(
 
 def test_processes_that_race_get_one_winner_each_round(repo: Path, past: Recollection) -> None:
     script = (
-        "import sys; from pathlib import Path; from tests.stores.making import *; from ralph_mission.mission.trouble "
+        "import sys; from pathlib import Path; from tests.stores.making import *; from ralph_mission.trouble "
         "import Lost\n"
         "store = branch_store(Path(sys.argv[1])); past = store.recall(); print('ready', flush=True); input()\n"
         "try: print(store.commit(batch(past), past).oid)\n"

@@ -11,7 +11,7 @@ import pytest
 from ralph_mission.flows.control import Editable
 from ralph_mission.mission.ledger import OpenState
 from ralph_mission.mission.memory import Header, Memory
-from ralph_mission.mission.trouble import Lost, Trouble
+from ralph_mission.trouble import Lost, Trouble
 from tests.helpers import make_repo
 from tests.stores.making import (
     batch,

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.stores.branch import BranchStore
 from ralph_mission.stores.due import due_fast
+from ralph_mission.trouble import Trouble
 from tests.helpers import NOON, git
 from tests.stores.making import Intruder, batch
 

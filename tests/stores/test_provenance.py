@@ -12,8 +12,8 @@ from ralph_mission.mission.ledger import Anchor, Recollection
 from ralph_mission.mission.memory import Memory, MissionNote
 from ralph_mission.mission.model import Status
 from ralph_mission.mission.position import check_position
-from ralph_mission.mission.trouble import Lost, Trouble
 from ralph_mission.stores.branch import BranchStore
+from ralph_mission.trouble import Lost, Trouble
 from tests.helpers import NOON as _NOON
 from tests.helpers import git
 from tests.stores.making import LOG, Intruder, batch, branch_store, claim, intended, key

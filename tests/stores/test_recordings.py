@@ -16,8 +16,8 @@ from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.model import Branch, Sighting, Verdict
 from ralph_mission.mission.ports import Plan, Thought
 from ralph_mission.mission.proposal import Decision
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.stores.recordings import KEEP, Recordings
+from ralph_mission.trouble import Trouble
 from tests.helpers import git
 from tests.mission.build import NOW, fix, issue, pull, signal
 from tests.stores.making import finding

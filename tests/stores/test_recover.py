@@ -15,9 +15,9 @@ from ralph_mission.mission.drafting import monitor_key
 from ralph_mission.mission.effects import Comment, OpenIssue, OpenPull, PushBranch, marker
 from ralph_mission.mission.ledger import Anchor, EffectRecord, FindingRecord, MonitorRecord, Recollection, is_settled
 from ralph_mission.mission.model import Action, Status
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.safety.edits import Edit, FileDelta
 from ralph_mission.stores.branch import BranchStore
+from ralph_mission.trouble import Trouble
 from tests.helpers import NOON, git
 from tests.stores.making import (
     LOG,

@@ -12,9 +12,9 @@ import pytest
 from ralph_mission.flows.recover import Salvage
 from ralph_mission.gateways.place import Place
 from ralph_mission.mission.ledger import Anchor
-from ralph_mission.mission.trouble import Lost, Trouble
 from ralph_mission.stores.branch import BranchStore
 from ralph_mission.stores.due import due_on_server
+from ralph_mission.trouble import Lost, Trouble
 from tests.fakes.github import FakeGitHub
 from tests.helpers import NOON, git, make_repo
 from tests.stores.making import LINEAGE, LOG, batch, claim, on_server, server_store

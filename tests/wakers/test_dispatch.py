@@ -7,7 +7,7 @@ from datetime import timedelta, timezone
 
 import pytest
 
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from ralph_mission.wakers.dispatch import DispatchWaker, Outcome, payload
 from tests.helpers import NOON
 

@@ -15,7 +15,7 @@ from ralph_mission.forges.refusal import Refused
 from ralph_mission.mission.effects import marker
 from ralph_mission.mission.ledger import Anchor, key_of
 from ralph_mission.mission.model import Actor
-from ralph_mission.mission.trouble import Missing, Trouble
+from ralph_mission.trouble import Missing, Trouble
 
 TITLE = "Ralph looks after this repository"
 KEY = key_of("anchor")

@@ -24,7 +24,7 @@ from ralph_mission.forges.github.wire import Boundless, Unsent, Wire
 from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.place import Place
 from ralph_mission.mission.ledger import NOT_ATTEMPTED
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 BACK_OFF = (1.0, 2.0, 4.0)  # seconds before a read is tried again
 PATIENCE = 120.0  # seconds that one cycle waits for rate limits, in all

@@ -37,7 +37,7 @@ from ralph_mission.mission.effects import (
 )
 from ralph_mission.mission.ledger import NEEDS_PERSON
 from ralph_mission.mission.model import Branch
-from ralph_mission.mission.trouble import Missing, Trouble
+from ralph_mission.trouble import Missing, Trouble
 
 
 @dataclass(frozen=True)

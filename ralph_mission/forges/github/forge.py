@@ -24,7 +24,7 @@ from ralph_mission.gateways.remote import HEADS, Remote
 from ralph_mission.mission.effects import AT_MOST_ONCE, Effect, Receipt
 from ralph_mission.mission.ledger import NOT_ATTEMPTED, Anchor
 from ralph_mission.mission.model import Actor, Branch, Issue, Pull, Pulse
-from ralph_mission.mission.trouble import Missing, Trouble
+from ralph_mission.trouble import Missing, Trouble
 
 LONGEST = 60_000  # characters of a body; GitHub takes 65,536
 LOOKS = (0.0, 2.0, 5.0)  # seconds before each look for what an unanswered mutation may have made

@@ -12,7 +12,7 @@ from ralph_mission.forges.github.reading import PullWire
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.remote import HEADS, Remote
 from ralph_mission.mission.model import Branch, Pull
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 NO_REF = re.compile(r"couldn't find remote ref (\S+)")
 

@@ -13,7 +13,7 @@ from ralph_mission.forges.github.people import People
 from ralph_mission.forges.github.reading import PullWire
 from ralph_mission.forges.github.threads import Threads, label_path
 from ralph_mission.forges.refusal import Refused
-from ralph_mission.mission.trouble import Missing, Trouble
+from ralph_mission.trouble import Missing, Trouble
 
 OWED = "owed labels"  # where they are kept: the names by the number of the pull, as a string
 MOST = 10  # pulls that one cycle tries again: there are never more than a few

@@ -10,7 +10,7 @@ from typing import Any
 
 from ralph_mission.forges.refusal import Refused
 from ralph_mission.mission.ledger import NEEDS_PERSON
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 SECONDARY = 60.0  # seconds to wait where GitHub does not say how long; its own advice
 FURTHEST = 86400.0  # seconds: no limit of GitHub's lasts longer than a day

@@ -17,7 +17,7 @@ from ralph_mission.forges.github.limits import Absent
 from ralph_mission.forges.github.reading import PullWire, RuleWire
 from ralph_mission.forges.github.threads import Threads
 from ralph_mission.mission.ledger import NEEDS_PERSON, NOT_ATTEMPTED
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 PASSED = ("success", "neutral", "skipped")
 SAID = {

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, TypeA
 
 from ralph_mission.forges.github.labels import canonical
 from ralph_mission.mission.model import Actor, Issue, LabelEvent, Pull, Remark, Review
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 SETTLING = timedelta(seconds=1)  # nobody edits a comment that fast
 GHOST = Actor(10137, "ghost")

@@ -18,7 +18,7 @@ from ralph_mission.forges.github.api import Api
 from ralph_mission.forges.github.limits import Absent
 from ralph_mission.forges.github.reading import CommentWire, EventWire, PullWire, ReviewWire, Thread
 from ralph_mission.mission.model import Actor
-from ralph_mission.mission.trouble import Missing, Trouble
+from ralph_mission.trouble import Missing, Trouble
 
 RECENT = timedelta(days=7)  # of the pulls that are not open, those closed since are listed, as `ports.Forge` says
 CLOSED_PAGES = 6  # of a hundred, at most, are looked through for them

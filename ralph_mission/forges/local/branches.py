@@ -8,7 +8,7 @@ from ralph_mission.forges.history import is_ancestor
 from ralph_mission.forges.local.threads import Change, Thread, merged
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.model import Branch
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 HEADS = "refs/heads/"
 ORIGIN = "refs/remotes/origin/"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.git import Git, GitError
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 

@@ -21,7 +21,7 @@ from ralph_mission.forges.local.threads import Thread
 from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.ledger import Anchor
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 NAME = re.compile(r"\d{4,}\.md")
 FOLDERS = ("issues", "pulls")

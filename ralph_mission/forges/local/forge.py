@@ -18,7 +18,7 @@ from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.mission.effects import Effect, Receipt
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.mission.model import Actor, Branch, Issue, Pull, Pulse
-from ralph_mission.mission.trouble import Missing
+from ralph_mission.trouble import Missing
 
 HOW = {
     "show_pull": "pr diff {}",

@@ -9,7 +9,7 @@ import hashlib
 import re
 
 from ralph_mission.mission.model import Actor
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 BOT = Actor(1, "ralph[bot]", is_bot=True)
 FIRST_PERSON = 1000  # ids below are reserved for accounts of ours

@@ -13,7 +13,7 @@ from ralph_mission.forges.local.threads import Change, Thread
 from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.git import GitError, Identity
 from ralph_mission.mission.model import Actor
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 Step = Callable[[Thread, Actor, datetime], Thread]
 

@@ -11,7 +11,7 @@ from ralph_mission.forges.github.etags import Kept
 from ralph_mission.forges.github.limits import Absent, Doubt
 from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.place import Place
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 
 HOME = "https://api.example.org"
 DEEP = "[" * 100_000 + "]" * 100_000

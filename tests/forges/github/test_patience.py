@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.mission.ledger import Anchor
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from tests.contract.forge_contract import open_issue
 from tests.forges.github.making import an_issue, new_pull
 from tests.forges.github_world import GitHubWorld

@@ -9,7 +9,7 @@ import pytest
 from ralph_mission.forges.github import reading
 from ralph_mission.mission.effects import OpenIssue, marker
 from ralph_mission.mission.model import Actor
-from ralph_mission.mission.trouble import Missing, Trouble
+from ralph_mission.trouble import Missing, Trouble
 from tests.contract.forge_contract import KEY
 from tests.forges.github_world import GitHubWorld
 

@@ -13,7 +13,7 @@ from ralph_mission.mission.effects import (
     PushBranch,
 )
 from ralph_mission.mission.ledger import NEEDS_PERSON
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from tests.contract.forge_contract import KEY, WHEN, merge_pull, new_file, open_issue, pulled
 from tests.forges.github.making import Making, new_branch, new_pull, opening_issue, opening_pull
 from tests.forges.github_world import GitHubWorld

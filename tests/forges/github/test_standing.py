@@ -6,7 +6,7 @@ import pytest
 
 from ralph_mission.mission.effects import marker
 from ralph_mission.mission.ledger import Anchor, key_of
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from tests.forges.github_world import GitHubWorld, kept_file
 
 

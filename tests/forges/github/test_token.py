@@ -11,7 +11,7 @@ import pytest
 
 from ralph_mission.forges.github import GitHubForge
 from ralph_mission.mission.ledger import key_of
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from tests.contract.forge_contract import open_issue
 from tests.forges.github.making import new_branch
 from tests.forges.github_world import GitHubWorld

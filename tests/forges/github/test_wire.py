@@ -18,7 +18,7 @@ from ralph_mission.forges.github.api import Api
 from ralph_mission.forges.github.etags import Kept
 from ralph_mission.forges.github.limits import Doubt
 from ralph_mission.gateways.place import Place
-from ralph_mission.mission.trouble import Trouble
+from ralph_mission.trouble import Trouble
 from tests.contract.forge_contract import open_issue
 from tests.forges.github_world import GitHubWorld
 

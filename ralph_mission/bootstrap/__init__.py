@@ -27,12 +27,12 @@ from ralph_mission.mission.deciding import Charter
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.model import Sighting
 from ralph_mission.mission.ports import Clock, Forge, Gaze, Observer, Ports, Voice, Waker
-from ralph_mission.mission.trouble import Trouble
 from ralph_mission.observers import OBSERVERS, Sources, look
 from ralph_mission.report.dashboard import dashboard
 from ralph_mission.stores.branch import BranchStore
 from ralph_mission.stores.recordings import Recordings, keep_out_of_git
 from ralph_mission.thinkers.rules import RulesThinker
+from ralph_mission.trouble import Trouble
 from ralph_mission.wakers.dispatch import DispatchWaker, Outcome, Post
 
 if TYPE_CHECKING:

@@ -1,0 +1,121 @@
+"""What a loop costs beside the work it does: `python -m bench.loop`. Medians, all from one run.
+
+Each of our figures stands beside `python -c pass` and `git status`, taken in turns: the least that any call of a
+command line costs here.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from anyio.from_thread import start_blocking_portal
+from mcp import Client, StdioServerParameters, stdio_client
+from rich.console import Console
+
+from bench.generated import generate
+from bench.run import RALPH, Comparison, Deed, _commands, _measure, _ralph, _report, _table
+from examples.unpack import unpack
+from ralph_mission.bootstrap.asked import Asked
+from ralph_mission.cli.run import played
+from ralph_mission.report.loop_voice import PlainLoopVoice
+from ralph_mission.stores.loop.tasks import Tasks
+
+TASKS = 100
+"""On the list when the measuring begins; seed documents speak of 30 a night."""
+
+SESSIONS, RUNS = 10, 5
+WHO = "git -c user.name=Inge -c user.email=inge@slackwater.example"
+AGENT = f"date +%s%N >> src/part1/notes.txt && git add src/part1/notes.txt && {WHO} commit --quiet --message Note"
+"""The least that a session can be: one small commit."""
+
+
+def main() -> int:
+    """Run every comparison and print the table; targets that were missed are said, not punished."""
+    voice = Console(stderr=True)
+    table = _table()
+    with tempfile.TemporaryDirectory(prefix="ralph-bench-") as folder, serving(_checkout(Path(folder))) as comparisons:
+        for comparison in comparisons:
+            voice.print(f"{comparison.title}: {comparison.rounds} rounds …")
+            _report(table, comparison, _measure(comparison, comparison.rounds))
+        voice.print(f"around a session: {RUNS} runs of {SESSIONS} sessions …")
+        _report(table, *_around(generate(Path(folder) / "large", datetime.now(UTC))))
+    Console(width=120).print(table)
+    return 0
+
+
+@contextmanager
+def serving(repo: Path) -> Iterator[Sequence[Comparison]]:
+    """The comparisons, while one `ralph mcp` serves the checkout."""
+    server = StdioServerParameters(command=str(RALPH), args=["mcp", "--repo", str(repo)], env=dict(os.environ))
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(Client(stdio_client(server))) as client,
+    ):
+
+        def call(tool: str, **arguments: Any) -> Deed:
+            def deed() -> None:
+                answer = portal.call(client.call_tool, tool, arguments)
+                if answer.is_error:
+                    raise SystemExit(f"{tool}: {answer}")
+
+            return deed
+
+        yield [
+            _beside(repo, "MCP: look", "task_ready", call("task_ready"), 3, 200),
+            _beside(repo, "MCP: change", "task_add", call("task_add", title="One more"), 3, 200),
+            _beside(repo, "MCP: say", "event_emit", call("event_emit", topic="build.note"), 3, 200),
+            _beside(repo, "command line: look", "ralph task ready", _ralph(repo, "task", "ready"), 60, 20),
+            _beside(repo, "command line: change", "ralph task add", _ralph(repo, "task", "add", "One more"), 60, 20),
+            _beside(repo, "command line: say", "ralph emit", _ralph(repo, "emit", "build.note"), 60, 20),
+        ]
+
+
+def _around(repo: Path) -> tuple[Comparison, dict[str, list[float]]]:
+    """What the engine does around each session, in ms: a run's time without its agent's own, over its sessions."""
+    alone = _commands(repo, *(("/bin/sh", "-c", AGENT),) * SESSIONS)
+    measured = _beside(repo, "around a session, 5,200 files", "a run of ten", lambda: _run(repo), 150, RUNS)
+    comparison = Comparison(measured.title, dict(measured.sides) | {"the agent alone": alone}, 150, "ms", RUNS)
+    samples = _measure(comparison, RUNS)
+    whole, own = samples.pop("a run of ten"), samples.pop("the agent alone")
+    each = [(run - agent) / SESSIONS for run, agent in zip(whole, own, strict=True)]
+    return comparison, {"ralph run, a session": each} | samples | {"the agent alone": [ms / SESSIONS for ms in own]}
+
+
+def _run(repo: Path) -> None:
+    account, _ = played(Asked(repo=repo, task="Take notes", command=AGENT, iterations=SESSIONS), _silent())
+    if account.ending.reason != "iterations" or not all(output.commits for output in account.outputs):
+        raise SystemExit(f"ralph run: {account.ending}")
+
+
+def _silent() -> PlainLoopVoice:
+    return PlainLoopVoice(io.StringIO())
+
+
+def _beside(repo: Path, title: str, name: str, deed: Deed, limit: float, rounds: int) -> Comparison:
+    sides = {
+        name: deed,
+        "python -c pass": _commands(repo, (sys.executable, "-c", "pass")),
+        "git status": _commands(repo, ("git", "status", "--short")),
+    }
+    return Comparison(title, sides, limit, "ms", rounds)
+
+
+def _checkout(folder: Path) -> Path:
+    """The sample with a list of tasks."""
+    unpack(folder / "sample")
+    tasks = Tasks(folder / "sample" / ".ralph")
+    for number in range(TASKS):
+        tasks.add(f"Task {number}", description="what is to be done, in a sentence or two")
+    return folder / "sample"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""Any program as an agent: the prompt goes to its standard input, its last message is what it prints.
+
+It sees the work tree as its folder, a home of the run's own, PATH, the names that are allowed, and RALPH_HAT,
+RALPH_ITERATION, RALPH_RUN_DIR, RALPH_MODEL (its hat's or the run's) and RALPH_MAX_TURNS. Nothing else of ours.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ralph_mission.agents import reading
+from ralph_mission.gateways import shims
+from ralph_mission.gateways.git import Identity
+from ralph_mission.gateways.process import own_tool, run_foreign
+from ralph_mission.loop.commands import DANGEROUS
+from ralph_mission.loop.model import Session, Turn
+
+GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C is answered within two
+OUTPUT_CAP = 20_000_000  # bytes over both streams: hours of a talkative agent
+
+
+def _utc() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandAgent:
+    """Runs `command` (a text: by the shell) once per session in `work_tree`.
+
+    `allow` names variables of ours that it may see (a model's key, its endpoint); `extra_env` sets others. `home` is
+    made and kept between sessions. Commands like those in `denied`, or that the hat denies, are refused by what stands
+    before them on its PATH (`gateways/shims.py`). `identity` signs commits where neither the repository nor the
+    program says who does. `live` is given what it prints as it comes.
+    """
+
+    command: tuple[str, ...] | str
+    work_tree: Path
+    home: Path
+    allow: tuple[str, ...] = ()
+    extra_env: Mapping[str, str] = field(default_factory=dict)
+    denied: tuple[str, ...] = tuple(DANGEROUS)
+    identity: Identity = Identity()
+    output_cap: int = OUTPUT_CAP
+    live: Callable[[bytes], None] | None = None
+    now: Callable[[], datetime] = _utc
+    name: str = "command"
+
+    def play(self, session: Session, stopped: Callable[[], bool]) -> Turn:
+        """One session in a fresh process; its whole group is gone when this returns or an interrupt leaves it.
+
+        Whatever the program does is a `failure` of the turn.
+        """
+        _furnish(self.home, self.identity)
+        denied = (*self.denied, *session.hat.commands_denied)
+        run_dir = Path(session.run_dir)
+        guards, before = shims.build(self.home / "shims", denied, run_dir), len(shims.refused(run_dir))
+        finished = run_foreign(
+            self.command,
+            cwd=self.work_tree,
+            home=self.home,
+            timeout=session.seconds,
+            output_cap=self.output_cap,
+            stdin=session.prompt.encode(),
+            allow=self.allow,
+            extra_env={**self.extra_env, **_told(session), "PATH": _path(guards, self.home)},
+            stopped=stopped,
+            grace=GRACE,
+            live=self.live,
+        )
+        gave = reading.Gave(
+            finished.stdout, finished.stderr, finished.code, finished.timed_out, finished.stopped,
+            finished.truncated, finished.seconds,
+        )  # fmt: skip  # one value
+        return replace(reading.turn(gave, self.now()), refused=_since(before, shims.refused(run_dir)))
+
+
+def _since(before: int, refused: tuple[str, ...]) -> tuple[str, ...]:
+    """What was refused in this session, each once; a session may have taken the older lines away."""
+    return tuple(dict.fromkeys(refused[before:] if len(refused) >= before else refused))
+
+
+def _told(session: Session) -> dict[str, str]:
+    return {
+        "RALPH_HAT": session.hat.name,
+        "RALPH_ITERATION": str(session.iteration),
+        "RALPH_RUN_DIR": session.run_dir,
+        "RALPH_MODEL": session.model,
+        "RALPH_MAX_TURNS": str(session.turns),
+    }
+
+
+def _path(guards: Path | None, home: Path) -> str:
+    return os.pathsep.join((shims.path_with(guards), str(home.resolve() / "bin")))
+
+
+def _furnish(home: Path, identity: Identity) -> None:
+    """Make the home anew where agents rely on it: `ralph` is found, and git knows whom to name."""
+    (home / "bin").mkdir(parents=True, exist_ok=True)
+    ralph = Path(own_tool("ralph"))
+    if ralph.is_absolute() and not shutil.which("ralph"):
+        shims.put(home / "bin" / "ralph", f'#!/bin/sh\nexec {shlex.quote(str(ralph))} "$@"\n', 0o755)
+    settings = f"[user]\n\tname = {_quoted(identity.name)}\n\temail = {_quoted(identity.email)}\n"
+    shims.put(home / ".gitconfig", settings)
+
+
+def _quoted(text: str) -> str:
+    plain = "".join(letter for letter in text if letter.isprintable())
+    return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,188 @@
+"""An agent that plays a script: for a hat and its n-th call, what is written, run and said. The same every time.
+
+It takes the command agent's way: each session is a fresh process (a shell that carries out one step), with the same
+environment, limits and reading of what came out. A script is TOML or JSON:
+
+    [[hats.builder]]                      # the first call; the last step stays for every call after it
+    write = {"src/a.py" = "print(1)\\n"}   # also append, and delete = ["old.py"]
+    run = ["git add -A", "git commit -qm step"]
+    event = {topic = "build.complete", payload = "done"}
+    text = "what it says before the event"
+    delay = 0.5                           # seconds, before anything is done
+    failure = "rate_limit"                # or server, timeout, exit: what a provider or a crash looks like
+    exit = 0
+    usage = {input_tokens = 10, output_tokens = 2, cost_usd = 0.01}
+
+`hats."*"` is for every hat without steps of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from ralph_mission.agents.command import CommandAgent
+from ralph_mission.loop.model import Session, Turn
+from ralph_mission.trouble import Trouble
+
+ANY = "*"
+FOREVER = 1_000_000  # seconds: longer than any time limit
+FAILURES = {
+    "rate_limit": ("API Error: 429 rate_limit_error. Retry-After: 1", 1),
+    "server": ("API Error: 529 overloaded_error", 1),
+    "timeout": ("", 0),
+    "exit": ("it crashed", 1),
+}
+
+
+class Part(BaseModel):
+    """Takes what it knows and nothing else."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Saying(Part):
+    """The event at the end of a session."""
+
+    topic: str = Field(min_length=1)
+    payload: str = ""
+
+
+class Taken(Part):
+    """What a session claims to have taken."""
+
+    input_tokens: int = Field(0, ge=0)
+    output_tokens: int = Field(0, ge=0)
+    cost_usd: float | None = Field(None, ge=0, allow_inf_nan=False)
+
+
+class Step(Part):
+    """What one session does, in this order: wait, write, append, delete, run, say, end."""
+
+    write: dict[str, str] = {}
+    append: dict[str, str] = {}
+    delete: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
+    event: Saying | None = None
+    text: str = ""
+    delay: float = Field(0.0, ge=0, allow_inf_nan=False)
+    failure: Literal["", "rate_limit", "server", "timeout", "exit"] = ""
+    exit: int = Field(0, ge=0, le=255)
+    usage: Taken | None = None
+
+    @field_validator("event", mode="before")
+    @classmethod
+    def _by_topic(cls, value: object) -> object:
+        return {"topic": value} if isinstance(value, str) else value
+
+
+class Play(Part):
+    """A whole script."""
+
+    hats: dict[str, Annotated[tuple[Step, ...], Field(min_length=1)]] = Field(min_length=1)
+
+
+Script = Mapping[str, tuple[Step, ...]]
+"""A hat's name, or "*", and its steps in the order of its calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedAgent:
+    """Plays `script` by way of `agent`, whose command does not matter. Which call it is stands in its home."""
+
+    script: Script
+    agent: CommandAgent
+    name: str = "scripted"
+
+    def play(self, session: Session, stopped: Callable[[], bool]) -> Turn:
+        """One session: the step that is due, as a process. A hat without steps is a failed turn."""
+        steps = self.script.get(session.hat.name) or self.script.get(ANY) or ()
+        if not steps:
+            return Turn(failure="exit", detail=f"the script has no step for {session.hat.name}")
+        call = _counted(self.agent.home, session)
+        place = self.agent.home / "step.sh"
+        place.write_text(shell(steps[min(call, len(steps)) - 1]), "utf-8")
+        return replace(self.agent, command=("/bin/sh", str(place.resolve()))).play(session, stopped)
+
+
+def load(place: Path) -> Script:
+    """The script in a file (.json, else TOML). Raises Trouble that names the file and the key."""
+    try:
+        text = place.read_text("utf-8")
+        value = json.loads(text) if place.suffix == ".json" else tomllib.loads(text)
+    except (OSError, ValueError) as error:
+        raise Trouble(f"{place} cannot be read as a script: {error}", "see docs/agents.md", usage=True) from None
+    return script(value, str(place))
+
+
+def script(value: object, where: str = "the script") -> Script:
+    """A script from what TOML or JSON gives: `{"hats": {name: [step, …]}}`. Raises Trouble for anything else."""
+    try:
+        return Play.model_validate(value).hats
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or "hats"
+        raise Trouble(f"{where}: {key}: {first['msg']}", _hint(str(first["loc"][-1:])), usage=True) from None
+
+
+def shell(step: Step) -> str:
+    """The step as a shell script. A command that fails ends it with that command's code."""
+    said, code = FAILURES.get(step.failure, ("", step.exit))
+    lines = [
+        "set -e",
+        "cat >/dev/null",  # the prompt
+        f"sleep {step.delay:g}" if step.delay else "",
+        *(_put(path, text, ">") for path, text in step.write.items()),
+        *(_put(path, text, ">>") for path, text in step.append.items()),
+        *(f"rm -rf -- {shlex.quote(path)}" for path in step.delete),
+        *(f"( {command}\n) >&2" for command in step.run),
+        f"sleep {FOREVER}" if step.failure == "timeout" else "",
+        f"printf %s {shlex.quote(_said(step))}" if not step.failure else "",
+        f"printf '%s\\n' {shlex.quote(said)} >&2" if said else "",
+        f"exit {code}",
+    ]
+    return "\n".join(filter(None, lines)) + "\n"
+
+
+def _put(path: str, text: str, how: str) -> str:
+    made = f"mkdir -p -- {shlex.quote(os.path.dirname(path))}\n" if os.path.dirname(path) else ""
+    return f"{made}printf %s {shlex.quote(text)} {how} {shlex.quote(path)}"
+
+
+def _said(step: Step) -> str:
+    """Words, then the event, then what it took as `claude -p --output-format json` says it."""
+    said = [step.text, f'<event topic="{step.event.topic}">{step.event.payload}</event>' if step.event else ""]
+    words = "\n".join(filter(None, said))
+    if not step.usage:
+        return words
+    told = {"type": "result", "subtype": "success", "is_error": False, "result": words}
+    tokens = step.usage.model_dump(exclude={"cost_usd"})
+    return json.dumps({**told, "usage": tokens, "total_cost_usd": step.usage.cost_usd})
+
+
+def _counted(home: Path, session: Session) -> int:
+    """The number of this call, written down before it is played: a run that is taken up again goes on counting.
+
+    A session with a smaller number than the one before is of a new run, which counts anew.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    place = home / "calls.json"
+    kept = json.loads(place.read_text("utf-8")) if place.exists() else {}
+    calls: dict[str, int] = kept.get("calls", {}) if session.iteration >= kept.get("iteration", 0) else {}
+    calls[session.hat.name] = calls.get(session.hat.name, 0) + 1
+    place.write_text(json.dumps({"iteration": session.iteration, "calls": calls}), "utf-8")
+    return calls[session.hat.name]
+
+
+def _hint(key: str) -> str:
+    near = get_close_matches(key.strip("(',)"), (*Step.model_fields, *Saying.model_fields, *Taken.model_fields), 1)
+    return f"did you mean {near[0]}? See docs/agents.md" if near else "see docs/agents.md"

@@ -1,0 +1,187 @@
+"""The composition root of a loop: what was asked and what the settings say -> an order and its ports."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ralph_mission.bootstrap import ground
+from ralph_mission.bootstrap.asked import Asked, read_stories
+from ralph_mission.bootstrap.order import order_of
+from ralph_mission.config import Config, read
+from ralph_mission.gateways.checkout import Checkout
+from ralph_mission.gateways.checkout_user import User
+from ralph_mission.gateways.git import Git
+from ralph_mission.loop import cost
+from ralph_mission.loop.model import Prd, Session, Story, Turn
+from ralph_mission.loop.order import Order
+from ralph_mission.loop.ports import Agent, Ports, Voice, Workplace
+from ralph_mission.loop.prd_layers import is_ui
+from ralph_mission.stores.loop import owners, state
+from ralph_mission.stores.loop.desk import Desk, Habits
+from ralph_mission.stores.recordings import keep_out_of_git
+from ralph_mission.trouble import Trouble
+
+MODEL_KEYS = (
+    "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY",
+)  # fmt: skip  # one list
+"""All that an agent may see of our environment besides a path."""
+HOW = "name a program with --command CMD, or an agent with --agent NAME or hands: {agent: {kind: …}} in ralph.yml"
+ASKED_EVERY = 0.1  # seconds between two looks at whether somebody wants a pause to end
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Everything for one run. `notes` are for the person: settings that have no effect, and the like.
+
+    `after` is told at the end: where the work is, and how it gets here.
+    """
+
+    order: Order
+    ports: Ports
+    desk: Desk
+    root: Path
+    notes: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+def bench(asked: Asked, voice: Voice) -> Bench:
+    """The order and the ports of one run. Raises Trouble for what cannot be; nothing is changed but a new work tree."""
+    git, root = ground.open_checkout(asked.repo)
+    keep_out_of_git(git)
+    settings = read(git, asked.config)
+    apart = asked.worktree
+    if apart and (left := _left(asked, git)):
+        asked, (git, root) = replace(asked, worktree=False), ground.open_checkout(left)
+    prd = read_stories(asked, root)
+    ordered = order_of(asked, settings, root, prd)
+    order = ordered.order
+    if asked.worktree:
+        here, named = root, asked.prd_file.resolve() if asked.prd_file else None
+        git, root = ground.linked(git, here, prd.branch if prd else "", order.objective, named)
+        if named and named.is_relative_to(here):
+            asked = replace(asked, prd_file=root / named.relative_to(here))
+    desk, workplace = _desk_and_place(asked, settings, order, git, root, prd, ordered.exempt)
+    agent = _agent(asked, settings, git, root, order.model)
+    ports = Ports(agent, workplace, desk, SystemClock(), voice)
+    after = (ground.whereabouts(git, root),) if apart else ()
+    return Bench(order, ports, desk, root, (*settings.warnings, *ordered.doubts), after)
+
+
+def _left(asked: Asked, git: Git) -> Path | None:
+    """The linked work tree whose run is to be continued, when nothing that is asked names one."""
+    named = asked.task or asked.prompt_file or asked.prd or asked.prd_file
+    return ground.newest(git, state.STATE) if asked.go_on and not named else None
+
+
+def _desk_and_place(
+    asked: Asked, settings: Config, order: Order, git: Git, root: Path, prd: Prd | None, exempt: tuple[str, ...]
+) -> tuple[Desk, Workplace]:
+    checks = asked.verify or settings.hands.verify
+    if asked.require_tests and not checks:
+        raise Trouble("--require-tests needs a check", "give --verify CMD, or hands: {verify: […]}", usage=True)
+    workplace = Checkout(
+        git, checks, root / ".ralph/loop/checks", settings.hands.verify_timeout,
+        lambda: _browsed(settings.loop.browser_check, desk.item()),
+    )  # fmt: skip  # one call
+    habits = Habits(asked.go_on, asked.archive_previous, settings.tasks.enabled, settings.core.scratchpad)
+    desk = Desk(
+        root, git.git_dir, workplace.tree, SystemClock().now, habits,
+        prd=asked.prd_file.absolute() if asked.prd_file else None, owner=owners.place(os.getpid()),
+        ready=lambda order: _settle(asked, git, root, prd.branch if prd else "", (*exempt, *desk.paths.kept), order),
+    )  # fmt: skip  # one call
+    return desk, workplace
+
+
+def _browsed(check: str | None, story: Story | None) -> tuple[str, ...]:
+    """The check more that a story of the user interface must pass."""
+    return (check,) if check and story and is_ui(story) else ()
+
+
+def _settle(asked: Asked, git: Git, root: Path, branch: str, exempt: tuple[str, ...], order: Order) -> None:
+    """A run that goes on finds what its last session left; any other wants a clean checkout."""
+    found, _ = state.rescue(root) if asked.go_on else (None, "")
+    going_on = found is not None and found.objective == order.objective
+    ground.settle(git, branch, exempt, asked.allow_dirty or going_on)
+
+
+# --- who plays -----------------------------------------------------------------------
+
+
+def _agent(asked: Asked, settings: Config, git: Git, root: Path, model: str) -> Agent:
+    from ralph_mission.agents.command import CommandAgent
+    from ralph_mission.agents.scripted import ScriptedAgent, load
+
+    name, command = _chosen(asked, settings)
+    player = CommandAgent(
+        command, root, root / ".ralph/loop/home", MODEL_KEYS, {"RALPH_OWNER": owners.place(os.getpid())},
+        identity=User.of(git).identity,
+    )  # fmt: skip  # one call
+    made: Agent = ScriptedAgent(load(Path(str(command))), player) if name == "scripted" else player
+    prices = {model: price.model_dump() for model, price in settings.cost.prices.items()}
+    return Priced(made, prices, model) if prices else made
+
+
+def _chosen(asked: Asked, settings: Config) -> tuple[str, tuple[str, ...] | str]:
+    """The agent's name and its command: the command line's, else ours in ralph.yml, else ralph-orchestrator's."""
+    choice, cli = settings.hands.agent, settings.cli
+    name = asked.agent or ("command" if asked.command else choice.kind if choice else cli.backend)
+    if name == "custom" or (name == "command" and not asked.command and not (choice and choice.run)):
+        name, command = "command", _custom(settings)
+    else:
+        command = asked.command or (choice.run if choice else "")
+    if name not in ("command", "scripted"):
+        what = f"the agent {name} is not one of command, scripted" if name else "no agent is named"
+        raise Trouble(what, HOW, usage=True)
+    if not command:
+        raise Trouble(f"the agent {name} has no program to run", HOW, usage=True)
+    return name, command
+
+
+def _custom(settings: Config) -> tuple[str, ...] | str:
+    """The custom agent of ralph-orchestrator; a prompt that has to be an argument gets there by way of the shell."""
+    cli = settings.cli
+    if not cli.command or cli.prompt_mode == "stdin":
+        return (cli.command, *cli.args) if cli.command else ""
+    flag = (cli.prompt_flag,) if cli.prompt_flag else ()
+    return ("/bin/sh", "-c", 'exec "$@" "$(cat)"', "sh", cli.command, *cli.args, *flag)
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """An agent whose tokens are priced when it does not tell what they cost."""
+
+    agent: Agent
+    prices: cost.Prices
+    model: str
+
+    @property
+    def name(self) -> str:
+        """The agent's own."""
+        return self.agent.name
+
+    def play(self, session: Session, stopped: Callable[[], bool]) -> Turn:
+        """One session."""
+        turn = self.agent.play(session, stopped)
+        usage = turn.usage
+        if usage.cost_usd is not None or not (usage.input_tokens or usage.output_tokens):
+            return turn
+        return replace(turn, usage=replace(usage, cost_usd=cost.price(usage, session.model, self.prices)))
+
+
+class SystemClock:
+    """The real time, and real pauses."""
+
+    def now(self) -> datetime:
+        """The present, in UTC."""
+        return datetime.now(UTC)
+
+    def sleep(self, seconds: float, until: Callable[[], bool]) -> None:
+        """As in `ports.Clock`."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and not until():
+            time.sleep(min(left, ASKED_EVERY))

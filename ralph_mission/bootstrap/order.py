@@ -1,0 +1,206 @@
+"""From what was asked and the settings to one `Order`: the command line wins, then ralph.yml, then the preset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ralph_mission.bootstrap.asked import Asked
+from ralph_mission.config import NAME, Config
+from ralph_mission.config.loop_keys import HatKeys
+from ralph_mission.loop import convergence, hats, patterns, presets, routing
+from ralph_mission.loop.model import RESUME, START, Event, Hat, Prd
+from ralph_mission.loop.order import Limits, Order, Preset
+from ralph_mission.stores.codec import Unreadable
+from ralph_mission.stores.loop import files, legacy, state, verdicts
+from ralph_mission.stores.loop.stories import Stories
+from ralph_mission.trouble import Trouble
+
+LONGEST = 200_000  # bytes of an objective: it stands in every prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """The order, the paths besides the engine's own that may be uncommitted as it starts, and doubts about its hats."""
+
+    order: Order
+    exempt: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+
+def order_of(asked: Asked, settings: Config, root: Path, prd: Prd | None) -> Ordered:
+    """What is to be run. Raises Trouble (usage) for what cannot be."""
+    objective, prompt = _objective(asked, settings, root, prd)
+    worn = _hats(asked, settings, root)
+    preset = _preset(asked, settings, tuple(hat for hat, _ in worn), prd)
+    order = Order(
+        objective,
+        preset,
+        threshold=_threshold(_kind(asked, preset), settings, root),
+        open_tasks=settings.completion.open_tasks,
+        persistent=settings.event_loop.persistent,
+        cooldown=settings.event_loop.cooldown_delay_seconds,
+        memory_budget=settings.memories.characters(Order(objective, preset).memory_budget),
+        single_story=asked.single_story,
+        require_checks=asked.require_tests,
+        kind=_kind(asked, preset),
+    )
+    doubts = (*(warning for _, warnings in worn for warning in warnings), *_checked(order))
+    named = asked.prd_file.absolute() if asked.prd_file else None
+    folder = _inside(Stories(root, named).folder / "archive", root)
+    exempt = (prompt, NAME, f"{folder}/" if folder else "", _inside(named, root))
+    return Ordered(order, tuple(filter(None, exempt)), doubts)
+
+
+def _inside(path: Path | None, root: Path) -> str:
+    """The path as git calls it, "" outside of the work tree."""
+    return path.relative_to(root).as_posix() if path and path.is_relative_to(root) else ""
+
+
+# --- what is wanted ------------------------------------------------------------------
+
+
+def _objective(asked: Asked, settings: Config, root: Path, prd: Prd | None) -> tuple[str, str]:
+    """The objective, and the file it stands in ("" for none)."""
+    if asked.task and asked.prompt_file:
+        raise Trouble("there are two tasks: in words and in a file", "give one of them", usage=True)
+    named = (asked.prompt_file or root / settings.event_loop.prompt_file).absolute()
+    place = _inside(named, root)
+    if asked.task:
+        return asked.task, place
+    if asked.prompt_file:
+        return _text(named), place
+    found = _left(asked, root, prd) or (_of_stories(prd) if prd else "") or settings.event_loop.prompt
+    if not found and named.exists():
+        found = _text(named)
+    if not found.strip():
+        raise Trouble("there is no task", "give one: ralph run TASK, -P FILE, or write PROMPT.md", usage=True)
+    return found, place
+
+
+def _left(asked: Asked, root: Path, prd: Prd | None) -> str:
+    """The objective of the run that is to be continued: in free form it is that run's own."""
+    if not asked.go_on:
+        return ""
+    try:
+        ours = state.load(root)
+    except Unreadable:
+        ours = None  # said when the run begins
+    if ours:
+        return "" if prd else ours.objective
+    others = legacy.left(root)
+    return others.objective if others else ""
+
+
+def _of_stories(prd: Prd) -> str:
+    return ": ".join(filter(None, (prd.project, prd.description))) or "Make every story of prd.json pass."
+
+
+def _text(path: Path) -> str:
+    content = files.read(path, LONGEST)
+    if content is None or not content.strip():
+        wrong = "is not there" if content is None else "is empty"
+        raise Trouble(f"{path} {wrong}", "write the task into it", usage=True)
+    return content.decode("utf-8-sig", errors="replace")
+
+
+# --- how it is gone about ------------------------------------------------------------
+
+
+def _preset(asked: Asked, settings: Config, worn: tuple[Hat, ...], prd: Prd | None) -> Preset:
+    usual = "prd" if prd else "hats" if worn else "loop"
+    preset, loop = presets.named(asked.preset or usual), settings.event_loop
+    limits = presets.PERSISTENT if loop.persistent else preset.limits
+    return replace(
+        preset,
+        limits=_limits(asked, settings, limits),
+        promise=loop.completion_promise or preset.promise,
+        stories=prd is not None,
+        hats=worn or preset.hats,
+    )
+
+
+def _limits(asked: Asked, settings: Config, usual: Limits) -> Limits:
+    loop = settings.event_loop
+
+    def first(*values: float | None) -> float | None:
+        return next((value for value in values if value is not None), None)
+
+    return replace(
+        usual,
+        iterations=int(first(asked.iterations, loop.max_iterations, usual.iterations) or 1),
+        runtime=first(asked.runtime, loop.max_runtime_seconds, usual.runtime) or usual.runtime,
+        usd=first(asked.usd, loop.max_cost_usd, usual.usd),
+        unpriced=usual.unpriced and first(asked.usd, loop.max_cost_usd) is None,
+        failures=int(first(loop.max_consecutive_failures, usual.failures) or 1),
+        stuck=settings.loop.stuck,
+    )
+
+
+def _hats(asked: Asked, settings: Config, root: Path) -> tuple[hats.Found, ...]:
+    """The pattern's hats, or those of hat files and of ralph.yml, with doubts; of equal names the last one counts."""
+    usual = patterns.named(asked.pattern).hats if asked.pattern else ()
+    # Keys of ralph.yml that mean nothing are among the settings' own warnings.
+    named = () if asked.pattern else tuple(_hat(name, keys, settings) for name, keys in settings.hats.items())
+    every: tuple[hats.Found, ...] = (
+        *((hat, ()) for hat in usual), *_in_files(settings, root), *((hat, ()) for hat in named),
+    )  # fmt: skip  # one list
+    return tuple({hat.name: (_ruled(hat, settings), doubts) for hat, doubts in every}.values())
+
+
+def _ruled(hat: Hat, settings: Config) -> Hat:
+    rules = "\n".join(f"- {rule}" for rule in settings.core.guardrails)
+    return replace(hat, instructions=f"{hat.instructions}\n\n## Rules\n{rules}") if rules else hat
+
+
+def _in_files(settings: Config, root: Path) -> Iterator[hats.Found]:
+    if settings.loop.hats is None:
+        return
+    paths = sorted(path for path in root.glob(settings.loop.hats.lstrip("/")) if path.is_file())
+    if not paths:
+        raise Trouble(f"no hat file matches {settings.loop.hats}", "mend loop.hats in ralph.yml", usage=True)
+    for path in paths:
+        yield hats.parse(_text(path), path.relative_to(root).as_posix())
+
+
+def _hat(name: str, keys: HatKeys, settings: Config) -> Hat:
+    """A hat of ralph.yml. Whoever listens to the starting event listens to the start.
+
+    One with triggers is whole, as in ralph-orchestrator; one without changes the built-in hat of its name.
+    """
+    said = keys.model_dump(exclude_unset=True)
+    if keys.triggers or keys.subscribes_to:
+        said = {"publishes": [], **said}
+    loop, hat = settings.event_loop, hats.from_yaml(name, said, NAME)[0]
+    starts = name == loop.starting_hat or (loop.starting_event != "" and loop.starting_event in hat.triggers)
+    return replace(hat, triggers=(*hat.triggers, START)) if starts else hat
+
+
+def _kind(asked: Asked, preset: Preset) -> str:
+    return patterns.named(asked.pattern).name if asked.pattern else str(preset.name)
+
+
+def _threshold(kind: str, settings: Config, root: Path) -> int:
+    """Issues that may be left: fixed by the settings, else learned from people's verdicts."""
+    said = (files.read(verdicts.path(root), verdicts.CAP) or b"").splitlines()
+    return convergence.threshold(kind, settings.loop.thresholds or {}, convergence.read(map(_json, said)))
+
+
+def _json(line: bytes) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _checked(order: Order) -> tuple[str, ...]:
+    """What is doubtful about the hats. Raises Trouble for a persistent loop that could not go on."""
+    if order.persistent and order.preset.stories:
+        what = "event_loop.persistent goes from task to task, and stories end when all of them pass"
+        raise Trouble(what, "take event_loop.persistent out of ralph.yml, or run without stories", usage=True)
+    if order.persistent and routing.wearer(order.hats, Event(RESUME)) is None:
+        what = f"event_loop.persistent needs a hat that listens to {RESUME}"
+        raise Trouble(what, f"add {RESUME} to a hat's triggers in ralph.yml", usage=True)
+    return hats.complaints(order.hats, order.persistent, order.preset.promise)

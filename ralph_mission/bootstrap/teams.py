@@ -1,0 +1,110 @@
+"""The composition root of stories with several hats: a bench, and a crew whose members play in clones of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Protocol
+
+from ralph_mission.agents.command import CommandAgent
+from ralph_mission.agents.crew import MOST, Crew, Kit
+from ralph_mission.bootstrap.asked import Asked
+from ralph_mission.bootstrap.loop import Bench, bench
+from ralph_mission.gateways.checkout import Checkout
+from ralph_mission.gateways.checkout_user import User
+from ralph_mission.gateways.git import Git
+from ralph_mission.gateways.worktrees import Part
+from ralph_mission.loop import patterns, ralplan, team, ultrawork
+from ralph_mission.loop.model import Guidance, Signal
+from ralph_mission.loop.order import Account, Order
+from ralph_mission.loop.ports import Agent, Job, Ports, Voice
+from ralph_mission.loop.ports import Crew as CrewPort
+from ralph_mission.loop.ports import Papers as PapersPort
+from ralph_mission.stores.loop.desk import Desk
+from ralph_mission.stores.loop.papers import Papers
+from ralph_mission.trouble import Trouble
+
+
+class Story(Protocol):
+    """One of the three."""
+
+    def __call__(self, order: Order, ports: Ports, crew: CrewPort, papers: PapersPort) -> Account:
+        """The whole run."""
+        ...
+
+
+STORIES: Mapping[str, Story] = {"ralplan": ralplan.run, "ultrawork": ultrawork.run, "team": team.run}
+"""What `--pattern` names besides the patterns of hats."""
+
+
+def named(pattern: str) -> str:
+    """The story that `pattern` names, "" for what may be a pattern of hats. Raises Trouble for nearly a story."""
+    key = pattern.strip().lower()
+    near = get_close_matches(key, (*STORIES, *patterns.PATTERNS, *patterns.ALIASES), 1)
+    if near and near[0] in STORIES and near[0] != key:
+        raise Trouble(f"no pattern {pattern!r}", f"did you mean {near[0]}?", usage=True)
+    return key if key in STORIES else ""
+
+
+def play(made: Bench, name: str, most: int = MOST) -> Account:
+    """Run the order of `made` as the story `name` tells it, with `most` sessions at the same time. Raises Trouble."""
+    if made.order.persistent:
+        what = f"event_loop.persistent goes from task to task, and {name} ends with one"
+        raise Trouble(what, "take event_loop.persistent out of ralph.yml, or run without --pattern", usage=True)
+    git = Git.open(made.root)
+    return STORIES[name](made.order, made.ports, crew(made, git, most), Papers(made.root / ".ralph"))
+
+
+def agreed(asked: Asked, voice: Voice) -> tuple[Account, str]:
+    """Ralplan on a task: how it ended, and the task with the plan when the Critic approved it. Raises Trouble."""
+    made = bench(replace(asked, prd=False, prd_file=None, preset="", pattern="", worktree=False), voice)
+    account = play(replace(made, order=replace(made.order, persistent=False)), "ralplan")
+    if account.ending.reason != "complete":
+        return account, asked.task
+    plan = Papers(made.root / ".ralph").read(ralplan.PLAN)
+    return account, f"{asked.task}\n\nThis plan was agreed on; the stories are its sections, in its order:\n\n{plan}"
+
+
+def crew(made: Bench, git: Git, most: int = MOST) -> Crew:
+    """Members that play as the bench's agent does, each in a clone below `.ralph/apart`."""
+    ports = made.ports
+
+    def equip(part: Part, job: Job, ended: Callable[[], bool]) -> Kit:
+        place = Checkout(part.git, (), part.folder / ".ralph/loop/checks", 0.0)
+        desk = DeskApart(part, place, ports, ended)
+        home = made.root / ".ralph/loop/home/apart" / job.name
+        return Kit(replace(ports, agent=moved(ports.agent, part.folder, home, job.name), workplace=place, desk=desk),
+                   Papers(part.folder / ".ralph"))  # fmt: skip  # one value
+
+    return Crew(git, made.root / ".ralph/apart", equip, User.of(git).identity, most)
+
+
+def moved(agent: Agent, work_tree: Path, home: Path, task: str) -> Agent:
+    """The same agent in another work tree, with a home that stays for the task, whose name is `RALPH_TASK`."""
+    if isinstance(agent, CommandAgent):
+        return replace(agent, work_tree=work_tree, home=home, extra_env={**agent.extra_env, "RALPH_TASK": task})
+    inner = getattr(agent, "agent", None)
+    if inner is None:
+        raise TypeError(f"nobody knows how {agent.name} works elsewhere")
+    return replace(agent, agent=moved(inner, work_tree, home, task))  # type: ignore[type-var]  # every one of ours is a dataclass
+
+
+class DeskApart(Desk):
+    """The desk of a session in a clone: its files are there, a person's word is the one said to the run."""
+
+    def __init__(self, part: Part, place: Checkout, ports: Ports, ended: Callable[[], bool]) -> None:
+        super().__init__(part.folder, part.git.git_dir, place.tree, ports.clock.now)
+        self._ports, self._ended = ports, ended
+
+    def signal(self) -> Signal:
+        """As in `ports.Desk`; an interrupt ends the session as a cancel does."""
+        return "cancel" if self._ended() else self._ports.desk.signal()
+
+    def heard(self) -> bool:
+        """As in `ports.Desk`."""
+        return bool(self.signal())
+
+    def acknowledge(self, guidance: Sequence[Guidance]) -> None:
+        """Nothing: the run that handed it out knows."""

@@ -1,0 +1,51 @@
+"""`ralph cancel`: end the loop that runs in this checkout, or clear up after one that died."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ralph_mission.cli.options import json_option, print_json, repo_option
+from ralph_mission.cli.typed import typed
+from ralph_mission.trouble import Trouble
+
+if TYPE_CHECKING:
+    from ralph_mission.loop.model import Signal
+
+SAID = {
+    "cancel": "its session is ended now, and the run with it",
+    "stop": "it stops when its session is over; `ralph run --continue` goes on",
+    "restart": "it starts anew when its session is over",
+}
+
+
+@click.command()
+@click.option("--stop", "word", flag_value="stop", help="Let the session end first; the run can be continued.")
+@click.option("--restart", "word", flag_value="restart", help="Let the session end first, then start the run anew.")
+@repo_option
+@json_option
+def cancel(word: Signal | None, repo: Path, as_json: bool) -> None:
+    """End the loop that runs in this checkout. Nothing runs: clear up what a dead one left."""
+    text, running = _cancelled(repo, word or "cancel")
+    if as_json:
+        print_json({"running": running, "signal": word or "cancel", "said": text})
+    else:
+        click.echo(typed(text, repo))
+
+
+def _cancelled(repo: Path, word: Signal) -> tuple[str, bool]:
+    from ralph_mission.gateways.git import Git
+    from ralph_mission.stores.loop import lock, place, runs, signals
+
+    git = Git.open(repo)
+    if git.work_tree is None:
+        raise Trouble(f"{repo} has no work tree", "name a checkout with --repo DIR", usage=True)
+    home = place.folder(git.work_tree, {})
+    if found := lock.holder(git.git_dir):
+        signals.write(home, word)
+        return f"{found} was asked to {word}: {SAID[word]}.", True
+    cleared = runs.clear_up(git.work_tree, git.git_dir, forget=word == "cancel")
+    removed = f"; what a former run left is put away: {', '.join(cleared)}" if cleared else ""
+    return f"Nothing runs here{removed}.", False

@@ -1,0 +1,61 @@
+"""Our own keys of a loop: what counts as complete, what it may leave, which agent, what models cost."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from ralph_mission.hands.settings import Settings as HandsSettings
+from ralph_mission.observers.settings import PathPattern, Section
+
+Count = Annotated[int, Field(strict=True, ge=0)]
+Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+Line = Annotated[str, StringConstraints(max_length=2000)]
+
+
+class Completion(Section):
+    """When a loop counts as complete."""
+
+    open_tasks: Literal["reject", "trust"] = Field(
+        "reject", description="reject: not while tasks are pending, ready or active; trust: the agent knows."
+    )
+
+
+class Price(Section):
+    """What a model costs, in USD per million tokens."""
+
+    input: Dollars = Field(description="Tokens it reads.")
+    output: Dollars = Field(description="Tokens it writes.")
+
+
+class Cost(Section):
+    """What models cost, for agents that only tell their tokens and for `ralph cost`."""
+
+    prices: dict[str, Price] = Field({}, description="By the model's name.")
+
+
+class Loop(Section):
+    """How `ralph run` works in this repository."""
+
+    stuck: int = Field(3, strict=True, ge=1, le=100, description="Sessions on one story or task until it is warned.")
+    browser_check: Line = Field("", description="A command that stories of the user interface must pass as well.")
+    thresholds: dict[str, Count | Literal["learn"]] | Literal["learn"] = Field(
+        {}, description="Issues short of critical that a verdict may leave, by pattern; learn: from people's verdicts."
+    )
+    hats: PathPattern | None = Field(None, description="Hat files, such as hats/*.toml.")
+
+
+class AgentChoice(Section):
+    """Which coding agent carries out larger changes, and plays the sessions of a loop."""
+
+    kind: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")] = Field(
+        "command", description="The agent; command: the program in `run`."
+    )
+    run: Line = Field("", description="The command line of kind command; it reads the prompt from standard input.")
+
+
+class Hands(HandsSettings):
+    """Who changes files, and how a change is checked."""
+
+    agent: AgentChoice | None = Field(None, description="The coding agent.")

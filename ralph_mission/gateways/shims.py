@@ -1,0 +1,84 @@
+"""A folder for the front of an agent's PATH: each program that denied commands name is judged before it runs.
+
+This is a guard rail, not a wall: `/usr/bin/git push -f`, a PATH of its own making or a library that speaks git's
+protocol go around it. What such a command does to the checkout (history, refs, configuration, files) is still
+seen and put back by `gateways/checkout.py`; what it sends elsewhere is up to credentials, which a session does
+not get, and to the isolation level.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from ralph_mission.gateways import shim
+from ralph_mission.loop.commands import SHELLS, programs
+
+UNGUARDED = frozenset({*SHELLS, "python", "python3", "env"})
+"""Never shimmed though a pattern names them: a shim is started by one of them."""
+RECORD = "denied.jsonl"
+START = (
+    "import sys; sys.path.insert(0, {!r}); from ralph_mission.gateways.shim import main; "
+    "sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))"
+)
+
+
+def build(folder: Path, patterns: Iterable[str], run_dir: Path) -> Path | None:
+    """Write the shims for `patterns` into `folder`; what they refuse is told in `<run dir>/denied.jsonl`.
+
+    Gives the folder to put first on PATH, None when the patterns name no program that can be guarded.
+    """
+    patterns = tuple(patterns)
+    names = [name for name in programs(patterns) if name not in UNGUARDED and name.replace("-", "").isalnum()]
+    if not names:
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = (str((run_dir / RECORD).resolve()), *(" ".join(pattern.split()) for pattern in patterns))
+    put(folder / shim.LIST, "\n".join(lines))
+    for name in names:
+        _write(folder.resolve(), name)
+    return folder
+
+
+def path_with(folder: Path | None) -> str:
+    """PATH with the shims in front."""
+    path = os.environ.get("PATH", os.defpath)
+    return f"{folder.resolve()}{os.pathsep}{path}" if folder else path
+
+
+def refused(run_dir: Path) -> tuple[str, ...]:
+    """Why commands were refused, oldest first; lines that cannot be read are left out."""
+    try:
+        lines = (run_dir / RECORD).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ()
+    return tuple(why for line in lines if (why := _why(line)))
+
+
+def _write(folder: Path, name: str) -> None:
+    # By /bin/sh, because a `#!` line may hold neither a space nor more than a few words.
+    package = str(Path(__file__).resolve().parents[2])
+    command = [sys.executable, "-I", "-S", "-c", START.format(package), str(folder), name]
+    put(folder / name, f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', 0o755)
+
+
+def put(place: Path, text: str, mode: int = 0o644) -> None:
+    """Replace a file of an agent's home at once: agents that play side by side read it, and a link is not followed."""
+    handle, scratch = tempfile.mkstemp(dir=place.parent)
+    with open(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(scratch, mode)
+    os.replace(scratch, place)
+
+
+def _why(line: str) -> str:
+    try:
+        said = json.loads(line)
+        return str(said["why"])
+    except (ValueError, KeyError, TypeError):
+        return ""

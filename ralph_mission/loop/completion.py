@@ -1,0 +1,50 @@
+"""When the work is done: what state files prove, never what an agent says alone."""
+
+from __future__ import annotations
+
+from ralph_mission.loop.model import CONVERGED, RESUME, Board, Event, State
+from ralph_mission.loop.order import Ending, Order
+from ralph_mission.loop.routing import reviewed
+
+
+def claimed(order: Order, state: State, board: Board) -> bool:
+    """Whether the work looks done: stories, reviewer's verdict, or else the promise. Verification comes after."""
+    if order.preset.stories:
+        return board.prd is not None and bool(board.prd.stories) and not board.prd.todo
+    if reviewed(order.hats):
+        return state.pending.topic == CONVERGED
+    return bool(state.last and state.last.promised)
+
+
+def remaining(order: Order, board: Board) -> str:
+    """The boulder: why a claim is not enough yet, "" when nothing is open."""
+    if order.open_tasks == "trust" or not board.open_tasks:
+        return ""
+    names = ", ".join(f"{task.id} ({task.status})" for task in board.open_tasks[:5])
+    return f"{len(board.open_tasks)} tasks are open: {names}"
+
+
+def stuck(order: Order, state: State, board: Board) -> Ending | None:
+    """The end when every story, or in free form every open task, that is left was skipped: a person has to look."""
+    left = _stories_left(board) if order.preset.stories else _tasks_left(order, board)
+    skipped = [row for name, row in left.items() if name in state.skipped]
+    if not skipped or len(skipped) < len(left):
+        return None
+    what = f"skipped after many attempts: {', '.join(skipped)}"
+    return Ending("stuck", what, "split them or say how with ralph guidance")
+
+
+def _stories_left(board: Board) -> dict[str, str]:
+    return {story.id: f"{story.id} {story.title}" for story in board.prd.todo} if board.prd else {}
+
+
+def _tasks_left(order: Order, board: Board) -> dict[str, str]:
+    """Those that somebody could work on: one that waits for a skipped one gives nobody anything to do."""
+    if order.open_tasks == "trust":
+        return {}
+    return {task.id: f"{task.id} {task.title}" for task in board.open_tasks if task.status != "pending"}
+
+
+def resumed() -> Event:
+    """What a persistent loop says instead of ending."""
+    return Event(RESUME, "The last piece of work is complete. Look for the next, or wait for guidance.")

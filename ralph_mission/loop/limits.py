@@ -1,0 +1,60 @@
+"""When a run ends by a limit. Asked before each session, so that no limit is passed by starting one more."""
+
+from __future__ import annotations
+
+from ralph_mission.loop.model import State
+from ralph_mission.loop.order import Ending, Limits
+
+
+def reached(limits: Limits, state: State, elapsed: float) -> Ending | None:
+    """The first limit that is reached; `elapsed` in seconds over all processes of the run."""
+    checks = (_failures, _thrash, _idle, _cost)
+    return _counted(limits, state, elapsed) or next(
+        (ending for check in checks if (ending := check(limits, state))), None
+    )
+
+
+def _counted(limits: Limits, state: State, elapsed: float) -> Ending | None:
+    if state.iteration >= limits.iterations:
+        return Ending(
+            "iterations", f"{state.iteration} sessions", "go on with --continue and a higher --max-iterations"
+        )
+    if elapsed >= limits.runtime:
+        return Ending("runtime", f"{elapsed:.0f} s", "go on with --continue and a higher --max-runtime")
+    return None
+
+
+def _failures(limits: Limits, state: State) -> Ending | None:
+    if state.failures < limits.failures:
+        return None
+    last = state.last.reason if state.last else ""
+    return Ending("failures", f"{state.failures} sessions in a row failed: {last}", "mend that, then --continue")
+
+
+def _thrash(limits: Limits, state: State) -> Ending | None:
+    if state.redispatches < limits.redispatches:
+        return None
+    what = f"{state.pending.topic} was handed out {state.redispatches + 1} times and nothing came of it"
+    return Ending("thrash", what, "say what is meant with ralph guidance, then --continue")
+
+
+def _idle(limits: Limits, state: State) -> Ending | None:
+    if state.idle < limits.idle:
+        return None
+    what = f"{state.idle} sessions in a row changed no file, commit, story or task"
+    return Ending("idle", what, "read the last session's words, then --continue")
+
+
+def _cost(limits: Limits, state: State) -> Ending | None:
+    if limits.usd is None or not state.usage.sessions:
+        return None
+    known, untold = state.usage.cost_usd or 0.0, state.usage.untold
+    if known >= limits.usd:
+        spent = f"${known:.2f} of ${limits.usd:.2f}"
+        return Ending("cost", spent, "go on with --continue and a higher --max-cost")
+    if not untold or limits.unpriced:
+        return None
+    what = f"the cost is unknown: {untold} of {state.usage.sessions} sessions did not tell it"
+    return Ending(
+        "cost", what, "set prices in ralph.yml (cost: prices:) for agents that tell tokens, or drop --max-cost"
+    )

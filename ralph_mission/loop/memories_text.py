@@ -1,0 +1,85 @@
+"""How `memories.md` reads and grows: the Markdown of ralph-orchestrator, sections of quoted blocks. Pure.
+
+## Patterns
+
+### mem-1737372000-a1b2
+> What is worth knowing, in one or more lines
+<!-- tags: imports, structure | created: 2025-01-20 -->
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+KINDS = {"pattern": "Patterns", "decision": "Decisions", "fix": "Fixes", "context": "Context"}
+"""What a memory is -> the section it stands in."""
+EMPTY = "# Memories\n\n" + "\n".join(f"## {section}\n" for section in KINDS.values())
+
+SECTION = re.compile(rf"## ({'|'.join(KINDS.values())})\s*")
+HEADING = re.compile(r"### (mem-\d+-[0-9a-f]{4})\s*")
+QUOTED = re.compile(r">(?: (.*))?")
+META = re.compile(r"\s*<!-- tags: ([^|]*) \| created: (\d{4}-\d{2}-\d{2}) -->\s*")
+UNFIT = re.compile(r"[^\w ./:@#+-]|--+")  # what would end a tag, or the comment the tags stand in
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One thing that was learned. `created` is a date, YYYY-MM-DD, "" when nobody wrote it down."""
+
+    id: str
+    content: str
+    kind: str = "pattern"
+    tags: tuple[str, ...] = ()
+    created: str = ""
+
+
+def parse(text: str) -> tuple[Memory, ...]:
+    """The memories of a file, in its order; what is none is passed over."""
+    kind, blocks = "pattern", list[tuple[str, str, list[str]]]()
+    names = {section: name for name, section in KINDS.items()}
+    for line in text.splitlines():
+        if section := SECTION.fullmatch(line):
+            kind = names[section[1]]
+        elif heading := HEADING.fullmatch(line):
+            blocks.append((heading[1], kind, []))
+        elif blocks:
+            blocks[-1][2].append(line)
+    return tuple(memory for id, kind, lines in blocks if (memory := _memory(id, kind, lines)).content)
+
+
+def inserted(text: str, memory: Memory) -> str:
+    """The file with one more memory, on top of its section; everything else stays as it is."""
+    section = f"## {KINDS[memory.kind]}"
+    lines = (text.rstrip("\n") or EMPTY.rstrip("\n")).split("\n")
+    at = next((number for number, line in enumerate(lines, 1) if line.rstrip() == section), 0)
+    if not at:
+        lines, at = [*lines, "", section], len(lines) + 2
+    return "\n".join((*lines[:at], *_block(memory), *lines[at:])) + "\n"
+
+
+def found(memories: tuple[Memory, ...], query: str) -> tuple[Memory, ...]:
+    """The memories that hold every word of the query, in any case, in their text or tags; all for an empty one."""
+    words = query.casefold().split()
+    return tuple(memory for memory in memories if all(word in _searched(memory) for word in words))
+
+
+def tag(text: str) -> str:
+    """A tag that stays one in the file; "" when nothing is left."""
+    return " ".join(UNFIT.sub(" ", text).split())
+
+
+def _searched(memory: Memory) -> str:
+    return "\n".join((memory.content, *memory.tags)).casefold()
+
+
+def _memory(id: str, kind: str, lines: list[str]) -> Memory:
+    content = "\n".join(quoted[1] or "" for line in lines if (quoted := QUOTED.fullmatch(line)))
+    meta = next((match for line in lines if (match := META.fullmatch(line))), None)
+    tags = tuple(name.strip() for name in meta[1].split(",") if name.strip()) if meta else ()
+    return Memory(id, content.strip(), kind, tags, meta[2] if meta else "")
+
+
+def _block(memory: Memory) -> list[str]:
+    quoted = [f"> {line}" for line in memory.content.splitlines()]
+    return ["", f"### {memory.id}", *quoted, f"<!-- tags: {', '.join(memory.tags)} | created: {memory.created} -->"]

@@ -1,0 +1,276 @@
+"""What a loop works on and with, as frozen values. Times are aware UTC, durations seconds, money USD."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from ralph_mission.loop.items import Event as Event
+from ralph_mission.loop.items import Guidance as Guidance
+from ralph_mission.loop.items import Issue as Issue
+from ralph_mission.loop.items import Severity as Severity
+from ralph_mission.loop.items import Signal as Signal
+from ralph_mission.loop.items import Task as Task
+from ralph_mission.loop.items import TaskStatus as TaskStatus
+
+Failure = Literal["", "exit", "timeout", "rate_limit", "server", "missing", "event"]
+"""Why a turn failed: exit code, our time limit, the provider's limit or fault, no such program, not one event."""
+OPEN: frozenset[TaskStatus] = frozenset({"pending", "ready", "active"})
+
+START, RESUME, CONVERGED = "loop.start", "task.resume", "loop.converged"
+VERDICT, VERIFICATION_FAILED, PLANNED = "review.verdict", "verification.failed", "plan.complete"
+
+
+@dataclass(frozen=True, slots=True)
+class Hat:
+    """One role that a session plays: what calls it, what it may say, what it may write, what it is told.
+
+    `triggers` are topics (`build.*` matches what starts with `build.`). `write_allowed` None is everywhere,
+    empty is nowhere; both are globs, and what is denied is denied. `default_publishes` is said for a session
+    that says nothing. Names without a model use the run's.
+    """
+
+    name: str
+    triggers: tuple[str, ...] = ()
+    publishes: tuple[str, ...] = ()
+    default_publishes: str = ""
+    description: str = ""
+    instructions: str = ""
+    write_allowed: tuple[str, ...] | None = None
+    write_denied: tuple[str, ...] = ()
+    tools_denied: tuple[str, ...] = ()
+    commands_denied: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()
+    model: str = ""
+    max_tokens: int = 0
+    payload: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What sessions took. `cost_usd` is None while nobody can tell; if known, `unpriced` sessions are not in it."""
+
+    sessions: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    seconds: float = 0.0
+    unpriced: int = 0
+
+    @property
+    def untold(self) -> int:
+        """Sessions whose cost nobody told: with any of them, what is known is the least that it was."""
+        return self.sessions if self.cost_usd is None else self.unpriced
+
+    def __add__(self, other: Usage) -> Usage:
+        known = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        return Usage(
+            self.sessions + other.sessions,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            sum(known) if known else None,
+            self.seconds + other.seconds,
+            self.untold + other.untold if known else 0,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One user story of a PRD; the lowest priority number goes first."""
+
+    id: str
+    title: str
+    description: str = ""
+    criteria: tuple[str, ...] = ()
+    priority: int = 0
+    passes: bool = False
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prd:
+    """The stories of a project, in the order they stand in the file."""
+
+    project: str = ""
+    branch: str = ""
+    description: str = ""
+    stories: tuple[Story, ...] = ()
+
+    @property
+    def todo(self) -> tuple[Story, ...]:
+        """What does not pass yet: lowest priority number first, ties as in the file."""
+        return tuple(sorted((story for story in self.stories if not story.passes), key=lambda story: story.priority))
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What `progress.txt` holds: patterns on top, what was learned (oldest first), what passed last."""
+
+    patterns: tuple[str, ...] = ()
+    learnings: tuple[str, ...] = ()
+    last_completed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One line of history."""
+
+    hash: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Where the checkout stands; `commits` newest first, at most five. `readable` False: git gave no answer."""
+
+    branch: str = ""
+    head: str = ""
+    commits: tuple[Commit, ...] = ()
+    dirty: bool = False
+    readable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Where the files stand that sessions share, from the root of the work tree; absolute when they are outside of it.
+
+    `scratchpad` "" is the usual place, below `.ralph/`.
+    """
+
+    prd: str = "prd.json"
+    progress: str = "progress.txt"
+    scratchpad: str = ""
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """All that the engine keeps there: judged by what it says, not by a hat's globs."""
+        beside = f"{self.progress.removesuffix('progress.txt')}.last-branch"
+        return tuple(filter(None, (self.prd, self.progress, beside, self.scratchpad)))
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """Everything a session may know, read from files right before it. `prd` None: free form."""
+
+    prd: Prd | None = None
+    tasks: tuple[Task, ...] = ()
+    memories: str = ""
+    scratchpad: str = ""
+    guidance: tuple[Guidance, ...] = ()
+    notes: Notes = Notes()
+    tree: Tree = Tree()
+    complaints: tuple[str, ...] = ()
+    paths: Paths = Paths()
+
+    @property
+    def open_tasks(self) -> tuple[Task, ...]:
+        """The tasks that keep a loop running."""
+        return tuple(task for task in self.tasks if task.status in OPEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One fresh run of an agent: everything it gets. `seconds` and `turns` end it."""
+
+    hat: Hat
+    iteration: int
+    prompt: str
+    run_dir: str
+    model: str = ""
+    seconds: float = 2700.0
+    turns: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a session gave: its last message, how it ended, what it took. `retry_after` in seconds, 0 unknown.
+
+    `refused` says of each command that was kept from running why.
+    """
+
+    text: str = ""
+    failure: Failure = ""
+    detail: str = ""
+    retry_after: float = 0.0
+    usage: Usage = Usage(sessions=1)
+    refused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One path that differs after a session, and how it came to: a reverted one is as it was before."""
+
+    path: str
+    how: str
+    reverted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What the project's own checks said. Without checks nothing was proven: `ran` is False."""
+
+    green: bool = True
+    ran: bool = False
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HatOutput:
+    """The immutable record of one session: what was said, what really changed, what was undone and why."""
+
+    hat: str
+    iteration: int
+    event: Event | None = None
+    summary: str = ""
+    changes: tuple[Change, ...] = ()
+    commits: tuple[Commit, ...] = ()
+    passed: tuple[str, ...] = ()
+    verification: Verification = Verification()
+    failure: Failure = ""
+    reason: str = ""
+    usage: Usage = Usage()
+    progressed: bool = False
+    promised: bool = False
+    refused: tuple[str, ...] = ()
+
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """What the reviewer found."""
+        return self.event.issues if self.event else ()
+
+    @property
+    def reverted(self) -> tuple[Change, ...]:
+        """What was undone."""
+        return tuple(change for change in self.changes if change.reverted)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where a run stands between two sessions; all of it is in a file before the next one starts.
+
+    `pending` is the event that calls the next hat. `feedback` is told to the next session. `stale` counts sessions
+    on the same item, `idle` those that moved nothing, `redispatches` equal dispatches in a row. `mark` names the mark
+    of a session that has begun and is not accounted for. `kind` is the kind of work that people's verdicts are about.
+    """
+
+    run_id: str
+    objective: str
+    started_at: datetime
+    iteration: int = 0
+    pending: Event = Event(START)  # noqa: RUF009  # frozen
+    feedback: str = ""
+    item: str = ""
+    stale: int = 0
+    idle: int = 0
+    failures: int = 0
+    redispatches: int = 0
+    replanned: frozenset[str] = frozenset()
+    skipped: frozenset[str] = frozenset()
+    usage: Usage = Usage()
+    by_hat: tuple[tuple[str, Usage], ...] = ()
+    by_item: tuple[tuple[str, Usage], ...] = ()
+    last: HatOutput | None = None
+    elapsed: float = 0.0
+    mark: str = ""
+    kind: str = ""

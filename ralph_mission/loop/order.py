@@ -1,0 +1,114 @@
+"""What was asked of a run, and how a run can end. Numbers: seed limits of the originals that the presets stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ralph_mission.loop.model import Hat, HatOutput, State
+
+Mode = Literal["loop", "fresh", "prd", "hats", "issue"]
+Reason = Literal[
+    "complete", "iterations", "runtime", "cost", "failures", "thrash", "stuck", "idle", "stop", "cancel", "restart",
+    "interrupted", "rounds",
+]  # fmt: skip  # one line per meaning would hide that it is one list
+
+EXIT: dict[Reason, int] = {
+    "complete": 0, "iterations": 2, "runtime": 2, "cost": 2, "failures": 1, "thrash": 1, "stuck": 1, "idle": 1,
+    "stop": 1, "cancel": 1, "restart": 3, "interrupted": 130,
+    "rounds": 2,
+}  # fmt: skip  # as above
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a run ends or waits. `usd` None: no limit; durations in seconds; counts are of sessions in a row.
+
+    `unpriced`: sessions that do not tell what they cost may pass `usd`, because nobody asked for that limit.
+    """
+
+    iterations: int = 100
+    runtime: float = 4 * 3600.0
+    usd: float | None = None
+    unpriced: bool = False
+    session: float = 2700.0
+    turns: int = 100
+    failures: int = 3
+    redispatches: int = 3
+    stuck: int = 3
+    idle: int = 8
+    retries: int = 3
+    retry_pause: float = 5.0
+    pause: float = 0.0
+    longest_wait: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """One way to loop: its limits, its promise, who wears what, and whether stories are its gate.
+
+    `squash` makes one commit of each story.
+    """
+
+    name: Mode | str
+    limits: Limits = Limits()
+    promise: str = "LOOP_COMPLETE"
+    stories: bool = False
+    squash: bool = False
+    hats: tuple[Hat, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Everything that was asked. `objective` is quoted in every prompt and never changes during a run.
+
+    `threshold` is how many issues short of critical a verdict may leave; `open_tasks` "trust" lets a loop end
+    with tasks open. `persistent` turns completion into `task.resume`. `single_story` ends the run at the first story
+    that passes; `require_checks` lets none pass that no check has looked at. `kind` is the kind of work, by which
+    people's verdicts are kept.
+    """
+
+    objective: str
+    preset: Preset
+    model: str = ""
+    threshold: int = 0
+    open_tasks: Literal["reject", "trust"] = "reject"
+    persistent: bool = False
+    cooldown: float = 0.0
+    memory_budget: int = 8000
+    single_story: bool = False
+    require_checks: bool = False
+    kind: str = ""
+
+    @property
+    def hats(self) -> tuple[Hat, ...]:
+        """Who may be called."""
+        return self.preset.hats
+
+    @property
+    def limits(self) -> Limits:
+        """When it ends."""
+        return self.preset.limits
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why a run ended, and what a person can do next."""
+
+    reason: Reason
+    detail: str = ""
+    next_step: str = ""
+
+    @property
+    def code(self) -> int:
+        """The exit code of the process."""
+        return EXIT[self.reason]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a run came to: its ending, its last state, and one record per session of this process."""
+
+    ending: Ending
+    state: State
+    outputs: tuple[HatOutput, ...] = ()

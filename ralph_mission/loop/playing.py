@@ -1,0 +1,117 @@
+"""One session, as a story: brief, play, look at what really changed, undo, verify, record.
+
+Ralplan, Ultrawork and Team are made of the same call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from ralph_mission.loop import prompt, routing, scope, situation, stories, verdicts, waiting
+from ralph_mission.loop.model import Board, Change, Event, Hat, HatOutput, Session, State, Turn, Usage, Verification
+from ralph_mission.loop.order import Order
+from ralph_mission.loop.ports import Ports, Work
+
+
+def play(order: Order, state: State, board: Board, hat: Hat | None, ports: Ports) -> HatOutput:
+    """Let `hat` (None: nobody in particular) play the next session, and keep of it what may stay.
+
+    What an agent does wrong is in the record; Trouble and interrupts pass through.
+    """
+    session = prompt.session(order, state, board, hat, ports.desk.run_dir)
+    mark = ports.workplace.mark()
+    ports.desk.keep(replace(state, mark=mark), None)
+    ports.desk.brief(session.prompt)
+    turn = _patiently(order, state, ports, session)
+    if turn.failure not in stories.PROVIDER:  # nobody has read it
+        ports.desk.acknowledge(situation.guided(board))
+    changes, work = _allowed(ports, session.hat, mark, board.paths.kept)
+    event, wrong = _heard(order, ports, hat, turn, session)
+    output = HatOutput(
+        session.hat.name,
+        session.iteration,
+        event,
+        prompt.summary(turn.text),
+        changes,
+        work.commits,
+        failure=turn.failure or ("event" if wrong else ""),
+        reason=turn.detail if turn.failure else wrong,
+        usage=turn.usage,
+        promised=not turn.failure and not wrong and _promised(order, turn, event),
+        refused=turn.refused,
+    )
+    return _settled(order, state, board, ports, output, mark)
+
+
+def _patiently(order: Order, state: State, ports: Ports, session: Session) -> Turn:
+    """The turn, tried again after what only the provider can mend, for as long as the run may run."""
+    deadline = ports.clock.now() + timedelta(seconds=order.limits.runtime - state.elapsed)
+    usage, attempt = Usage(), 0
+    refused: dict[str, None] = {}
+    while True:
+        turn = ports.agent.play(session, lambda: ports.desk.signal() == "cancel")
+        usage, attempt = usage + turn.usage, attempt + 1
+        refused |= dict.fromkeys(turn.refused)
+        pause = waiting.wait(order.limits, turn, attempt)
+        if pause is None or ports.desk.signal() or ports.clock.now() + timedelta(seconds=pause) > deadline:
+            return replace(turn, usage=usage, refused=tuple(refused))
+        ports.voice.waiting(pause, turn.detail)
+        ports.clock.sleep(pause, lambda: bool(ports.desk.signal()))
+
+
+def _allowed(ports: Ports, hat: Hat, mark: str, kept_by_us: tuple[str, ...]) -> tuple[tuple[Change, ...], Work]:
+    """What the session changed, with what was undone of it, and what is left of its commits."""
+    mended = ports.desk.restore()
+    work = ports.workplace.changed(mark)
+    outside = scope.outside(hat, work.changes, kept_by_us)
+    gone = {change.path for change in outside}
+    kept = tuple(change for change in work.changes if change.path not in gone)
+    if outside:
+        ports.workplace.undo(mark, sorted(gone))
+        work = replace(ports.workplace.changed(mark), foreign=work.foreign)
+    return (*kept, *outside, *work.foreign, *mended), work
+
+
+def _heard(order: Order, ports: Ports, hat: Hat | None, turn: Turn, session: Session) -> tuple[Event | None, str]:
+    """The session's one event, recorded; and what is wrong with what it said."""
+    said = (*ports.desk.said(), *routing.in_text(turn.text))
+    if turn.failure:
+        return None, ""
+    event, wrong = routing.heard(hat, said, order.preset.promise)
+    if event is None:
+        return None, wrong
+    full = replace(event, hat=session.hat.name, iteration=session.iteration, at=ports.clock.now())
+    full = replace(full, issues=event.issues or verdicts.issues(event))
+    ports.desk.record(full)
+    return full, wrong
+
+
+def _promised(order: Order, turn: Turn, event: Event | None) -> bool:
+    by_event = event is not None and event.topic == order.preset.promise
+    return by_event or routing.promised(turn.text, order.preset.promise)
+
+
+def _settled(order: Order, state: State, board: Board, ports: Ports, output: HatOutput, mark: str) -> HatOutput:
+    """The record with what the state files say now: stories that pass, and whether anything moved."""
+    after = ports.desk.board()
+    touched = any(not change.reverted and not scope.ours(change.path, board.paths.kept) for change in output.changes)
+    committed = output.commits and not output.changes  # what had been written before
+    flipped = stories.flipped(board.prd, after.prd)
+    checked = ports.workplace.verify() if order.preset.stories and (flipped or touched) else Verification()
+    judged = stories.judge(order, state.item, board.prd, after.prd, checked)
+    if judged.prd != after.prd and judged.prd is not None:
+        ports.desk.stories(judged.prd)
+    if judged.passed:
+        ports.workplace.commit(stories.message(judged.passed[0]), mark if order.preset.squash else "")
+    passed = tuple(story.id for story in judged.passed)
+    complete = replace(
+        output,
+        passed=passed,
+        verification=checked,
+        reason="\n".join(filter(None, (output.reason, *judged.complaints))),
+        progressed=bool(passed or touched or committed or board.tasks != after.tasks),
+    )
+    if entry := stories.entry(order, state.item, complete, ports.clock.now()):
+        ports.desk.note(entry)
+    return complete

@@ -1,0 +1,258 @@
+"""What a loop needs from the world, as Protocols. Errors cross as Trouble, which names who must act."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from ralph_mission.loop.model import (
+    Board,
+    Change,
+    Commit,
+    Event,
+    Guidance,
+    Hat,
+    HatOutput,
+    Prd,
+    Session,
+    Signal,
+    State,
+    Turn,
+    Usage,
+    Verification,
+)
+from ralph_mission.loop.order import Account, Order
+
+
+class Clock(Protocol):
+    """The only source of time."""
+
+    def now(self) -> datetime:
+        """The present, aware, UTC."""
+        ...
+
+    def sleep(self, seconds: float, until: Callable[[], bool]) -> None:
+        """Wait, at most `seconds`; leave as soon as `until` says so (asked at least twice a second)."""
+        ...
+
+
+class Agent(Protocol):
+    """A coding agent. Each call is a fresh process without memory of the last."""
+
+    @property
+    def name(self) -> str:
+        """As in `--agent`."""
+        ...
+
+    def play(self, session: Session, stopped: Callable[[], bool]) -> Turn:
+        """Run one session to its end. Ends its whole process group when `stopped` says so or on an interrupt.
+
+        Never raises for what the agent does: that is a `failure`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a session really did to the checkout since the mark, by content: committed or not, tracked or not.
+
+    `foreign` are changes outside of files: configuration, hooks, refs of others. They are undone already.
+    """
+
+    changes: tuple[Change, ...] = ()
+    commits: tuple[Commit, ...] = ()
+    foreign: tuple[Change, ...] = ()
+    readable: bool = True
+
+
+class Workplace(Protocol):
+    """The checkout a loop works in."""
+
+    def mark(self) -> str:
+        """Remember everything as it is now: files, index, refs, configuration, hooks. Gives the mark's name."""
+        ...
+
+    def changed(self, mark: str) -> Work:
+        """What differs from the mark; configuration and hooks were put back before git was asked."""
+        ...
+
+    def undo(self, mark: str, paths: Sequence[str]) -> None:
+        """Put `paths` back as they were at the mark, in the files and in every commit made since."""
+        ...
+
+    def verify(self) -> Verification:
+        """Run the project's own checks here."""
+        ...
+
+    def commit(self, message: str, mark: str = "") -> str:
+        """Commit what stands uncommitted; with a mark everything since becomes one commit. "" when there is nothing."""
+        ...
+
+    def set_aside(self, mark: str) -> tuple[Change, ...]:
+        """Put the uncommitted rest of a session that died where a person finds it; the files are as at the mark."""
+        ...
+
+
+class Desk(Protocol):
+    """The files a loop lives by. What is written is on disk, whole or not at all, when a call returns."""
+
+    @property
+    def run_dir(self) -> str:
+        """Where this run's files are."""
+        ...
+
+    def exclusive(self, order: Order) -> AbstractContextManager[None]:
+        """Held while a loop runs in this checkout. Raises Trouble when another one of any mode does."""
+        ...
+
+    def resumed(self, order: Order) -> State | None:
+        """The state a run of the same order left, when it is to be continued; None starts a new one."""
+        ...
+
+    def open(self, order: Order, now: datetime) -> State:
+        """A new run: what the previous one left is archived."""
+        ...
+
+    def board(self) -> Board:
+        """Everything a session may know. What cannot be read is as it last could be, with a complaint."""
+        ...
+
+    def signal(self) -> Signal:
+        """What a person asks of the running loop."""
+        ...
+
+    def heard(self) -> bool:
+        """Whether a person has said something (a signal, guidance) that nobody has dealt with."""
+        ...
+
+    def said(self) -> tuple[Event, ...]:
+        """The events agents said through files since the last call, oldest first."""
+        ...
+
+    def record(self, event: Event) -> None:
+        """Append one to the event log."""
+        ...
+
+    def acknowledge(self, guidance: Sequence[Guidance]) -> None:
+        """These were given to a session: not given again."""
+        ...
+
+    def brief(self, prompt: str) -> None:
+        """Keep the prompt of the session that is about to start."""
+        ...
+
+    def stories(self, prd: Prd) -> None:
+        """Write which stories pass, where the file was found, leaving the rest of it as it is."""
+        ...
+
+    def note(self, entry: str) -> None:
+        """Append to progress.txt what an iteration did or failed at; a log that was cut short is made whole first."""
+        ...
+
+    def restore(self) -> tuple[Change, ...]:
+        """Put back what a session may not take away: our own files, the log's past. Gives what was mended."""
+        ...
+
+    def keep(self, state: State, output: HatOutput | None) -> None:
+        """The state between two sessions and the handoff of it. With a mark in it: the session begins."""
+        ...
+
+    def put_back(self) -> tuple[Change, ...]:
+        """The stories and their log as when the session began that died: what it claimed nobody has checked."""
+        ...
+
+    def close(self, account: Account) -> None:
+        """The run is over, nobody else works here yet; a cancelled one is not continued."""
+        ...
+
+    def tidy(self) -> None:
+        """Between two issues of a persistent loop: scratchpad cleared, tasks archived."""
+        ...
+
+
+class Voice(Protocol):
+    """Tells a person what happens."""
+
+    def began(self, order: Order, state: State) -> None:
+        """A run starts, or goes on."""
+        ...
+
+    def session(self, order: Order, state: State, hat: str, board: Board) -> None:
+        """A session is about to start."""
+        ...
+
+    def output(self, order: Order, state: State, output: HatOutput) -> None:
+        """A session is over."""
+        ...
+
+    def waiting(self, seconds: float, why: str) -> None:
+        """Nothing happens for a while."""
+        ...
+
+    def ended(self, order: Order, account: Account) -> None:
+        """The run is over."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Everything that is not a value."""
+
+    agent: Agent
+    workplace: Workplace
+    desk: Desk
+    clock: Clock
+    voice: Voice
+
+
+class Papers(Protocol):
+    """Files below `.ralph/` that a story keeps for people, for sessions and for itself, by name."""
+
+    def read(self, name: str) -> str:
+        """What stands there, "" when there is none."""
+        ...
+
+    def write(self, name: str, text: str) -> None:
+        """Put `text` there, whole or not at all."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One session that is played apart, in a checkout of its own which starts from the last commit here.
+
+    `papers` are laid below its `.ralph/` before it, and read again after it. `name` is unique among jobs of a call.
+    """
+
+    name: str
+    order: Order
+    state: State
+    board: Board
+    hat: Hat
+    papers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a job. `output` None: it was not started. With `conflicts` nothing of it was taken over."""
+
+    name: str
+    output: HatOutput | None = None
+    papers: Mapping[str, str] = field(default_factory=dict)
+    conflicts: tuple[Change, ...] = ()
+
+
+class Crew(Protocol):
+    """Plays several sessions at the same time, none of which sees another one's work."""
+
+    def together(self, jobs: Sequence[Job], may_start: Callable[[Usage], bool]) -> tuple[Done, ...]:
+        """Play `jobs`, and take over what each changed and committed or not, in their order: one `Done` for each.
+
+        A job whose changes meet an earlier one's, or what stands uncommitted here, is left out as a whole; so is one
+        that failed, which harms no other. Before each start `may_start` is asked with what the finished ones took.
+        Raises Trouble when the checkout cannot be copied. An interrupt ends every session, then passes through.
+        """
+        ...

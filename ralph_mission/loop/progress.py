@@ -1,0 +1,131 @@
+"""What one session changes about the run: pure folds over `State`.
+
+Two questions are kept apart. Is this *item* getting done (`stale`)? Does anything move at all (`idle`)?
+A commit answers the second and not the first: one story can take many honest sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from ralph_mission.loop.model import (
+    PLANNED,
+    RESUME,
+    START,
+    VERIFICATION_FAILED,
+    Board,
+    Event,
+    Hat,
+    HatOutput,
+    State,
+    Usage,
+)
+from ralph_mission.loop.order import Order
+from ralph_mission.loop.routing import follow, wearer
+
+REFUSALS = 20
+"""Refused commands that the next session hears of."""
+Patience = Literal["", "warn", "replan", "skip"]
+
+
+def item_of(order: Order, state: State, board: Board) -> str:
+    """What the next session works on: the first story that is left, else the first ready task, else nothing named."""
+    if order.preset.stories and board.prd:
+        return next((story.id for story in board.prd.todo if story.id not in state.skipped), "")
+    ready = (task for task in board.tasks if task.status in ("ready", "active") and task.id not in state.skipped)
+    return next((task.id for task in sorted(ready, key=lambda task: task.priority)), "")
+
+
+def patience(order: Order, state: State) -> Patience:
+    """What the next session on the same item has to hear: a warning, that the plan is void, that it is skipped."""
+    threshold = order.limits.stuck
+    if state.stale >= 2 * threshold:
+        return "skip"
+    if state.stale > threshold:
+        return "replan"
+    return "warn" if state.stale == threshold else ""
+
+
+def focus(order: Order, state: State, board: Board) -> State:
+    """The state with the item of the next session; one that took too long is skipped for the next."""
+    item = item_of(order, state, board)
+    if item != state.item:
+        return replace(state, item=item, stale=0)
+    if item and patience(order, state) == "skip":
+        passed_over = replace(state, skipped=state.skipped | {item}, stale=0)
+        return replace(passed_over, item=item_of(order, passed_over, board))
+    return state
+
+
+def advance(order: Order, state: State, output: HatOutput, elapsed: float) -> State:
+    """The state after a session: who is next, what it has to hear, and how the counters stand."""
+    pending = _next(order, state, output)
+    again = _same(state.pending, pending) and not output.progressed and pending.topic not in (RESUME, START)
+    settled = replace(
+        state,
+        iteration=output.iteration,
+        pending=pending,
+        feedback=_feedback(output),
+        stale=0 if state.item in output.passed else state.stale + 1,
+        idle=0 if output.progressed else state.idle + 1,
+        failures=state.failures + 1 if output.failure else 0,
+        redispatches=state.redispatches + 1 if again else 0,
+        last=output,
+        elapsed=elapsed,
+        mark="",
+    )
+    return _spent(settled, state.item, output)
+
+
+def reddened(order: Order, state: State, said: str) -> State:
+    """The work looked done and the checks are red: whoever builds hears it."""
+    event = Event(VERIFICATION_FAILED, said)
+    if wearer(order.hats, event) is None and builder(order.hats):
+        event = Event(PLANNED, said)
+    return replace(state, pending=event if order.hats else state.pending, feedback=f"The checks are red:\n{said}",
+                   last=replace(state.last, promised=False) if state.last else None)  # fmt: skip  # one sentence
+
+
+def unfinished(order: Order, state: State, why: str) -> State:
+    """The work looked done and tasks are open: back to whoever takes the next one."""
+    pending = Event(PLANNED, why) if any(PLANNED in hat.triggers for hat in order.hats) else Event(START, why)
+    return replace(state, pending=pending, feedback=f"Not done yet: {why}.",
+                   last=replace(state.last, promised=False) if state.last else None)  # fmt: skip  # one sentence
+
+
+def builder(hats: Sequence[Hat]) -> Hat | None:
+    """Who hears of red checks when nobody asked to: the first hat that answers a plan."""
+    return next((hat for hat in hats if PLANNED in hat.triggers), None)
+
+
+def _next(order: Order, state: State, output: HatOutput) -> Event:
+    if output.event is None:
+        return state.pending if output.failure else (Event(START) if order.hats else state.pending)
+    return follow(output.event, order.threshold)
+
+
+def _same(before: Event, after: Event) -> bool:
+    return (before.topic, before.payload) == (after.topic, after.payload)
+
+
+def _feedback(output: HatOutput) -> str:
+    undone = [f"- {change.path}: {change.how}; undone, because {change.reverted}" for change in output.reverted]
+    refused = [f"- {why}" for why in output.refused[:REFUSALS]]
+    told = ([output.reason] if output.reason else []) + (["What was undone:", *undone] if undone else [])
+    return "\n".join((*told, *(["Commands that were refused:", *refused] if refused else [])))
+
+
+def _spent(state: State, item: str, output: HatOutput) -> State:
+    return replace(
+        state,
+        usage=state.usage + output.usage,
+        by_hat=_added(state.by_hat, output.hat, output.usage),
+        by_item=_added(state.by_item, item, output.usage) if item else state.by_item,
+    )
+
+
+def _added(table: tuple[tuple[str, Usage], ...], name: str, usage: Usage) -> tuple[tuple[str, Usage], ...]:
+    known = dict(table)
+    return tuple({**known, name: known.get(name, Usage()) + usage}.items())

@@ -1,0 +1,213 @@
+"""Ralplan: a plan that survived its critic before anything is built (seed 001).
+
+Planner → Critic and Architect, side by side and blind to each other → Planner, until the Critic's verdict approves
+every section, at most five rounds. What is approved is frozen for the Planner; the Critic itself may take it back.
+Every session plays apart: no plan ever changes the checkout, and no reviewer can read what the other one said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+
+from ralph_mission.loop import critique, sections
+from ralph_mission.loop.critique import Critique, Objection
+from ralph_mission.loop.model import PLANNED, START, Event, Hat
+from ralph_mission.loop.order import Account, Ending, Order
+from ralph_mission.loop.ports import Crew, Done, Papers, Ports
+from ralph_mission.loop.stage import Part, Stage, staged
+
+ROUNDS = 5
+PLAN, TABLE, OBJECTIONS = "plan.md", "plan.json", "objections.md"
+"""The plan, for people and sessions; what is approved and objected to, for whoever goes on, and for the planner."""
+REJECTED, APPROVED, JUDGED, ADVISED, BUILT = (
+    "plan.rejected", "plan.approved", "plan.verdict", "plan.advice", "build.complete",
+)  # fmt: skip  # one list
+
+PLANNER = Hat(
+    "planner", (START, REJECTED), (PLANNED,), PLANNED, "writes the plan, and revises what was objected to",
+    "Write the plan into `.ralph/plan.md`: a line `# Title`, then sections that start with `## Name` and that can each "
+    "be built and judged alone. Say what changes where, what can fail, and how it is proven. When a plan is there, "
+    "revise it: answer every objection (in full in `.ralph/objections.md`), "
+    "weigh the Architect's advice, and leave approved sections as they are.",
+    write_allowed=(),
+)  # fmt: skip  # its text as it stands in the prompt
+CRITIC = Hat(
+    "critic", (PLANNED,), (JUDGED,), "", "finds what is wrong with a plan before it costs anything",
+    "Read `.ralph/plan.md` and the code it speaks of. Judge each section that is not approved yet: what is missing, "
+    "what will fail, what cannot be proven. An objection is specific: \"no handling of a token that expires while it "
+    "is refreshed\", never \"this is bad\". The text of your event is JSON: "
+    '{"sections": [{"section": "Name", "verdict": "approve|reject", "objections": ["…"]}], '
+    '"objections": ["what is wrong with the plan as a whole"]}. A section that you do not name is not approved. '
+    "Reject an approved section only when it turned out wrong.",
+    write_allowed=(),
+)  # fmt: skip  # as above
+ARCHITECT = Hat(
+    "architect", (PLANNED,), (ADVISED,), ADVISED, "says how the parts should fit together",
+    "Read `.ralph/plan.md` and the code it speaks of. Say in the text of your event how it should be structured: which "
+    "modules, which boundaries, what to take from what is there. You advise; you do not approve.",
+    write_allowed=(),
+)  # fmt: skip  # as above
+BUILDER = Hat(
+    "builder", (APPROVED,), (BUILT,), BUILT, "builds approved sections while the rest of the plan is revised",
+    "Build the sections of the event, as `.ralph/plan.md` has them, and nothing of the others.",
+)  # fmt: skip  # as above
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Where a consensus stands: finished rounds, approved sections (name -> text), what speaks against the rest."""
+
+    rounds: int = 0
+    approved: Mapping[str, str] = field(default_factory=dict)
+    built: tuple[str, ...] = ()
+    objections: tuple[Objection, ...] = ()
+    advice: str = ""
+
+
+def run(order: Order, ports: Ports, crew: Crew, papers: Papers, rounds: int = ROUNDS, build: bool = False) -> Account:
+    """Plan `order.objective` until the Critic approves: "complete", or "rounds" with the objections and the plan kept.
+
+    `build`: approved sections are built while the others are revised; `plan.json` says which were.
+    """
+    return staged(order, ports, crew, papers, lambda stage: _agreed(stage, rounds, build))
+
+
+def _agreed(stage: Stage, rounds: int, build: bool) -> Ending:
+    table = _left(stage, rounds)
+    if stage.fresh:
+        stage.papers.write(PLAN, "")
+    while table.rounds < rounds:
+        table = _drafted(stage, table, build)
+        plan = stage.papers.read(PLAN)
+        unfit = sections.wrong(plan)
+        table = _refused(table, unfit) if unfit else _judged(stage, table, plan)
+        table = replace(table, rounds=table.rounds + 1)
+        _keep(stage, table)
+        if not table.objections and set(sections.names(plan)) <= table.approved.keys() and not unfit:
+            stage.say(APPROVED, f"{len(table.approved)} sections in round {table.rounds}")
+            return Ending("complete", f"the critic approved the plan in round {table.rounds}", "it is .ralph/plan.md")
+    return _never(table)
+
+
+# --- a round -------------------------------------------------------------------------
+
+
+def _drafted(stage: Stage, table: Table, build: bool) -> Table:
+    """The plan revised, what is approved as it was; meanwhile a builder takes what is approved and not built."""
+    before = stage.papers.read(PLAN)
+    parts = [_planner(table, before)]
+    due = tuple(name for name in table.approved if name not in table.built) if build else ()
+    if due:
+        parts.append(_builder(table, due, before))
+    dones = {done.name: done for done in stage.together(parts)}
+    drafted = dones["planner"]
+    if not _through(drafted):
+        drafted = stage.insist([parts[0]])["planner"]
+    plan, put_back = sections.frozen(table.approved, drafted.papers.get(PLAN, before))
+    stage.papers.write(PLAN, plan)
+    if put_back:
+        stage.say("plan.frozen", f"put back as approved: {', '.join(put_back)}")
+    done = dones.get("builder")
+    built = due if done and _through(done) and not done.conflicts else ()
+    return replace(table, built=(*table.built, *built))
+
+
+def _planner(table: Table, plan: str) -> Part:
+    told = _told(table) if table.objections else ""
+    return Part(
+        "planner", PLANNER, Event(REJECTED, told) if told else Event(START), papers={PLAN: plan, OBJECTIONS: told}
+    )
+
+
+def _builder(table: Table, due: tuple[str, ...], plan: str) -> Part:
+    payload = "\n".join(table.approved[name] for name in due)
+    return Part("builder", BUILDER, Event(APPROVED, payload), papers={PLAN: plan})
+
+
+def _judged(stage: Stage, table: Table, plan: str) -> Table:
+    """The verdict and the advice, each from a session that was told the same and nothing of the other."""
+    approved = ", ".join(table.approved) or "none"
+    event = Event(PLANNED, f"Approved so far: {approved}. Sections: {', '.join(sections.names(plan))}")
+    parts = [
+        Part("critic", CRITIC, event, papers={PLAN: plan}),
+        Part("architect", ARCHITECT, event, papers={PLAN: plan}),
+    ]
+    said = {name: _payload(done) for name, done in stage.insist(parts).items()}
+    verdict = critique.read(said["critic"], sections.names(plan))
+    return replace(_weighed(table, verdict, plan), advice=said["architect"])
+
+
+def _weighed(table: Table, verdict: Critique, plan: str) -> Table:
+    """What is newly approved is added, what is objected to is taken back. What is built cannot be unbuilt: an
+    objection to it is one to the plan, which has to mend it in another section."""
+    texts = {section.name: section.text for section in sections.split(plan) if section.name}
+    moved = tuple(
+        Objection("", f"{one.section} is built already: {one.text}") if one.section in table.built else one
+        for one in verdict.objections
+    )
+    refused = {one.section for one in moved}
+    approved = {
+        name: text for name, text in texts.items()
+        if name not in refused and (name in table.approved or name in verdict.approved)
+    }  # fmt: skip  # one mapping
+    silent = tuple(
+        Objection(name, "the critic has not approved it")
+        for name in texts
+        if name not in approved | dict.fromkeys(refused)
+    )
+    return replace(table, approved=approved, objections=(*moved, *(() if moved else silent)))
+
+
+def _refused(table: Table, why: str) -> Table:
+    return replace(table, objections=(Objection("", why),), advice="")
+
+
+# --- words ---------------------------------------------------------------------------
+
+
+def _told(table: Table) -> str:
+    lines = [f"- {one.section or 'the plan'}: {one.text}" for one in table.objections]
+    approved = f"Approved, leave as they are: {', '.join(table.approved)}." if table.approved else ""
+    advice = f"The Architect advises:\n{table.advice}" if table.advice else ""
+    return "\n".join(filter(None, ("What speaks against the plan:", *lines, approved, advice)))
+
+
+def _never(table: Table) -> Ending:
+    listed = "; ".join(f"{one.section or 'the plan'}: {one.text}" for one in table.objections[:10])
+    what = f"the critic was not satisfied in {table.rounds} rounds: {listed}"
+    return Ending("rounds", what, "mend .ralph/plan.md, or say with ralph guidance what counts, then --continue")
+
+
+def _payload(done: Done) -> str:
+    return done.output.event.payload if done.output and done.output.event else ""
+
+
+def _through(done: Done) -> bool:
+    return done.output is not None and not done.output.failure
+
+
+# --- between two processes -----------------------------------------------------------
+
+
+def _keep(stage: Stage, table: Table) -> None:
+    stage.papers.write(TABLE, json.dumps(asdict(table), indent=2, ensure_ascii=False) + "\n")
+
+
+def _left(stage: Stage, rounds: int) -> Table:
+    """Where an earlier process left it; whoever goes on after the last round has looked, and gets as many again."""
+    if stage.fresh:
+        return Table()
+    try:
+        value = json.loads(stage.papers.read(TABLE))
+        table = Table(
+            int(value["rounds"]),
+            {str(name): str(text) for name, text in value["approved"].items()},
+            tuple(map(str, value["built"])),
+            tuple(Objection(str(one["section"]), str(one["text"])) for one in value["objections"]),
+            str(value["advice"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return Table()
+    return table if table.rounds < rounds else replace(table, rounds=0)

@@ -1,0 +1,84 @@
+"""Who is next: one event out of each session, and the hat that listens to it. Deterministic, no model asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from ralph_mission.loop.model import CONVERGED, START, VERDICT, Event, Hat
+
+COORDINATOR = Hat("ralph", description="nobody in particular: finds what to do next, does it, says when it is done")
+ALIASES = {START: ("task.start",)}  # presets of ralph-orchestrator listen to its older name
+EVENT = re.compile(r'<event\s+topic="([^"]{1,100})"\s*>(.*?)</event>', re.DOTALL)
+PROMISE = re.compile(r"(?:<promise>)?\s*([A-Z][A-Z_]{2,60})\s*(?:</promise>)?")
+
+
+def wearer(hats: Sequence[Hat], event: Event) -> Hat | None:
+    """The hat that the event calls: an exact trigger before a pattern, then the order of definition."""
+    topics = (event.topic, *ALIASES.get(event.topic, ()))
+    exact = [hat for topic in topics for hat in hats if topic in hat.triggers]
+    return next(iter(exact), None) or next((hat for hat in hats if _matches(hat, topics)), None)
+
+
+def heard(hat: Hat | None, said: Sequence[Event], promise: str) -> tuple[Event | None, str]:
+    """The one event of a session, and what is wrong with what it said ("" when nothing is).
+
+    Without a hat an event is welcome and not required. One that was said in two ways (`ralph emit` and the last
+    message) is one: topic and payload tell events apart.
+    """
+    events = tuple({(event.topic, event.payload.strip()): event for event in reversed(said)}.values())[::-1]
+    if len(events) > 1:
+        names = ", ".join(event.topic for event in events)
+        return None, f"one event ends a session, and {len(events)} were said ({names})"
+    if not events:
+        return _unsaid(hat)
+    if hat is not None and hat.publishes and not _may_say(hat, events[0].topic, promise):
+        return None, f"{hat.name} may say {' or '.join(hat.publishes)}, not {events[0].topic}"
+    return events[0], ""
+
+
+def in_text(text: str) -> tuple[Event, ...]:
+    """The events in an agent's last message."""
+    return tuple(Event(topic.strip(), payload.strip()) for topic, payload in EVENT.findall(text))
+
+
+def promised(text: str, promise: str) -> bool:
+    """Whether the final non-empty line is the promise and nothing else; one that is quoted or mentioned is not."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    found = PROMISE.fullmatch(lines[-1]) if lines else None
+    return bool(found) and found.group(1) == promise  # type: ignore[union-attr]  # bool() of a match
+
+
+def converged(event: Event, threshold: int) -> bool:
+    """Whether a verdict lets the loop end: nothing critical, and no more of the rest than the threshold."""
+    critical = any(issue.severity == "critical" for issue in event.issues)
+    return event.topic == VERDICT and not critical and len(event.issues) <= threshold
+
+
+def follow(event: Event, threshold: int) -> Event:
+    """What an event leads to: a clean verdict is the end, everything else speaks for itself."""
+    if converged(event, threshold):
+        return Event(CONVERGED, event.payload, event.issues, event.hat, event.iteration, event.at)
+    return event
+
+
+def reviewed(hats: Sequence[Hat]) -> bool:
+    """Whether a reviewer decides when the loop ends."""
+    return any(VERDICT in hat.publishes for hat in hats)
+
+
+def _matches(hat: Hat, topics: Sequence[str]) -> bool:
+    return any(fnmatchcase(topic, trigger) for topic in topics for trigger in hat.triggers)
+
+
+def _may_say(hat: Hat, topic: str, promise: str) -> bool:
+    return topic == promise or any(fnmatchcase(topic, allowed) for allowed in (*hat.publishes, hat.default_publishes))
+
+
+def _unsaid(hat: Hat | None) -> tuple[Event | None, str]:
+    if hat is None or not hat.publishes:
+        return None, ""
+    if hat.default_publishes:
+        return Event(hat.default_publishes, "(nothing was said)"), ""
+    return None, f"no event was said; {hat.name} ends with {' or '.join(hat.publishes)}"

@@ -1,0 +1,166 @@
+"""What a reviewer's verdict says: JSON or lines of text in, issues out. What nobody understands is critical."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from ralph_mission.loop.model import VERDICT, Event, Issue, Severity
+
+SEVERITIES: dict[str, Severity] = {
+    **dict.fromkeys(("major", "medium", "moderate", "warning"), "major"),
+    **dict.fromkeys(("minor", "low", "suggestion", "nit", "nitpick", "info", "note", "style", "trivial"), "minor"),
+    **dict.fromkeys(("critical", "blocker", "blocking", "high", "error", "fatal", "severe"), "critical"),
+}
+LISTS = ("issues", "issues_found", "findings", "problems")
+MESSAGE = ("message", "description", "title", "text", "detail", "summary")
+FILE = ("file", "path", "filename", "location")
+KIND = ("kind", "category", "type", "violation", "violation_type", "rule")
+LINE = ("line", "line_number", "lineno")
+REFUSALS = re.compile(r"reject|fail|change|block|not", re.IGNORECASE)
+MOST, LONGEST = 500, 1_000
+
+NOTHING = r"(?:0|no|zero) issues?(?: found| left| remain(?:ing)?)?|issues?(?:[ _]found)?\s*[:=]\s*0"
+NONE = re.compile(rf"[*_#\s-]*(?:{NOTHING})[*_.!\s]*", re.IGNORECASE)
+COUNT = re.compile(r"\bissues?(?:[ _]found)?\s*[:=]\s*(\d{1,9})\b|\b(\d{1,9}) (?:\w+ )?issues?\b", re.IGNORECASE)
+BULLET = re.compile(r"^\s{0,8}(?:[-*•]|\d{1,3}[.)])\s+(\S.*)$")
+PLACE = re.compile(r"^`?([^\s`:\[\]]+[./][^\s`:\[\]]*?|[A-Z]\w*file)(?::(\d+)(?:[-:]\d+)*)?`?(?=[\s:\]]|$)[:\s—-]*")
+MARK = re.compile(r"^\[([^\]]{1,60})\][:\s—-]*")
+WORD = re.compile(r"^\**([A-Za-z]+)\**\s*[:—]\s+")
+FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL | re.IGNORECASE)
+
+
+class _Unclear(ValueError):
+    """This is not something that can be understood."""
+
+
+def issues(event: Event) -> tuple[Issue, ...]:
+    """The issues of a `review.verdict`, () for any other topic and for a verdict that says it found none.
+
+    Understands `{"issues": [{file, line, kind, severity, message}]}` and its synonyms, a list, a count, and lines
+    such as `- src/a.py:12 [race] message`. A count without details gives critical issues without a name; a payload
+    that cannot be understood is one critical issue: unknown is never waved through.
+    """
+    if event.topic != VERDICT:
+        return ()
+    payload = event.payload.strip()
+    try:
+        return _understood(payload)[:MOST]
+    except (_Unclear, RecursionError) as error:
+        return (Issue(f"the verdict cannot be understood ({error}): {payload[:200] or 'it is empty'}"),)
+
+
+def _understood(payload: str) -> tuple[Issue, ...]:
+    fenced = FENCE.search(payload)
+    for text in (payload, fenced[1].strip() if fenced else ""):
+        if text[:1] in ("{", "["):
+            return _document(_json(text))
+    return _text(payload)
+
+
+# --- JSON ---------------------------------------------------------------------------
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except ValueError as error:
+        raise error if isinstance(error, _Unclear) else _Unclear("broken JSON") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A key that stands twice says two things, and the second would hide the first."""
+    if len(dict(pairs)) < len(pairs):
+        raise _Unclear("a key stands twice")
+    return dict(pairs)
+
+
+def _document(value: Any) -> tuple[Issue, ...]:
+    if isinstance(value, list):
+        return tuple(_item(item) for item in value[:MOST])
+    said = [value[key] for key in LISTS if key in value]
+    if not said:
+        raise _Unclear(f"none of {', '.join(LISTS)} is in it")
+    found = tuple(_item(item) for part in said if isinstance(part, list) for item in part[:MOST])
+    counted = max((_count(part) for part in said if not isinstance(part, list)), default=0)
+    found = (*found, *_unnamed(counted - len(found)))
+    if not found and any(REFUSALS.search(str(value.get(key, ""))) for key in ("verdict", "status", "decision")):
+        raise _Unclear("it refuses and names nothing")
+    return found
+
+
+def _count(value: Any) -> int:
+    if type(value) is int and value >= 0:
+        return value
+    if isinstance(value, str):
+        return len(_text(value))
+    raise _Unclear("issues are neither a list nor a number")
+
+
+def _item(item: Any) -> Issue:
+    if isinstance(item, str) and item.strip():
+        return _line(item.strip())
+    if not isinstance(item, Mapping):
+        return Issue(f"an issue that cannot be understood: {str(item)[:200]}")
+    file, line = _place(_first(item, FILE), _first(item, LINE))
+    severity = SEVERITIES.get(str(item.get("severity", "")).strip().lower(), "critical")
+    message = _first(item, MESSAGE) or "(no message)"
+    return Issue(message[:LONGEST], file[:LONGEST], line, _first(item, KIND)[:100], severity)
+
+
+def _first(item: Mapping[str, Any], names: Iterable[str]) -> str:
+    """The first of these that says something, as text."""
+    return next((str(item[name]).strip() for name in names if item.get(name) not in (None, "", False)), "")
+
+
+def _place(file: str, line: str) -> tuple[str, int]:
+    match = re.fullmatch(r"(.*?):(\d{1,9})(?:[:-]\d+)*", file)
+    file, line = (match[1], line or match[2]) if match else (file, line)
+    number = re.match(r"\d{1,9}", line)
+    return file, int(number[0]) if number else 0
+
+
+# --- text ---------------------------------------------------------------------------
+
+
+def _text(payload: str) -> tuple[Issue, ...]:
+    if NONE.fullmatch(payload):
+        return ()
+    found = tuple(islice(_listed(payload), MOST))
+    rest = [row for row in payload.splitlines() if not BULLET.match(row)]
+    counted = max((int(first or second) for row in rest for first, second in COUNT.findall(row)), default=0)
+    if not found and not counted:
+        raise _Unclear("it neither lists issues nor says that there are none")
+    return (*found, *_unnamed(counted - len(found)))
+
+
+def _listed(payload: str) -> Iterator[Issue]:
+    for row in payload.splitlines():
+        bullet = BULLET.match(row)
+        if bullet and not NONE.fullmatch(bullet[1]):
+            yield _line(bullet[1])
+
+
+def _line(text: str) -> Issue:
+    """`src/a.py:12 [race] message`, in any order, each part but the message optional."""
+    file, line, kind, severity, text = "", 0, "", "", text[: 2 * LONGEST]
+    while text:
+        mark, place, word = MARK.match(text), PLACE.match(text), WORD.match(text)
+        if mark and mark[1].strip().lower() in SEVERITIES:
+            severity, text = mark[1].strip().lower(), text[mark.end() :]
+        elif mark and not kind:
+            kind, text = mark[1].strip(), text[mark.end() :]
+        elif place and not file:
+            file, line, text = place[1], int((place[2] or "0")[:9]), text[place.end() :]
+        elif word and not severity and word[1].lower() in SEVERITIES:
+            severity, text = word[1].lower(), text[word.end() :]
+        else:
+            break
+    return Issue((text or "(no message)")[:LONGEST], file[:LONGEST], line, kind, SEVERITIES.get(severity, "critical"))
+
+
+def _unnamed(number: int) -> tuple[Issue, ...]:
+    return (Issue("the reviewer counted it and did not say what it is"),) * min(max(number, 0), MOST)

@@ -1,0 +1,201 @@
+"""What a person sees while a loop runs, always on stderr: who plays, what is done, what it cost, what changed.
+
+A terminal gets a live line below the history; everything else (a log, a pipe) gets plain lines. A reader that has gone
+away never stops a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, TextIO
+
+from ralph_mission.loop.model import Board, HatOutput, State, Usage
+from ralph_mission.loop.order import Account, Order
+from ralph_mission.report.lines import safe
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
+    from rich.text import Text
+
+SHOWN = 5  # paths and refused commands of one session that are named
+
+
+@contextmanager
+def telling(stream: TextIO, now: Callable[[], datetime]) -> Iterator[PlainLoopVoice]:
+    """A voice on `stream` for the length of a run: live on a terminal, plain elsewhere."""
+    if not stream.isatty():
+        yield PlainLoopVoice(stream)
+        return
+    from rich.console import Console
+
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    with console.status("starting") as status:
+        yield LiveLoopVoice(stream, console, status, now)
+
+
+@dataclass(slots=True)
+class PlainLoopVoice:
+    """`ports.Voice` as lines, for logs and pipes."""
+
+    stream: TextIO
+
+    def note(self, text: str) -> None:
+        """A line of its own."""
+        self._say(safe(text))
+
+    def began(self, order: Order, state: State) -> None:
+        """`run 20260504-120000-prd: at most 10 sessions`"""
+        how = f"goes on after session {state.iteration}" if state.iteration else "begins"
+        dollars = f", ${order.limits.usd:.2f}" if order.limits.usd is not None else ""
+        limits = f"{order.limits.iterations} sessions, {clock(order.limits.runtime)}{dollars}"
+        self._say(f"run {state.run_id} {how}; at most {limits}")
+
+    def session(self, order: Order, state: State, hat: str, board: Board) -> None:
+        """`[3/10] builder, US-003 Search, 2/5 stories, $0.12, 1m05s`"""
+        self._say(standing(order, state, hat, board))
+
+    def output(self, order: Order, state: State, output: HatOutput) -> None:
+        """What came of it, indented, and what was undone."""
+        for line in came(output):
+            self._say(f"  {line}")
+
+    def waiting(self, seconds: float, why: str) -> None:
+        """`  waiting 1m00s: rate limit`"""
+        self._say(f"  waiting {clock(seconds)}: {safe(why)}")
+
+    def ended(self, order: Order, account: Account) -> None:
+        """`complete: 5 sessions, $0.40, 3m12s`"""
+        ending, state = account.ending, account.state
+        self._say(f"{ending.reason}: {safe(ending.detail)}; in all {spent(state.usage, state.elapsed)}")
+        if ending.next_step:
+            self._say(f"  {safe(ending.next_step)}")
+
+    def _say(self, line: str) -> None:
+        with suppress(OSError, ValueError):  # ValueError: the stream was closed
+            print(line, file=self.stream, flush=True)
+
+
+@dataclass(slots=True)
+class LiveLoopVoice(PlainLoopVoice):
+    """The same above a spinner, whose line says what is going on and for how long."""
+
+    console: Console
+    status: Status
+    now: Callable[[], datetime]
+    _doing: str = ""
+    _since: datetime | None = field(default=None)
+
+    def session(self, order: Order, state: State, hat: str, board: Board) -> None:
+        """The line becomes the live one."""
+        self._doing, self._since = standing(order, state, hat, board), self.now()
+        self.status.update(self)
+
+    def output(self, order: Order, state: State, output: HatOutput) -> None:
+        """The line joins the history, with what came of it below."""
+        self._say(self._doing)
+        self._doing = "between two sessions"
+        PlainLoopVoice.output(self, order, state, output)
+
+    def __rich__(self) -> Text:
+        """The live line, as often as the terminal is drawn."""
+        from rich.text import Text
+
+        running = clock((self.now() - self._since).total_seconds()) if self._since else ""
+        return Text(f"{self._doing} … {running}")
+
+    def _say(self, line: str) -> None:
+        from rich.text import Text
+
+        with suppress(OSError, ValueError):
+            self.console.print(Text(line), soft_wrap=True)
+
+
+def standing(order: Order, state: State, hat: str, board: Board) -> str:
+    """Where the run stands as a session begins: number, hat, item, stories, cost, time."""
+    listed = board.prd.stories if board.prd else ()
+    titles = {task.id: task.title for task in board.tasks} | {story.id: story.title for story in listed}
+    item = f"{state.item} {titles.get(state.item, '')}".strip()
+    done = f"{sum(story.passes for story in listed)}/{len(listed)} stories" if board.prd else ""
+    parts = (hat or "no hat", safe(item), done, spent(state.usage, state.elapsed))
+    return f"[{state.iteration + 1}/{order.limits.iterations}] {', '.join(filter(None, parts))}"
+
+
+def came(output: HatOutput) -> Iterator[str]:
+    """What came of a session, one line each: its verdict, what changed, what was undone."""
+    yield ", ".join(filter(None, (_verdict(output), _event(output), _changed(output), _checks(output))))
+    for change in output.reverted:
+        yield safe(f"undone: {change.path} ({change.how}): {change.reverted}")
+    for why in output.refused[:SHOWN]:
+        yield safe(f"refused: {why}")
+    if len(output.refused) > SHOWN:
+        yield f"refused: {len(output.refused) - SHOWN} more, in .ralph/loop/denied.jsonl"
+
+
+def spent(usage: Usage, seconds: float) -> str:
+    """`$0.12, 1m05s`; `at least` before it when some sessions did not tell, no dollars when nobody can."""
+    least = "at least " if usage.untold else ""
+    dollars = f"{least}${usage.cost_usd:.2f}, " if usage.cost_usd or (usage.cost_usd == 0 and not least) else ""
+    return f"{dollars}{clock(seconds)}"
+
+
+def clock(seconds: float) -> str:
+    """`42s`, `1m05s`, `2h03m`."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    return f"{whole // 60}m{whole % 60:02}s" if whole < 3600 else f"{whole // 3600}h{whole % 3600 // 60:02}m"
+
+
+def _verdict(output: HatOutput) -> str:
+    if output.passed:
+        return f"passed {', '.join(output.passed)}"
+    reason = safe(output.reason.splitlines()[0]) if output.reason else ""
+    if output.failure:
+        return f"failed ({output.failure}){f': {reason}' if reason else ''}"
+    return reason or ("" if output.progressed else "nothing moved")
+
+
+def _event(output: HatOutput) -> str:
+    return f"said {safe(output.event.topic)}" if output.event else ""
+
+
+def _changed(output: HatOutput) -> str:
+    paths = [change.path for change in output.changes if not change.reverted]
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    commits = f"{len(output.commits)} commits" if len(output.commits) != 1 else "1 commit"
+    return safe(f"{', '.join(paths[:SHOWN])}{more} ({commits})") if paths or output.commits else ""
+
+
+def _checks(output: HatOutput) -> str:
+    return f"checks {'green' if output.verification.green else 'red'}" if output.verification.ran else ""
+
+
+def account_document(account: Account, stories: tuple[int, int] | None) -> dict[str, object]:
+    """The run as `ralph run --json` prints it; `stories`: how many pass, of how many."""
+    ending, usage = account.ending, account.state.usage
+    return {
+        "ending": ending.reason,
+        "code": ending.code,
+        "detail": ending.detail,
+        "next": ending.next_step,
+        "run": account.state.run_id,
+        "sessions": account.state.iteration,
+        "stories": {"passing": stories[0], "total": stories[1]} if stories else None,
+        "usage": {
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cost_usd": usage.cost_usd,
+            "unpriced_sessions": usage.untold,
+            "seconds": round(usage.seconds, 3),
+        },
+        "reverted": [
+            {"session": output.iteration, "path": change.path, "how": change.how, "why": change.reverted}
+            for output in account.outputs
+            for change in output.reverted
+        ],
+        "refused": [{"session": output.iteration, "why": why} for output in account.outputs for why in output.refused],
+    }

@@ -1,0 +1,1 @@
+"""What agents can ask while they work, over a protocol of their own."""

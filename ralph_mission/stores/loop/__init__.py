@@ -1,0 +1,1 @@
+"""The files a loop lives by, in `.ralph/` of the work tree."""

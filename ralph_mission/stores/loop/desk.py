@@ -1,0 +1,325 @@
+"""The desk of a loop (`ports.Desk`): all files that it lives by, put together from what keeps each of them.
+
+What cannot be read is as it last could be, with a complaint that the next session and a person see. What a session
+destroyed is put back from what the running loop holds: agents delete `.ralph/`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ralph_mission.loop import completion, handoff
+from ralph_mission.loop.model import (
+    Board,
+    Change,
+    Event,
+    Guidance,
+    HatOutput,
+    Notes,
+    Paths,
+    Prd,
+    Signal,
+    State,
+    Story,
+    Tree,
+)
+from ralph_mission.loop.order import Account, Order
+from ralph_mission.stores.loop import archive, before, files, legacy, lock, place, runs, said, signals, state
+from ralph_mission.stores.loop.events import EventLog
+from ralph_mission.stores.loop.guidance import Guide
+from ralph_mission.stores.loop.memories import Memories
+from ralph_mission.stores.loop.progress_log import ProgressLog
+from ralph_mission.stores.loop.stories import Stories
+from ralph_mission.stores.loop.tasks import Tasks
+from ralph_mission.trouble import Trouble
+
+Value = TypeVar("Value")
+FRESH = timedelta(seconds=2)  # what a person commits between two sessions is seen, a moment later perhaps
+CAP = 8 * 1024 * 1024  # bytes of the scratchpad
+OURS = ("agent/memories.md", "agent/tasks.jsonl", "loop/guidance.jsonl")
+"""Files below `.ralph/` that no session may take away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How this desk is used. `go_on`: continue the run that was left; `archive`: put the stories of another branch
+    away when a run begins. `scratchpad` is a path in the work tree, "" the usual one."""
+
+    go_on: bool = False
+    archive: bool = True
+    tasks: bool = True
+    scratchpad: str = ""
+
+
+class Desk:
+    """The files of one work tree `root`, whose git directory is `git_dir`; `tree` says where the checkout stands.
+
+    `owner` is what sessions claim tasks as: what one leaves active is given back when it is over.
+    `ready` makes the checkout ready for an order once nobody else works there, or raises Trouble.
+    """
+
+    def __init__(
+        self, root: Path, git_dir: Path, tree: Callable[[], Tree], now: Callable[[], datetime],
+        habits: Habits = Habits(), *, prd: Path | None = None, owner: str = "",
+        ready: Callable[[Order], None] = lambda order: None,
+    ) -> None:  # fmt: skip  # as one reads it
+        self._root, self._home, self._git_dir = root, root / ".ralph", git_dir
+        self._tree, self._now, self._habits, self._ready = tree, now, habits, ready
+        self._stories = Stories(root, prd)
+        self._log = ProgressLog(self._stories.folder, root)
+        self._events = EventLog(self._home, now)
+        self._tasks, self._guide = Tasks(self._home, now), Guide(self._home, now)
+        self._owner = owner
+        self._order: Order | None = None
+        self._board, self._asked = Board(), ""
+        self._state: State | None = None
+        self._last: dict[str, Any] = {}
+        self._stood: tuple[datetime, Tree] | None = None
+        self._held: dict[str, bytes] = {}
+        self.complaints: list[str] = []
+
+    @property
+    def run_dir(self) -> str:
+        """`.ralph/loop`, absolute."""
+        return str(self._home / "loop")
+
+    @contextmanager
+    def exclusive(self, order: Order) -> Iterator[None]:
+        """As in `ports.Desk`. What was asked of this run is forgotten with it."""
+        place.prepare(self._home)
+        with lock.exclusive(self._git_dir, self._root, order.preset.name, self._now()):
+            self._order = order
+            try:
+                self._ready(order)
+                yield
+            finally:
+                legacy.inactive(self._root)
+                signals.clear(self._home)
+
+    # --- beginning -------------------------------------------------------------------
+
+    def resumed(self, order: Order) -> State | None:
+        """The state of the same objective's run, ours or one that another tool left. None starts a new one.
+
+        Whoever continues has looked at what ended the run: it gets another chance.
+        """
+        if not self._habits.go_on:
+            return None
+        found, complaint = state.rescue(self._root)
+        self._complain(complaint)
+        left = found or self._left_by_others(order)
+        if left is None or left.objective != order.objective:
+            return None
+        signals.clear(self._home)
+        again = replace(left, failures=0, redispatches=0, idle=0)
+        stuck = completion.stuck(order, again, self.board())
+        self._stood = None
+        return replace(again, skipped=frozenset()) if stuck else again
+
+    def open(self, order: Order, now: datetime) -> State:
+        """A new run: what the former one left is put away, memories stay."""
+        previous, complaint = state.rescue(self._root)
+        self._complain(complaint)
+        runs.put_away(self._root, previous, self._events, now)
+        self._held.clear()
+        prd = self._stories.read() if order.preset.stories else None
+        if prd and self._habits.archive:
+            archive.turn(self._stories, self._log, prd, now)
+        begun = State(runs.fresh_id(self._root, str(order.preset.name), now), order.objective, now, kind=order.kind)
+        self._stood = None
+        state.save(self._root, begun)
+        return begun
+
+    def _left_by_others(self, order: Order) -> State | None:
+        left = legacy.left(self._root)
+        if left is None:
+            return None
+        now = self._now()
+        name = runs.fresh_id(self._root, str(order.preset.name), now)
+        return State(name, left.objective, left.started_at or now, left.iteration, item=left.item, stale=left.stale,
+                     feedback=left.feedback, kind=order.kind)  # fmt: skip  # one value
+
+    # --- before a session ------------------------------------------------------------
+
+    def board(self) -> Board:
+        """As in `ports.Desk`."""
+        stories = bool(self._order and self._order.preset.stories)
+        doubts: list[str] = []
+        board = Board(
+            self._or_last(doubts, "stories", self._stories.read, None) if stories else None,
+            self._or_last(doubts, "tasks", self._tasks.all, ()) if self._habits.tasks else (),
+            self._or_last(doubts, "memories", Memories(self._home).text, ""),
+            self._or_last(doubts, "scratchpad", self._notes_of_run, ""),
+            self._or_last(doubts, "guidance", self._guide.pending, ()),
+            self._or_last(doubts, "progress", self._log.read, Notes()) if stories else Notes(),
+            self._or_last(doubts, "git", self._readable_tree, Tree(readable=False)),
+            paths=self.paths,
+        )
+        told = (self._stories.complaint if stories else "", self._log.complaint if stories else "")
+        self._board = replace(board, complaints=(*filter(None, told), *doubts))
+        self._hold()
+        return self._board
+
+    def signal(self) -> Signal:
+        """As in `ports.Desk`. Once heard it holds, even if a session deletes the file."""
+        found = signals.read(self._home)
+        self._asked = found or self._asked
+        return self._asked  # type: ignore[return-value]  # only what `read` gave is ever kept
+
+    def heard(self) -> bool:
+        """As in `ports.Desk`."""
+        return bool(self.signal() or self._guide.pending())
+
+    def brief(self, prompt: str) -> None:
+        """As in `ports.Desk`."""
+        files.write(self._home / "loop/prompt.txt", prompt.encode("utf-8", "replace"))
+        if self._shared:
+            legacy.brief(self._root, prompt)
+
+    # --- after a session -------------------------------------------------------------
+
+    def said(self) -> tuple[Event, ...]:
+        """As in `ports.Desk`."""
+        return said.heard(self._home)
+
+    def record(self, event: Event) -> None:
+        """As in `ports.Desk`."""
+        self._events.record(event)
+
+    def acknowledge(self, guidance: Sequence[Guidance]) -> None:
+        """As in `ports.Desk`."""
+        if guidance:
+            self._guide.acknowledge(one.id for one in guidance)
+
+    def stories(self, prd: Prd) -> None:
+        """As in `ports.Desk`."""
+        self._stories.write(prd)
+
+    def note(self, entry: str) -> None:
+        """As in `ports.Desk`."""
+        self._log.append(entry, self._now())
+
+    def restore(self) -> tuple[Change, ...]:
+        """As in `ports.Desk`: stories, the logs, and what sessions share."""
+        stories = bool(self._order and self._order.preset.stories)
+        lists = (*self._stories.restore(), *self._log.restore()) if stories else ()
+        mended = (*lists, *self._events.restore(), *self._put_back())
+        if self._owner and self._tasks.path.exists():
+            self._tasks.release(self._owner)
+        return mended
+
+    def keep(self, state_now: State, output: HatOutput | None) -> None:
+        """As in `ports.Desk`: state, handoff, the session's record, and the other tool's files where it shares ours."""
+        self._state = state_now
+        if state_now.mark:
+            before.keep(self._root, self._lists)
+        state.save(self._root, state_now)
+        if output:
+            state.keep_output(self._root, state_now.run_id, output)
+            self._stood = None
+        assert self._order is not None  # `exclusive` came first
+        # Without stories nothing was written since the board was last read.
+        board = self.board() if output and self._order.preset.stories else self._board
+        document = handoff.document(self._order, state_now, board)
+        files.write(self._home / "loop/handoff.json", json.dumps(document, indent=2).encode() + b"\n")
+        if self._shared:
+            legacy.mirror(self._root, state_now, document, active=True)
+
+    def tidy(self) -> None:
+        """As in `ports.Desk`: what belongs to the issue that is done goes to the run's folder."""
+        assert self._state is not None  # a session was played
+        where = self._root / state.RUNS / self._state.run_id
+        runs.clear_scratchpad(self._root / (self._habits.scratchpad or ".ralph/agent/scratchpad.md"), where)
+        self._tasks.archive(where / f"tasks-{self._state.iteration:04d}.jsonl")
+        self._held.pop("agent/tasks.jsonl", None)
+
+    def put_back(self) -> tuple[Change, ...]:
+        """As in `ports.Desk`; what stood there goes to the run's folder."""
+        left, _ = state.rescue(self._root)
+        self._stood = None
+        if left is None or not (self._order and self._order.preset.stories):
+            return ()
+        return before.put_back(self._root, self._lists, self._root / state.RUNS / left.run_id)
+
+    def close(self, account: Account) -> None:
+        """As in `ports.Desk`. Raises OSError."""
+        if account.ending.reason == "cancel" and self._state:
+            runs.retire(self._root, self._state)
+
+    def counted(self) -> tuple[int, int] | None:
+        """How many stories pass, of how many; None without stories."""
+        stories = self._board.prd.stories if self._board.prd else ()
+        return (sum(story.passes for story in stories), len(stories)) if self._board.prd else None
+
+    def item(self) -> Story | None:
+        """The story that is being worked on, None when it is none."""
+        stories = self._board.prd.stories if self._board.prd and self._state else ()
+        return next((story for story in stories if self._state and story.id == self._state.item), None)
+
+    @property
+    def paths(self) -> Paths:
+        """Where the shared files stand."""
+        notes = self._habits.scratchpad
+        named = self._named(self._root / notes) if notes and (self._root / notes).is_file() else ""
+        prd, progress = map(self._named, self._lists)
+        return Paths(prd, progress, named)
+
+    # --- inside ----------------------------------------------------------------------
+
+    @property
+    def _lists(self) -> tuple[Path, Path]:
+        """prd.json and progress.txt, there or not."""
+        return self._stories.place, self._log.path
+
+    def _named(self, path: Path) -> str:
+        return path.relative_to(self._root).as_posix() if path.is_relative_to(self._root) else str(path)
+
+    @property
+    def _shared(self) -> bool:
+        """Whether the stories are kept where the other tool keeps its own."""
+        return self._stories.folder == self._root / ".omc"
+
+    def _or_last(self, doubts: list[str], what: str, read: Callable[[], Value], default: Value) -> Value:
+        try:
+            self._last[what] = read()
+        except Trouble as trouble:
+            doubts.append(f"{trouble.what}; what was known before is used")
+        except OSError as error:
+            doubts.append(f"{what} cannot be read ({(error.strerror or 'no reason given').lower()}); as known before")
+        known: Value = self._last.get(what, default)
+        return known
+
+    def _notes_of_run(self) -> str:
+        return runs.scratchpad(self._root, self._habits.scratchpad, CAP)[1]
+
+    def _readable_tree(self) -> Tree:
+        """Where the checkout stands; asked anew after each session (`keep`), and not again within moments."""
+        now = self._now()
+        if self._stood is None or now - self._stood[0] > FRESH:
+            tree = self._tree()
+            if not tree.readable:
+                raise Trouble("git gives no answer about the checkout", "run git status")
+            self._stood = (now, tree)
+        return self._stood[1]
+
+    def _hold(self) -> None:
+        for name in OURS:
+            path = self._home / name
+            if path.is_file():
+                self._held[name] = path.read_bytes()
+
+    def _put_back(self) -> tuple[Change, ...]:
+        gone = [name for name in self._held if not (self._home / name).exists()]
+        for name in gone:
+            files.write(self._home / name, self._held[name])
+        return tuple(Change(f".ralph/{name}", "deleted", "it is every session's; it is back") for name in gone)
+
+    def _complain(self, complaint: str) -> None:
+        if complaint:
+            self.complaints.append(complaint)

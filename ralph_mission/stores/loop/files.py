@@ -1,0 +1,154 @@
+"""How files are written that a kill, a second process or an agent may meet at any moment.
+
+A replaced file is the old one or the new one, an appended line is whole or not there. New files follow the umask,
+replaced ones keep their mode: an agent under another user reads and writes some of them. Nothing secret is in them.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from ralph_mission.trouble import Trouble
+
+POLL = 0.002
+"""Seconds between two looks at a lock that somebody holds."""
+STRANGE = "move it away, then run again"
+
+
+def read(path: Path, cap: int) -> bytes | None:
+    """The content, None when there is no such file. Raises Trouble beyond `cap` bytes and for what is no file."""
+    try:
+        # Not blocking: an agent may have left a pipe that nobody will ever write to.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise _strange(path, error) from None
+    with _regular(path, descriptor) as file:
+        content = file.read(cap + 1)
+    if len(content) > cap:
+        raise Trouble(f"{path} is larger than {cap:,} bytes", "shorten it or move it away, then run again")
+    return content
+
+
+def write(path: Path, content: bytes) -> None:
+    """Put `content` there, durably and all at once; makes the folder. Replaces a link. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
+    try:
+        with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
+            _keep_mode(path, file.fileno())
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, path)
+    except BaseException:
+        with suppress(OSError):
+            scratch.unlink()
+        raise
+
+
+def append(path: Path, line: bytes, durable: bool = True) -> None:
+    """Add one line under the file's lock, durably unless told otherwise; makes the file. A torn last line is ended
+    first, so that it stays the only one that cannot be read. Raises OSError, and Trouble when the lock stays taken or
+    it is no file."""
+    with locked(path):
+        descriptor = _opened(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK)
+        try:
+            os.write(descriptor, _mend(descriptor) + line.rstrip(b"\n") + b"\n")
+            if durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def aside(path: Path) -> Path:
+    """Move what stands in the way to a name beside it, for a person to look at. Raises OSError."""
+    place = path.with_name(f"{path.name}.{time.time_ns()}.aside")
+    path.rename(place)
+    return place
+
+
+@contextmanager
+def locked(path: Path, wait: float = 30) -> Iterator[None]:
+    """Held while `path` is read and written, among processes and threads; makes the folder. Not reentrant.
+
+    The lock is a file beside it, `<name>.lock`, because the file itself is replaced; the kernel drops it when its
+    holder dies, however it dies. Raises Trouble after `wait` seconds.
+    """
+    lock = path.with_name(f"{path.name}.lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = _taken(lock, time.monotonic() + wait)
+    if descriptor is None:
+        raise Trouble(f"another process has held {lock} for {wait:g} seconds", f"see who: fuser {lock}; then run again")
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _taken(lock: Path, deadline: float) -> int | None:
+    while True:
+        descriptor = _opened(lock, os.O_RDWR | os.O_CREAT)
+        if _flocked(descriptor) and _still(lock, descriptor):
+            return descriptor
+        os.close(descriptor)
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(POLL)
+
+
+def _flocked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _still(lock: Path, descriptor: int) -> bool:
+    """Whether the lock is the one that others will look for: it may have been deleted in between."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(lock, follow_symlinks=False))
+    except FileNotFoundError:
+        return False
+
+
+def _opened(path: Path, flags: int) -> int:
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise _strange(path, error) from None
+
+
+def _regular(path: Path, descriptor: int) -> BinaryIO:
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise Trouble(f"{path} is not a regular file", STRANGE)
+
+
+def _strange(path: Path, error: OSError) -> Exception:
+    """What to raise for a link, a socket or a folder in the place of a file; any other error is what it is."""
+    strange = error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR)
+    return Trouble(f"{path} is not a regular file", STRANGE) if strange else error
+
+
+def _keep_mode(path: Path, descriptor: int) -> None:
+    with suppress(FileNotFoundError):
+        found = os.lstat(path)
+        if stat.S_ISREG(found.st_mode):
+            os.fchmod(descriptor, stat.S_IMODE(found.st_mode))
+
+
+def _mend(descriptor: int) -> bytes:
+    size = os.fstat(descriptor).st_size
+    return b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""

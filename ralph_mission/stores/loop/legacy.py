@@ -1,0 +1,98 @@
+"""`.omc/state/`: what oh-my-claudecode's modes say of themselves there, and what we tell them.
+
+Its files are read as others wrote them. We write there only where the stories were found in `.omc/`, and what we write
+names us, so that our own marker never stops us.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ralph_mission.loop import handoff
+from ralph_mission.loop.model import State
+from ralph_mission.stores.loop import files
+from ralph_mission.trouble import Trouble
+
+FOLDER = ".omc/state"
+MARKER, HANDOFF, PROMPT = "ralph-fresh-state.json", "ralph-fresh-handoff.json", "iteration-prompt.txt"
+MODES = ("autopilot", "ultrapilot", "swarm", "pipeline", "ralph", "ralph-fresh")
+STALE = timedelta(hours=1)
+"""A marker that nobody touched for so long is of a session that crashed: oh-my-claudecode's own threshold."""
+BY = "ralph-mission"
+CAP = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """Another mode that says it is active, and in which file (a path in the work tree)."""
+
+    mode: str
+    path: str
+
+
+def active(root: Path, now: datetime) -> Iterator[Mode]:
+    """The other modes that work in this checkout. What is stale, or cannot be read, holds nobody up."""
+    for mode in MODES:
+        for path in _markers(root, mode):
+            said = _document(path)
+            if said.get("active") is True and said.get("by") != BY and not _stale(path, now):
+                yield Mode(mode, path.relative_to(root).as_posix())
+
+
+def left(root: Path) -> handoff.Left | None:
+    """What a run of others left to go on from; None when there is nothing, or it is complete. Raises Trouble when it
+    names no task."""
+    said = _document(root / FOLDER / HANDOFF)
+    if not said or said.get("by") == BY:
+        return None
+    found = handoff.read(said)
+    return None if found.completed else found
+
+
+def mirror(root: Path, state: State, document: Mapping[str, Any], active: bool) -> None:
+    """Write the state and the handoff where the other tool looks for them. Raises OSError."""
+    _write(root / FOLDER / MARKER, {**handoff.marker(state, active), "by": BY})
+    _write(root / FOLDER / HANDOFF, {**document, "by": BY})
+
+
+def brief(root: Path, prompt: str) -> None:
+    """The prompt of the session that is about to start. Raises OSError."""
+    files.write(root / FOLDER / PROMPT, prompt.encode("utf-8", "replace"))
+
+
+def inactive(root: Path) -> bool:
+    """Say that our run is over, and take the prompt away; False when we had said nothing. Raises OSError."""
+    path = root / FOLDER / MARKER
+    said = _document(path)
+    if said.get("by") != BY or said.get("active") is not True:
+        return False
+    _write(path, {**said, "active": False})
+    (root / FOLDER / PROMPT).unlink(missing_ok=True)
+    return True
+
+
+def _markers(root: Path, mode: str) -> list[Path]:
+    name = f"{mode}-state.json"
+    places = (root / FOLDER / name, root / ".omc" / name)
+    return [place for place in places if place.is_file()] + sorted((root / FOLDER / "sessions").glob(f"*/{name}"))
+
+
+def _stale(path: Path, now: datetime) -> bool:
+    return now - datetime.fromtimestamp(path.stat().st_mtime, UTC) > STALE
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        said = json.loads(files.read(path, CAP) or b"{}")
+    except (OSError, ValueError, RecursionError, Trouble):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _write(path: Path, document: Mapping[str, Any]) -> None:
+    files.write(path, json.dumps(document, indent=2).encode() + b"\n")

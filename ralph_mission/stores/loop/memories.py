@@ -1,0 +1,66 @@
+"""`.ralph/agent/memories.md`: what sessions leave for all later ones. Agents add and search; people edit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ralph_mission.loop import memories_text
+from ralph_mission.loop.memories_text import Memory
+from ralph_mission.stores.loop import files
+from ralph_mission.trouble import Trouble
+
+CAP = 8 * 1024 * 1024
+LENGTH, TAGS = 4000, 10
+"""Characters of one memory, and how many tags it may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memories:
+    """The memories of one checkout; `folder` is its `.ralph`. Every call may raise Trouble and OSError."""
+
+    folder: Path
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / "agent" / "memories.md"
+
+    def text(self) -> str:
+        """The file as it is, "" when there is none; bytes that are no text are shown as such."""
+        return (files.read(self.path, CAP) or b"").decode(errors="replace")
+
+    def all(self) -> tuple[Memory, ...]:
+        """The memories, in the file's order."""
+        return memories_text.parse(self.text())
+
+    def search(self, query: str) -> tuple[Memory, ...]:
+        """Those that hold every word of the query."""
+        return memories_text.found(self.all(), query)
+
+    def add(self, content: str, kind: str = "pattern", tags: Sequence[str] = ()) -> Memory:
+        """Remember something. Raises Trouble for an unknown kind, and for nothing or a book."""
+        if kind not in memories_text.KINDS:
+            raise Trouble(f"{kind!r} is no kind of memory", f"choose {', '.join(memories_text.KINDS)}")
+        if not content.strip() or len(content) > LENGTH:
+            raise Trouble("a memory has some words and not a book", f"write at most {LENGTH:,} characters")
+        names = tuple(filter(None, map(memories_text.tag, tags)))[:TAGS]
+        with files.locked(self.path):
+            words = content.strip().encode("utf-8", "replace").decode()
+            memory = Memory(self._fresh(), words, kind, names, f"{self.now():%Y-%m-%d}")
+            files.write(self.path, memories_text.inserted(self._whole(), memory).encode("utf-8", "surrogateescape"))
+        return memory
+
+    def _fresh(self) -> str:
+        taken, seconds = {memory.id for memory in self.all()}, int(self.now().timestamp())
+        while (name := f"mem-{seconds}-{os.urandom(2).hex()}") in taken:
+            pass
+        return name
+
+    def _whole(self) -> str:
+        """The file so that writing it again changes no byte of it."""
+        return (files.read(self.path, CAP) or b"").decode(errors="surrogateescape")

@@ -1,0 +1,46 @@
+"""Where a checkout keeps the files of its loop, found without asking git: agents ask hundreds of times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ralph_mission.stores.loop import files
+from ralph_mission.trouble import Trouble
+
+IGNORED = b"/.ralph/"
+
+
+def folder(repo: Path | None, environ: Mapping[str, str]) -> Path:
+    """The `.ralph` of a checkout: the one `repo` is in, else the running loop's (`RALPH_RUN_DIR`), else the one
+    around us. Nothing is made. Raises Trouble outside of a repository."""
+    if repo is None and environ.get("RALPH_RUN_DIR"):
+        return Path(environ["RALPH_RUN_DIR"]).absolute().parent
+    here = (repo or Path()).absolute()
+    top = next((place for place in (here, *here.parents) if (place / ".git").exists()), None)
+    if top is None:
+        what = f"{here} is not in the work tree of a git repository"
+        raise Trouble(what, "run it there, or give --repo DIR", usage=True)
+    return top / ".ralph"
+
+
+def prepare(place: Path) -> None:
+    """Make the folder, and keep it out of git when it is new. Raises OSError."""
+    if place.is_dir():
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    exclude = _exclude(place.parent)
+    lines = (files.read(exclude, 1024 * 1024) or b"") if exclude else b""
+    if exclude and IGNORED not in lines.splitlines():
+        gap = b"\n" if lines and not lines.endswith(b"\n") else b""
+        files.write(exclude, lines + gap + IGNORED + b"\n")
+
+
+def _exclude(top: Path) -> Path | None:
+    """`info/exclude` of the repository, which linked work trees share; None when it is not one we know."""
+    git = top / ".git"
+    if git.is_file():
+        git = top / git.read_text().removeprefix("gitdir:").strip()
+        if (git / "commondir").is_file():
+            git = git / (git / "commondir").read_text().strip()
+    return git / "info" / "exclude" if (git / "HEAD").exists() else None

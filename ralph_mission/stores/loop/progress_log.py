@@ -1,0 +1,133 @@
+"""`progress.txt` beside prd.json: appended to, never shortened, put back when a session cut it or wrote it anew."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from ralph_mission.loop import progress_log as form
+from ralph_mission.loop.model import Change, Notes
+from ralph_mission.stores.loop import files
+
+MAX_BYTES = 4_000_000
+"""Beyond this only both ends are read, and a session that made it so large is undone."""
+GUIDES = ("AGENTS.md", "CLAUDE.md")
+"""Where agents write patterns for people and other agents; read here, never written."""
+
+
+class ProgressLog:
+    """The log of one run, in `folder`; `root` is the work tree. `complaint` as the last reading left it."""
+
+    def __init__(self, folder: Path, root: Path | None = None) -> None:
+        self.path = folder / "progress.txt"
+        self.root = root or folder
+        self.complaint = ""
+        self._before: str | None = None
+
+    def read(self) -> Notes:
+        """What the log teaches, with the patterns of AGENTS.md and CLAUDE.md; remembers the log as it is now."""
+        self.complaint = ""
+        text = self._remember()
+        found = form.notes(text if text is not None else self._before or "")
+        guides = (pattern for name in GUIDES for pattern in form.patterns(_ends(self.root / name) or ""))
+        patterns = tuple(dict.fromkeys((*found.patterns, *guides)))
+        return Notes(patterns, found.learnings, found.last_completed)
+
+    def restore(self) -> tuple[Change, ...]:
+        """Put back what is gone since the last reading, keeping what was added. Raises OSError."""
+        if not self._before:
+            return ()
+        after = self._now() or ""
+        if _size(self.path) > MAX_BYTES >= len(self._before):
+            after = ""
+        if not form.lost(self._before, after):
+            return ()
+        text = form.mended(self._before, after)
+        if self.path.is_dir() and not self.path.is_symlink():
+            os.replace(self.path, self.path.with_name(f"{self.path.name}.{time.monotonic_ns()}"))
+        files.write(self.path, text.encode())
+        self._before = text
+        how = "shortened" if after else "deleted"
+        return (Change(self._name(), how, "the log is only ever added to; its past is back"),)
+
+    def append(self, entry: str, now: datetime) -> None:
+        """Add an entry at the end of a whole log, on disk when this returns. Raises OSError."""
+        self.restore()
+        if not self._ours():
+            self.begin(now)
+        gap = "" if _ends_line(self.path) else "\n"
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            os.write(descriptor, f"{gap}{entry}".encode())  # one write: an agent may append at the same moment
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        self._remember()
+
+    def begin(self, now: datetime) -> None:
+        """A new log with nothing but its head. Raises OSError."""
+        files.write(self.path, form.header(now).encode())
+        self._before = None
+
+    def text(self) -> str:
+        """The whole log, "" when there is none."""
+        return self._now() or ""
+
+    def _remember(self) -> str | None:
+        """The log as it is, from now on its past; half of a huge one is nobody's past."""
+        text = self._now()
+        if text is not None:
+            self._before = None if _size(self.path) > MAX_BYTES else text
+        return text
+
+    def _ours(self) -> bool:
+        """Whether a file is there, and no link that leads elsewhere: an agent's could lead anywhere."""
+        real = self.path.resolve()
+        return self.path.is_file() and any(
+            real.is_relative_to(base.resolve()) for base in (self.root, self.path.parent)
+        )
+
+    def _now(self) -> str | None:
+        if not self._ours():
+            return None
+        try:
+            if _size(self.path) > MAX_BYTES:
+                self.complaint = f"{self._name()} is larger than {MAX_BYTES} bytes; its middle is not read"
+            return _ends(self.path)
+        except OSError as error:
+            self.complaint = f"{self._name()} cannot be read ({(error.strerror or 'no reason given').lower()})"
+            return None
+
+    def _name(self) -> str:
+        inside = self.path.is_relative_to(self.root)
+        return self.path.relative_to(self.root).as_posix() if inside else str(self.path)
+
+
+def _ends(path: Path) -> str | None:
+    """The text of a file, None when there is none; of a huge one its first and last part."""
+    if not path.is_file():
+        return None
+    with open(path, "rb") as file:
+        raw = file.read(MAX_BYTES)
+        if _size(path) > MAX_BYTES:
+            raw = raw[: MAX_BYTES // 2] + b"\n"
+            file.seek(-MAX_BYTES // 2, os.SEEK_END)
+            raw += file.read(MAX_BYTES // 2)
+    return raw.decode("utf-8", "replace")
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
+
+
+def _ends_line(path: Path) -> bool:
+    with open(path, "rb") as file:
+        if not file.seek(0, os.SEEK_END):
+            return True
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"

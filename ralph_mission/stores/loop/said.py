@@ -1,0 +1,115 @@
+"""`.ralph/agent/said.jsonl`: what agents say to the loop, and how lines that hold events read."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from ralph_mission.loop.items import Event, Issue
+from ralph_mission.stores.loop import files
+from ralph_mission.trouble import Trouble
+
+CAP = 4 * 1024 * 1024
+"""Bytes that are said in one session."""
+MALFORMED = "event.malformed"
+
+
+def say(folder: Path, event: Event) -> None:
+    """Append what an agent says for the loop to hear. `folder` is `.ralph`."""
+    said: dict[str, Any] = {"topic": event.topic, "payload": event.payload}
+    said |= {"ts": (event.at or datetime.now(UTC)).isoformat(), "hat": event.hat, "iteration": event.iteration}
+    line = json.dumps(said, ensure_ascii=False).encode("utf-8", "replace")
+    files.append(path_of(folder), line, durable=False)  # a machine that goes down takes the session with it
+
+
+def heard(folder: Path) -> tuple[Event, ...]:
+    """What agents said since the last call, oldest first; a line that is no event says so itself.
+
+    The file is taken away before it is read: what comes later is heard later, and nobody's editing can repeat or hide
+    what was heard. A kill in between leaves it for the next call.
+    """
+    path = path_of(folder)
+    with files.locked(path):
+        with suppress(FileNotFoundError):
+            path.replace(path.with_name(f"{path.name}.{time.time_ns()}.taken"))
+        taken = sorted(path.parent.glob(f"{path.name}.*.taken"))
+        events = [event for place in taken for event in _heard(place)]
+        for place in taken:
+            _discard(place)
+    return tuple(events)
+
+
+def path_of(folder: Path) -> Path:
+    """Where agents say their events."""
+    return folder / "agent" / "said.jsonl"
+
+
+def _heard(place: Path) -> list[Event]:
+    try:
+        content = files.read(place, CAP) or b""
+    except Trouble as trouble:
+        return [Event(MALFORMED, trouble.what)]
+    return [
+        parse(raw) or Event(MALFORMED, raw[:200].decode(errors="replace"))
+        for raw in content.splitlines()
+        if raw.strip()
+    ]
+
+
+def _discard(place: Path) -> None:
+    if stat.S_ISDIR(os.lstat(place).st_mode):
+        files.aside(place)
+    else:
+        place.unlink()
+
+
+def parse(raw: bytes) -> Event | None:
+    """The event in a line of ours or of ralph-orchestrator's: the payload is a text or an object. None for neither."""
+    try:
+        values = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(values, dict) or not isinstance(values.get("topic"), str) or not values["topic"].strip():
+        return None
+    hat, iteration = values.get("hat"), values.get("iteration")
+    return Event(
+        values["topic"].strip(),
+        _text(values.get("payload")),
+        _issues(values.get("issues")),
+        hat if isinstance(hat, str) else "",
+        iteration if type(iteration) is int else 0,
+        _moment(values.get("ts")),
+    )
+
+
+def _text(payload: object) -> str:
+    if payload is None:
+        return ""
+    return payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
+
+
+def _issues(found: object) -> tuple[Issue, ...]:
+    """Only the shape that we write: what reviewers say in their own is read elsewhere."""
+    known = [Issue(**_checked(issue)) for issue in found if _checked(issue)] if isinstance(found, list) else []
+    return tuple(known)
+
+
+def _checked(issue: object) -> dict[str, Any]:
+    kinds = {"message": str, "file": str, "line": int, "kind": str, "severity": str}
+    values = cast("dict[str, Any]", issue) if isinstance(issue, dict) else {}
+    fits = set(values) == set(kinds) and all(type(values[name]) is kind for name, kind in kinds.items())
+    return values if fits and values["severity"] in ("critical", "major", "minor") else {}
+
+
+def _moment(found: object) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(found) if isinstance(found, str) else None
+    except ValueError:
+        return None
+    return at.replace(tzinfo=UTC) if at and at.tzinfo is None else at

@@ -1,0 +1,73 @@
+"""`.ralph/loop/state.json`: where a run stands between two sessions, the last session's record included."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+
+from ralph_mission.loop.model import HatOutput, State
+from ralph_mission.stores import codec
+from ralph_mission.stores.loop import files
+
+STATE = ".ralph/loop/state.json"
+RUNS = ".ralph/loop/runs"
+VERSION = 1
+LARGEST = 64_000_000
+"""Bytes that are read at most: ten thousand of a session's changes are about one million."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The document: a version first, so that a later one can tell its own from ours."""
+
+    version: int
+    state: State
+
+
+def load(root: Path) -> State | None:
+    """The state in the work tree `root`, None when there is none. Raises Unreadable, and Trouble for no plain file."""
+    content = files.read(root / STATE, LARGEST)
+    if content is None:
+        return None
+    saved: Saved = codec.load(Saved, content)
+    if saved.version != VERSION:
+        raise codec.Unreadable(f"of version {saved.version}, and this one reads version {VERSION}")
+    return saved.state
+
+
+def of_run(root: Path, run_id: str) -> State | None:
+    """The last state of a run that was put away, None when none is known. A run's id is a folder's name."""
+    folders = (folder for folder in (root / RUNS).glob("*/") if folder.name == run_id)
+    content = next((files.read(folder / Path(STATE).name, LARGEST) for folder in folders), None)
+    try:
+        saved: Saved | None = codec.load(Saved, content) if content is not None else None
+    except codec.Unreadable:
+        return None
+    return saved.state if saved and saved.version == VERSION else None
+
+
+def save(root: Path, state: State) -> None:
+    """Keep `state`: all of it or what stood there before. Raises OSError."""
+    files.write(root / STATE, codec.dump(Saved, Saved(VERSION, state)))
+
+
+def rescue(root: Path) -> tuple[State | None, str]:
+    """The state, and a complaint when the file was broken: it is put aside, not lost. Raises OSError and Trouble."""
+    try:
+        return load(root), ""
+    except codec.Unreadable as error:
+        aside = _free(root / STATE)
+        (root / STATE).rename(aside)
+        return None, f"{STATE} cannot be read ({error}); put aside as {aside.name}"
+
+
+def keep_output(root: Path, run_id: str, output: HatOutput) -> None:
+    """The record of one session, for good: `runs/<run_id>/session-NNNN.json`. Raises OSError."""
+    place = root / RUNS / run_id / f"session-{output.iteration:04d}.json"
+    files.write(place, codec.dump(HatOutput, output))
+
+
+def _free(path: Path) -> Path:
+    names = (path.with_name(f"{path.name}.broken-{number}") for number in itertools.count(1))
+    return next(name for name in names if not name.exists())

@@ -1,0 +1,60 @@
+"""`.ralph/loop/verdicts.jsonl`: what people said to issues that a reviewer let stand; thresholds are learned from it.
+
+Runs in linked work trees tell theirs to the checkout that they came from: that one stays.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from ralph_mission.loop.convergence import Verdict
+from ralph_mission.loop.model import CONVERGED, State
+from ralph_mission.stores import codec
+from ralph_mission.stores.loop import files, state
+from ralph_mission.trouble import Trouble
+
+NAME = ".ralph/loop/verdicts.jsonl"
+CAP = 16 * 1024 * 1024  # bytes of it
+
+
+def path(root: Path) -> Path:
+    """Where the verdicts on runs in the work tree `root` stand."""
+    linked = root.parent.name == "worktrees" and root.parent.parent.name == ".ralph"
+    return (root.parents[2] if linked else root) / NAME
+
+
+def say(root: Path, accepted: bool, run_id: str = "") -> tuple[str, Verdict]:
+    """Keep a person's word on a run ("": the last one): its id and the verdict. Raises Trouble (usage), OSError."""
+    run = _run(root, run_id)
+    if run.pending.topic != CONVERGED:
+        raise Trouble(
+            f"no reviewer was content with {run.run_id}", "only a run that a reviewer ended is judged", usage=True
+        )
+    place = path(root)
+    if run.run_id in _judged(place):
+        raise Trouble(f"{run.run_id} is judged already", f"take its line out of {place} first", usage=True)
+    verdict = Verdict(run.kind or run.run_id.split("-", 2)[-1], len(run.pending.issues), accepted)
+    said = {"kind": verdict.kind, "left": verdict.left, "accepted": accepted, "run": run.run_id}
+    files.append(place, json.dumps(said).encode())
+    return run.run_id, verdict
+
+
+def _run(root: Path, run_id: str) -> State:
+    found = None
+    with suppress(codec.Unreadable):
+        found = state.load(root)
+    if run_id and (found is None or found.run_id != run_id):
+        found = state.of_run(root, run_id)
+    if found is None:
+        raise Trouble(f"there is no run {run_id}".rstrip(), "their names are in .ralph/loop/runs", usage=True)
+    return found
+
+
+def _judged(place: Path) -> set[str]:
+    found: set[str] = set()
+    for line in (files.read(place, CAP) or b"").splitlines():
+        with suppress(ValueError, RecursionError, KeyError, TypeError):
+            found.add(str(json.loads(line)["run"]))
+    return found

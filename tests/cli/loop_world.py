@@ -1,0 +1,133 @@
+"""A repository with a scripted program as its agent, and `ralph run` as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.helpers import Result, git, make_repo
+
+RALPH = [sys.executable, "-c", "import sys; from ralph_mission.cli.main import main; sys.exit(main())"]
+HEAD = """
+import json, os, pathlib, subprocess, sys, time
+prompt = sys.stdin.read()
+here = pathlib.Path(__file__).parent
+calls = here / "calls"
+with calls.open("a") as file:
+    file.write(os.environ["RALPH_HAT"] + "\\n")
+call = len(calls.read_text().split())
+(here / f"prompt-{call}").write_text(prompt)
+run_dir = pathlib.Path(os.environ["RALPH_RUN_DIR"])
+
+def change():
+    pathlib.Path(f"file-{call}.txt").write_text(str(call))
+
+def commit(message="step"):
+    subprocess.run(["git", "add", "-A"], check=True)
+    subprocess.run(["git", "commit", "-qm", message], check=True)
+
+def flip(*ids):
+    prd = json.loads(pathlib.Path("prd.json").read_text())
+    for story in prd["userStories"]:
+        story["passes"] = story["passes"] or story["id"] in ids
+    pathlib.Path("prd.json").write_text(json.dumps(prd, indent=2))
+
+def todo():
+    prd = json.loads(pathlib.Path("prd.json").read_text())
+    return [story["id"] for story in prd["userStories"] if not story["passes"]]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A repository at `repo`; what the agent leaves for the test is beside it."""
+
+    repo: Path
+    aside: Path
+
+    @property
+    def calls(self) -> list[str]:
+        """The hat of each session so far."""
+        path = self.aside / "calls"
+        return path.read_text().split() if path.exists() else []
+
+    def prompt(self, call: int) -> str:
+        """What the session was told."""
+        return (self.aside / f"prompt-{call}").read_text()
+
+    def agent(self, script: str) -> list[str]:
+        """The options that name a program of these lines of Python as the agent."""
+        (self.aside / "agent.py").write_text(HEAD + script)
+        return ["--command", f"{shlex.quote(sys.executable)} {shlex.quote(str(self.aside / 'agent.py'))}"]
+
+    def run(self, *options: str, env: Mapping[str, str] | None = None) -> Result:
+        """`ralph run … --json` to its end."""
+        done = subprocess.run(self.line(options), capture_output=True, text=True, check=False, cwd=self.repo,
+                              env=os.environ | dict(env or {}))  # fmt: skip  # one call
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def start(self, *options: str) -> subprocess.Popen[str]:
+        """The same, going on beside the test."""
+        return subprocess.Popen(self.line(options), text=True, cwd=self.repo,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip  # one call
+
+    def line(self, options: Sequence[str]) -> list[str]:
+        """The command line."""
+        return [*RALPH, "run", *options, "--json"]
+
+    def ralph(self, *arguments: str) -> Result:
+        """Any other command."""
+        done = subprocess.run([*RALPH, *arguments], capture_output=True, text=True, check=False, cwd=self.repo)
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def stories(self, count: int, branch: str = "ralph/shop", place: str = "prd.json") -> None:
+        """A list of `count` stories, none of which passes."""
+        listed = [{"id": f"US-{number:03}", "title": f"Part {number}", "description": "x", "priority": number,
+                   "acceptanceCriteria": ["it is there"], "passes": False, "notes": ""}
+                  for number in range(1, count + 1)]  # fmt: skip  # one list
+        prd = {"project": "Shop", "branchName": branch, "description": "A shop", "userStories": listed}
+        (self.repo / place).parent.mkdir(exist_ok=True)
+        (self.repo / place).write_text(json.dumps(prd, indent=2))
+
+    def passing(self, place: str = "prd.json") -> list[str]:
+        """The stories that pass."""
+        listed = json.loads((self.repo / place).read_text())["userStories"]
+        return [story["id"] for story in listed if story["passes"]]
+
+    def messages(self) -> list[str]:
+        """The subjects of the commits on this branch, newest first."""
+        return git(self.repo, "log", "--format=%s").splitlines()
+
+
+def world(folder: Path, files: Mapping[str, str] | None = None) -> World:
+    """A new repository in `folder`."""
+    aside = folder / "aside"
+    aside.mkdir(parents=True)
+    repo = make_repo(folder / "shop", {"README.md": "# Shop\n", **(files or {})})
+    git(repo, "config", "user.name", "Mara Quint")
+    git(repo, "config", "user.email", "mara@example.org")
+    return World(repo, aside)
+
+
+def works(pid: int) -> bool:
+    """Whether the process still does something: one that only waits to be collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False
+
+
+def until(true: Callable[[], Any], seconds: float = 60) -> None:
+    """Wait for a condition; a test that waits in vain fails."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it never came true"
+        time.sleep(0.02)

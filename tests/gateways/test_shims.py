@@ -1,0 +1,95 @@
+"""Shims stand before the real programs: what is denied exits 126 and is told, all else is the program itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.gateways import shims
+from tests.helpers import make_repo
+
+PATTERNS = ("git push --force", "rm -rf", "sudo")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "repo", {"a": "a\n"})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "run").mkdir()
+    made = shims.build(tmp_path / "a folder", PATTERNS, tmp_path / "run")
+    assert made
+    return made
+
+
+def shell(folder: Path, repo: Path, line: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["/bin/sh", "-c", line], cwd=repo, capture_output=True, text=True, check=False,
+                          env=os.environ | {"PATH": shims.path_with(folder)} | env)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", [
+    "git push -f", "git push --force-with-lease", "git -C . push origin +x", "rm -r -f x", "sudo ls",
+    "F=-f; git push $F", "$(printf git) push -f", "X=1 git push -f", "env git push -f", "echo 'git push -f' | sh",
+    "echo Z2l0IHB1c2ggLWY= | base64 -d | sh", "git -c alias.p='push -f' p",
+    "printf 'git push -f' > x.sh; sh x.sh", "python3 -c \"import os; exit(os.system('git pu''sh -f') >> 8)\"",
+])  # fmt: skip
+def test_what_is_denied_does_not_run_and_is_recorded(line, folder, repo, tmp_path):
+    done = shell(folder, repo, line)
+    assert done.returncode == 126 and "is denied by" in done.stderr
+    assert len(done.stderr.strip().split("\n")) == 1
+    [why] = shims.refused(tmp_path / "run")
+    assert f"ralph: {why}\n" == done.stderr
+
+
+@pytest.mark.parametrize("value", ["push -f", "!git push -f", "q --quiet"])
+def test_an_alias_in_the_configuration_is_followed(value, folder, repo):
+    subprocess.run(["git", "-C", repo, "config", "alias.p", value], check=True)
+    subprocess.run(["git", "-C", repo, "config", "alias.q", "push --force"], check=True)
+    assert shell(folder, repo, "git p").returncode == 126
+
+
+def test_an_alias_in_the_environment_is_followed(folder, repo):
+    env = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "alias.p", "GIT_CONFIG_VALUE_0": "push -f"}
+    assert shell(folder, repo, "git p", **env).returncode == 126
+
+
+def test_all_else_is_the_program_itself(folder, repo, tmp_path):
+    assert (
+        shell(folder, repo, "git rev-parse --show-prefix && git log --format=%s && rm a && echo $?").stdout
+        == "\nStart\n0\n"
+    )
+    assert shell(folder, repo, "printf 'x\\n' | git hash-object --stdin").stdout.startswith("587be6b4")
+    assert shell(folder, repo, "git no-such-command").returncode == 1
+    assert shims.refused(tmp_path / "run") == ()
+
+
+def test_a_program_that_is_not_there_is_missing(tmp_path, repo):
+    (tmp_path / "run").mkdir()
+    made = shims.build(tmp_path / "bin", ["frobnicate --hard"], tmp_path / "run")
+    assert shell(made, repo, "frobnicate x").returncode == 127
+
+
+def test_a_shim_never_starts_a_shim(tmp_path, folder, repo):
+    again = shims.build(tmp_path / "again", PATTERNS, tmp_path / "run")
+    path = os.pathsep.join((str(again), str(folder), os.environ["PATH"]))
+    assert shell(folder, repo, "git rev-parse HEAD", PATH=path).returncode == 0
+
+
+def test_shells_and_interpreters_are_not_shimmed(tmp_path):
+    assert shims.build(tmp_path / "bin", ["sh -c", "python3 -m x", "mkfs*"], tmp_path) is None
+
+
+def test_the_record_may_be_damaged(tmp_path):
+    (tmp_path / "denied.jsonl").write_text('{"why": "a"}\nnonsense\n[]\n{"why": "b"}\n')
+    assert shims.refused(tmp_path) == ("a", "b")
+
+
+def test_the_words_stand_in_the_record(folder, repo, tmp_path):
+    shell(folder, repo, "rm -rf 'a b'")
+    assert json.loads((tmp_path / "run/denied.jsonl").read_text())["argv"] == ["rm", "-rf", "a b"]

@@ -1,0 +1,333 @@
+"""The loop's ports in memory. They refuse what the real ones could not have been asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from ralph_mission.loop.model import (
+    Board,
+    Change,
+    Commit,
+    Event,
+    Guidance,
+    HatOutput,
+    Paths,
+    Prd,
+    Session,
+    Signal,
+    State,
+    Task,
+    Tree,
+    Turn,
+    Verification,
+)
+from ralph_mission.loop.order import Account, Order
+from ralph_mission.loop.ports import Ports, Work
+from ralph_mission.trouble import Trouble
+
+START_OF_TIME = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+Played = Turn | BaseException | Callable[[Session], Turn | None]
+"""A turn; what an interrupt raises; or what the agent does to the other fakes before it answers (None: nothing)."""
+
+
+class FakeClock:
+    """Time stands still; a sleep jumps, unless what it waits for is there already."""
+
+    def __init__(self, now: datetime = START_OF_TIME) -> None:
+        self.time = now
+        self.slept: list[float] = []
+
+    def now(self) -> datetime:
+        return self.time
+
+    def pass_by(self, seconds: float) -> None:
+        """What an agent does that takes long."""
+        self.time += timedelta(seconds=seconds)
+
+    def sleep(self, seconds: float, until: Callable[[], bool]) -> None:
+        assert seconds >= 0, f"cannot sleep {seconds} s"
+        self.slept.append(seconds)
+        if not until():
+            self.pass_by(seconds)
+
+
+class PlannedAgent:
+    """Plays the turns it was given, in order. More sessions than that are refused, unless the last is for ever."""
+
+    name = "planned"
+
+    def __init__(self, *turns: Played, forever: bool = False) -> None:
+        self.turns, self.forever = list(turns), forever
+        self.sessions: list[Session] = []
+        self.stopped: list[bool] = []
+
+    @property
+    def hats(self) -> list[str]:
+        """Who was called, in order."""
+        return [session.hat.name for session in self.sessions]
+
+    @property
+    def prompts(self) -> list[str]:
+        """What each was told."""
+        return [session.prompt for session in self.sessions]
+
+    def play(self, session: Session, stopped: Callable[[], bool]) -> Turn:
+        self.sessions.append(session)
+        self.stopped.append(stopped())
+        number = len(self.sessions)
+        assert self.forever or number <= len(self.turns), f"session {number} ({session.hat.name}) was not planned"
+        turn = self.turns[min(number, len(self.turns)) - 1]
+        if isinstance(turn, BaseException):
+            raise turn
+        return turn if isinstance(turn, Turn) else (turn(session) or Turn())
+
+
+class FakeWorkplace:
+    """A checkout as two mappings: the files, and the files of the last commit."""
+
+    def __init__(self, files: dict[str, str] | None = None, *checks: Verification) -> None:
+        self.files = dict(files or {})
+        self.head = dict(self.files)
+        self.history: list[Commit] = []
+        self.checks = list(checks)
+        self.verified = 0
+        self.foreign: tuple[Change, ...] = ()
+        self.aside: dict[str, str] = {}
+        self._marks: dict[str, tuple[dict[str, str], int]] = {}
+
+    def write(self, path: str, text: str = "new") -> None:
+        """What a session does to a file."""
+        self.files[path] = text
+
+    def delete(self, path: str) -> None:
+        """What a session does to a file; it has to be there."""
+        del self.files[path]
+
+    def mark(self) -> str:
+        name = f"mark-{len(self._marks) + 1}"
+        self._marks[name] = (dict(self.files), len(self.history))
+        return name
+
+    def changed(self, mark: str) -> Work:
+        before, since = self._at(mark)
+        foreign, self.foreign = self.foreign, ()
+        return Work(_changes(before, self.files), tuple(self.history[since:]), foreign)
+
+    def undo(self, mark: str, paths: Sequence[str]) -> None:
+        before, _ = self._at(mark)
+        for path in paths:
+            assert self.files.get(path) != before.get(path), f"{path} has not changed since {mark}"
+            for files in (self.files, self.head):
+                _put(files, path, before.get(path))
+
+    def verify(self) -> Verification:
+        """The next of the checks; the last of them for ever; without any nothing has run."""
+        self.verified += 1
+        return self.checks[min(self.verified, len(self.checks)) - 1] if self.checks else Verification()
+
+    def commit(self, message: str, mark: str = "") -> str:
+        if mark:
+            _, since = self._at(mark)
+            del self.history[since:]
+        elif self.files == self.head:
+            return ""
+        self.head = dict(self.files)
+        self.history.append(Commit(f"{len(self.history) + 1:07x}", message))
+        return self.history[-1].hash
+
+    def set_aside(self, mark: str) -> tuple[Change, ...]:
+        self._at(mark)
+        left = _changes(self.head, self.files)
+        self.aside |= {change.path: self.files.get(change.path, "") for change in left}
+        self.files = dict(self.head)
+        return left
+
+    def remember(self, mark: str) -> str:
+        """A mark that an earlier process made."""
+        self._marks[mark] = (dict(self.files), len(self.history))
+        return mark
+
+    def _at(self, mark: str) -> tuple[dict[str, str], int]:
+        assert mark in self._marks, f"no such mark: {mark!r}"
+        return self._marks[mark]
+
+
+def _changes(before: dict[str, str], after: dict[str, str]) -> tuple[Change, ...]:
+    how = {
+        path: "added" if path not in before else "deleted" if path not in after else "modified"
+        for path in sorted(before.keys() | after.keys())
+        if before.get(path) != after.get(path)
+    }
+    return tuple(Change(path, word) for path, word in how.items())
+
+
+def _put(files: dict[str, str], path: str, content: str | None) -> None:
+    if content is None:
+        files.pop(path, None)
+    else:
+        files[path] = content
+
+
+@dataclass
+class FakeDesk:
+    """The files a loop lives by, as attributes. Nothing but `exclusive` may be asked of it before it is held."""
+
+    prd: Prd | None = None
+    tasks: tuple[Task, ...] = ()
+    memories: str = ""
+    tree: Tree = field(default_factory=Tree)
+    words: list[Guidance] = field(default_factory=list)
+    asked: Signal = ""
+    left: State | None = None
+    taken: bool = False
+    saying: list[Event] = field(default_factory=list)
+    mended: tuple[Change, ...] = ()
+    run_dir: str = "/work/.ralph/loop"
+    held: bool = False
+    prompts: list[str] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    entries: list[str] = field(default_factory=list)
+    kept: list[tuple[State, HatOutput | None]] = field(default_factory=list)
+    tidied: int = 0
+    given: list[Guidance] = field(default_factory=list)
+    claimed: tuple[Change, ...] = ()
+    closed: Account | None = None
+    paths: Paths = field(default_factory=Paths)
+
+    @contextmanager
+    def exclusive(self, order: Order) -> Iterator[None]:
+        if self.taken:
+            raise Trouble("another loop runs in this checkout", "wait for it, or: ralph cancel")
+        self.held = True
+        try:
+            yield
+        finally:
+            self.held = False
+
+    def resumed(self, order: Order) -> State | None:
+        self._needs_hold()
+        return self.left
+
+    def open(self, order: Order, now: datetime) -> State:
+        self._needs_hold()
+        assert self.left is None, "a run that is to be continued is not opened anew"
+        return State("run-1", order.objective, now)
+
+    def board(self) -> Board:
+        self._needs_hold()
+        return Board(self.prd, self.tasks, self.memories, guidance=tuple(self.words), tree=self.tree,
+                     paths=self.paths)  # fmt: skip  # one value
+
+    def signal(self) -> Signal:
+        return self.asked
+
+    def heard(self) -> bool:
+        return bool(self.asked or self.words)
+
+    def said(self) -> tuple[Event, ...]:
+        self._needs_hold()
+        said, self.saying = tuple(self.saying), []
+        return said
+
+    def record(self, event: Event) -> None:
+        self._needs_hold()
+        assert event.at is not None, f"{event.topic} has no time"
+        self.events.append(event)
+
+    def acknowledge(self, guidance: Sequence[Guidance]) -> None:
+        for word in guidance:
+            assert word in self.words, f"nobody said {word.id}"
+            self.words.remove(word)
+            self.given.append(word)
+
+    def brief(self, prompt: str) -> None:
+        self._needs_hold()
+        self.prompts.append(prompt)
+
+    def stories(self, prd: Prd) -> None:
+        self._needs_hold()
+        self.prd = prd
+
+    def note(self, entry: str) -> None:
+        self._needs_hold()
+        assert entry.strip(), "nothing is noted"
+        self.entries.append(entry)
+
+    def restore(self) -> tuple[Change, ...]:
+        self._needs_hold()
+        mended, self.mended = self.mended, ()
+        return mended
+
+    def keep(self, state: State, output: HatOutput | None) -> None:
+        self._needs_hold()
+        assert output is None or output.iteration == state.iteration, "a record of another session"
+        self.kept.append((state, output))
+
+    def put_back(self) -> tuple[Change, ...]:
+        self._needs_hold()
+        return self.claimed
+
+    def close(self, account: Account) -> None:
+        self._needs_hold()
+        assert self.closed is None, "a run ends once"
+        self.closed = account
+
+    def tidy(self) -> None:
+        self._needs_hold()
+        self.tidied += 1
+        self.tasks = ()
+
+    def passes(self, *names: str) -> None:
+        """What a session writes into prd.json: these stories pass."""
+        assert self.prd is not None, "there are no stories"
+        known = {story.id for story in self.prd.stories}
+        assert known.issuperset(names), f"no such story: {set(names) - known}"
+        flipped = tuple(replace(story, passes=story.passes or story.id in names) for story in self.prd.stories)
+        self.prd = replace(self.prd, stories=flipped)
+
+    def _needs_hold(self) -> None:
+        assert self.held, "nobody holds this checkout"
+
+
+@dataclass
+class FakeVoice:
+    """Records what a person is told."""
+
+    told: list[str] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+    account: Account | None = None
+
+    def began(self, order: Order, state: State) -> None:
+        self.told.append(f"began {state.iteration}")
+
+    def session(self, order: Order, state: State, hat: str, board: Board) -> None:
+        self.told.append(f"session {state.iteration + 1} {hat}".rstrip())
+
+    def output(self, order: Order, state: State, output: HatOutput) -> None:
+        self.told.append(f"output {output.iteration} {output.hat}")
+
+    def waiting(self, seconds: float, why: str) -> None:
+        self.waits.append(seconds)
+
+    def ended(self, order: Order, account: Account) -> None:
+        assert self.account is None, "a run ends once"
+        self.account = account
+        self.told.append(f"ended {account.ending.reason}")
+
+
+@dataclass
+class FakeWorld:
+    """All five, and what `run` takes."""
+
+    agent: PlannedAgent
+    workplace: FakeWorkplace = field(default_factory=FakeWorkplace)
+    desk: FakeDesk = field(default_factory=FakeDesk)
+    clock: FakeClock = field(default_factory=FakeClock)
+    voice: FakeVoice = field(default_factory=FakeVoice)
+
+    @property
+    def ports(self) -> Ports:
+        return Ports(self.agent, self.workplace, self.desk, self.clock, self.voice)

@@ -1,0 +1,104 @@
+"""The patterns route as seed 001 says, and none of them has a dead end."""
+
+from __future__ import annotations
+
+import pytest
+
+from ralph_mission.loop.hats import complaints
+from ralph_mission.loop.model import CONVERGED, PLANNED, RESUME, START, VERDICT, VERIFICATION_FAILED, Event, Issue
+from ralph_mission.loop.patterns import ALIASES, HATS, PATTERNS, TESTS, named, worn
+from ralph_mission.loop.routing import follow, wearer
+from ralph_mission.loop.scope import why_outside
+from ralph_mission.trouble import Trouble
+
+EVERY = pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
+
+
+def called(pattern: str, topic: str) -> str:
+    hat = wearer(PATTERNS[pattern].hats, Event(topic))
+    return hat.name if hat else ""
+
+
+@pytest.mark.parametrize(
+    ("topic", "hat"),
+    [(START, "planner"), (PLANNED, "builder"), ("build.complete", "reviewer"),
+     (VERDICT, "fixer"), ("fix.complete", "reviewer"), (VERIFICATION_FAILED, "builder"), (RESUME, "planner")],
+)  # fmt: skip  # one table
+def test_plan_build_review_routes_as_the_protocol_says(topic, hat):
+    assert called("plan-build-review", topic) == hat
+
+
+def test_a_verdict_with_issues_calls_the_fixer_and_without_ends_the_loop():
+    issue = Issue("it breaks")
+    assert follow(Event(VERDICT, issues=(issue,)), 0).topic == VERDICT
+    assert follow(Event(VERDICT), 0).topic == CONVERGED
+
+
+@EVERY
+def test_no_pattern_has_a_dead_end_even_when_it_is_persistent(pattern):
+    assert complaints(pattern.hats, persistent=True) == ()
+
+
+@EVERY
+def test_every_pattern_is_judged_by_a_reviewer_that_can_change_nothing(pattern):
+    (reviewer,) = (hat for hat in pattern.hats if VERDICT in hat.publishes)
+    assert reviewer.write_allowed == () and {"Edit", "Write"} <= set(reviewer.tools_denied)
+    assert why_outside(reviewer, "src/a.py") and why_outside(reviewer, "README.md")
+
+
+@EVERY
+def test_nobody_judges_what_they_built(pattern):
+    for hat in pattern.hats:
+        assert not (VERDICT in hat.publishes and {"build.complete", "fix.complete"} & set(hat.publishes))
+
+
+@EVERY
+@pytest.mark.parametrize("topic", [PLANNED, VERIFICATION_FAILED])
+def test_work_that_is_left_and_red_checks_find_somebody_who_may_write_code(pattern, topic):
+    hat = wearer(pattern.hats, Event(topic))
+    assert hat is not None and not why_outside(hat, "src/a.py")
+
+
+@EVERY
+def test_every_hat_ends_with_one_kind_of_event_and_denies_what_is_dangerous(pattern):
+    for hat in pattern.hats:
+        assert len(hat.publishes) == 1 and not hat.default_publishes
+        assert {"git push --force", "git reset --hard", "sudo"} <= set(hat.commands_denied)
+        assert hat.instructions and hat.description and hat.model == ""
+
+
+@pytest.mark.parametrize("path", ["tests/test_a.py", "src/app.test.ts", "a/b/test_x.py", "pkg/x_test.go", "docs/a.md"])
+def test_a_builder_touches_neither_docs_nor_tests(path):
+    assert why_outside(HATS["builder"], path) and why_outside(HATS["refactorer"], path)
+
+
+def test_where_nobody_else_writes_tests_the_builder_does():
+    (builder,) = (hat for hat in PATTERNS["plan-build-review"].hats if hat.name == "builder")
+    assert not why_outside(builder, "tests/test_a.py") and why_outside(builder, "docs/a.md")
+
+
+@pytest.mark.parametrize("hat", ["tester", "debugger"])
+def test_who_shows_a_fault_does_not_mend_it(hat):
+    assert why_outside(HATS[hat], "src/a.py") and not why_outside(HATS[hat], "tests/test_a.py")
+    assert HATS[hat].write_allowed == TESTS
+
+
+def test_the_seven_hats_and_the_four_patterns_are_there():
+    assert set(HATS) == {"planner", "builder", "reviewer", "fixer", "tester", "debugger", "refactorer"}
+    assert list(PATTERNS) == ["plan-build-review", "test-first", "refactor", "debug"]
+
+
+@pytest.mark.parametrize(("name", "pattern"), [*ALIASES.items(), ("Plan_Build_Review", "plan-build-review")])
+def test_a_pattern_has_other_names(name, pattern):
+    assert named(name).name == pattern
+
+
+def test_an_unknown_pattern_names_the_nearest():
+    with pytest.raises(Trouble) as caught:
+        named("plan-buld-review")
+    assert caught.value.next_step == "did you mean plan-build-review?" and caught.value.exit_code == 2
+
+
+def test_models_are_given_to_hats_by_name():
+    chosen = {hat.name: hat.model for hat in worn(PATTERNS["plan-build-review"], {"reviewer": "large", "*": "small"})}
+    assert chosen == {"planner": "small", "builder": "small", "reviewer": "large", "fixer": "small"}

@@ -1,0 +1,60 @@
+"""The built-in scripts play the three stories to their end, each with its fault on the way, as real processes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ralph_mission.bootstrap import teams
+from ralph_mission.bootstrap.asked import Asked
+from ralph_mission.bootstrap.loop import bench
+from ralph_mission.loop import rehearsal, simulation
+from tests.helpers import git, make_repo
+from tests.loop.fakes import FakeVoice
+
+HATS = {
+    "ralplan": ["planner", "critic", "architect"] * 2,
+    "ultrawork": ["planner", "planner", "builder", "builder", "reviewer", "fixer", "reviewer"],
+    "team": ["lead", "author", "examiner", "lead", "tester", "author", "tester"],
+}
+
+
+@pytest.mark.parametrize("name", teams.STORIES)
+def test_a_rehearsal_shows_its_fault_and_converges(name, tmp_path):
+    repo = make_repo(tmp_path / "repo", simulation.SEED)
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(rehearsal.script(name)))
+    made = bench(Asked(repo, task=simulation.OBJECTIVE, agent="scripted", command=str(script)), FakeVoice())
+    account = teams.play(made, name)
+    assert (account.ending.reason, [output.hat for output in account.outputs]) == ("complete", HATS[name])
+    if name != "ralplan":
+        assert (repo / "greeting.py").read_text() == rehearsal.GREETS
+        assert (repo / "tests/test_greeting.py").read_text() == rehearsal.TESTS
+    else:
+        assert (repo / ".ralph/plan.md").read_text() == rehearsal.REVISED and git(repo, "status", "--porcelain") == ""
+
+
+def test_every_story_has_a_rehearsal():
+    assert set(rehearsal.SCRIPTS) == set(teams.STORIES) == set(HATS)
+
+
+def test_a_plan_that_was_agreed_on_is_what_the_planner_of_stories_is_told(tmp_path):
+    repo = make_repo(tmp_path / "repo", simulation.SEED)
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(rehearsal.script("ralplan")))
+    asked = Asked(repo, task=simulation.OBJECTIVE, agent="scripted", command=str(script))
+    account, task = teams.agreed(asked, FakeVoice())
+    assert account.ending.reason == "complete"
+    assert task.startswith(simulation.OBJECTIVE) and rehearsal.REVISED in task
+
+
+def test_without_agreement_the_task_stays_as_it_was(tmp_path):
+    repo = make_repo(tmp_path / "repo", simulation.SEED)
+    script = tmp_path / "script.json"
+    never = rehearsal.script("ralplan")
+    never["hats"]["critic"] = never["hats"]["critic"][:1]
+    script.write_text(json.dumps(never))
+    asked = Asked(repo, task=simulation.OBJECTIVE, agent="scripted", command=str(script))
+    account, task = teams.agreed(asked, FakeVoice())
+    assert (account.ending.reason, account.ending.code, task) == ("rounds", 2, simulation.OBJECTIVE)

@@ -1,0 +1,51 @@
+"""A hat's globs are obeyed for any name a path may have."""
+
+from __future__ import annotations
+
+import pytest
+
+from ralph_mission.loop.model import Change, Hat
+from ralph_mission.loop.scope import outside, why_outside
+
+
+def hat(allowed=None, denied=()) -> Hat:
+    return Hat("h", write_allowed=allowed, write_denied=denied)
+
+
+@pytest.mark.parametrize(("allowed", "denied", "path"), [
+    (None, (), "anything/at all"), (("src/**",), (), "src/a/b.py"), (("src/",), (), "src/a.py"),
+    (("./src/**",), (), "src/a.py"),
+    (("*.py",), (), "deep/a.py"), ((".",), (), "a/b"), (("src/**",), (), "src/a\nb.py"),
+    (("src/**",), (), "src/na\u00efve.py"),
+    (("src/**",), (), "src/\udcff"), (("**", "!docs/**"), (), "src/x"), (("src/**",), ("src/secret/**",), "src/a.py"),
+    (("src/a b.py",), (), "src/a b.py"),
+])  # fmt: skip
+def test_inside(allowed, denied, path):
+    assert why_outside(hat(allowed, denied), path) == ""
+
+
+@pytest.mark.parametrize(("allowed", "denied", "path"), [
+    ((), (), "a.py"), (("src/**",), (), "srcs/a.py"), (("src/**",), (), "src"), (("src/**",), (), "SRC/a.py"),
+    (("src/",), (), "vendor/src/a.py"), (("src/**",), (), "vendor/src/a.py"), (("*.py",), (), "a.py\nx"),
+    (None, ("docs/**",), "docs/a\nb.md"), (None, ("docs/**",), "docs/a.md\n"), (("**",), ("*.lock",), "deep/x.lock"),
+    (("src/**",), ("src/secret/**",), "src/secret/x"), (("**", "!docs/**"), (), "docs/x"),
+    (("src/a.py",), (), "src/a.py\n"),
+])  # fmt: skip
+def test_outside(allowed, denied, path):
+    assert why_outside(hat(allowed, denied), path).startswith("h may")
+
+
+@pytest.mark.parametrize("path", [".ralph/agent/tasks.jsonl", ".omc/prd.json", "prd.json", "progress.txt",
+                                  ".last-branch", "scripts/ralph/prd.json"])  # fmt: skip
+def test_files_that_the_engine_keeps_are_judged_elsewhere(path):
+    assert why_outside(hat(()), path) == ""
+
+
+@pytest.mark.parametrize("path", [".ralph", ".omc", "src/prd.json", "docs/progress.txt", "x/.ralph/y", ".ralphs/x"])
+def test_what_only_looks_like_one_is_not(path):
+    assert why_outside(hat(()), path) == "h may write nothing only"
+
+
+def test_each_change_outside_comes_with_the_reason():
+    changes = (Change("src/a.py", "modified"), Change("docs/x", "created"))
+    assert outside(hat(("src/**",)), changes) == (Change("docs/x", "created", "h may write src/** only"),)

@@ -1,0 +1,51 @@
+"""The built-in scripts play every pattern, and what is shown is what happened."""
+
+from __future__ import annotations
+
+import pytest
+
+from ralph_mission.agents.scripted import script as read_script
+from ralph_mission.loop import simulation
+from ralph_mission.loop.model import Change, Event, HatOutput, Issue, State
+from ralph_mission.loop.order import Account, Ending
+from ralph_mission.loop.patterns import PATTERNS
+from ralph_mission.loop.scope import why_outside
+from tests.loop.fakes import START_OF_TIME
+
+
+@pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
+def test_every_hat_has_steps_that_it_may_take(pattern):
+    script = read_script(simulation.script(pattern))
+    assert set(script) == {hat.name for hat in pattern.hats}
+    for hat in pattern.hats:
+        for step in script[hat.name]:
+            assert step.event is not None and step.event.topic in hat.publishes
+            assert [path for path in step.write if why_outside(hat, path)] == []
+
+
+def account(*outputs: HatOutput, reason="complete") -> Account:
+    return Account(Ending(reason, "3 sessions"), State("r", "o", START_OF_TIME), outputs)
+
+
+OUTPUTS = (
+    HatOutput("builder", 1, Event("build.complete"),
+              changes=(Change("a.py", "added"), Change("docs/x", "added", "outside"))),
+    HatOutput("reviewer", 2, Event("review.verdict", issues=(Issue("bad"),))),
+    HatOutput("reviewer", 3, None, failure="event"),
+)  # fmt: skip  # one list
+
+
+def test_a_simulation_is_told_session_by_session():
+    assert simulation.told("debug", account(*OUTPUTS, reason="failures")).splitlines() == [
+        "  1  builder     build.complete        a.py  undone: docs/x",
+        "  2  reviewer    review.verdict        1 issue",
+        "  3  reviewer    failed: event",
+        "debug: failures, 3 sessions; issues per review: 1",
+    ]
+
+
+def test_programs_get_the_same():
+    given = simulation.document("debug", account(*OUTPUTS))
+    assert given["converged"] and given["issues_per_review"] == [1]
+    assert [row["event"] for row in given["sessions"]] == ["build.complete", "review.verdict", None]
+    assert given["sessions"][0]["undone"] == ["docs/x"] and given["sessions"][2]["failure"] == "event"

@@ -1,0 +1,85 @@
+"""What a person sees of a loop: one line per session with everything that counts, live on a terminal."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from ralph_mission.loop.model import Board, Change, Commit, Event, HatOutput, Prd, State, Story, Usage, Verification
+from ralph_mission.loop.order import Account, Ending, Limits, Order, Preset
+from ralph_mission.report.loop_voice import account_document, came, clock, standing, telling
+
+NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
+ORDER = Order("build it", Preset("prd", Limits(iterations=10, usd=5.0), stories=True))
+BOARD = Board(Prd("Shop", stories=(Story("US-1", "Cart", passes=True), Story("US-2", "Pay"))))
+STATE = State("run-a", "build it", NOON, 2, item="US-2", usage=Usage(2, 10, 20, 0.125, 9.0), elapsed=65.0)
+OUTPUT = HatOutput(
+    "builder", 3, Event("build.complete"), "did it", (Change("a.py", "modified"), Change("b.py", "created", "outside")),
+    (Commit("abc", "feat"),), ("US-2",), Verification(True, True), progressed=True,
+)  # fmt: skip  # one value
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is one."""
+
+    def isatty(self) -> bool:
+        """Yes."""
+        return True
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()], ids=["log", "terminal"])
+def test_a_run_is_told_from_its_beginning_to_its_end(stream: io.StringIO) -> None:
+    with telling(stream, lambda: NOON) as voice:
+        voice.began(ORDER, STATE)
+        voice.session(ORDER, STATE, "builder", BOARD)
+        voice.output(ORDER, STATE, OUTPUT)
+        voice.waiting(90, "rate limit")
+        voice.ended(ORDER, Account(Ending("iterations", "10 sessions", "go on"), STATE))
+    said = stream.getvalue()
+    for line in (
+        "run run-a goes on after session 2; at most 10 sessions, 4h00m, $5.00",
+        "[3/10] builder, US-2 Pay, 1/2 stories, $0.12, 1m05s",
+        "passed US-2, said build.complete, a.py (1 commit), checks green",
+        "undone: b.py (created): outside",
+        "waiting 1m30s: rate limit",
+        "iterations: 10 sessions; in all $0.12, 1m05s",
+    ):
+        assert line in said
+
+
+def test_a_log_gets_plain_lines() -> None:
+    with telling(stream := io.StringIO(), lambda: NOON) as voice:
+        voice.session(ORDER, STATE, "", BOARD)
+    assert stream.getvalue() == "[3/10] no hat, US-2 Pay, 1/2 stories, $0.12, 1m05s\n"
+
+
+def test_a_reader_that_has_gone_away_stops_nothing() -> None:
+    stream = io.StringIO()
+    with telling(stream, lambda: NOON) as voice:
+        stream.close()
+        voice.note("still here")
+
+
+def test_what_agents_write_cannot_steer_the_terminal() -> None:
+    board = Board(Prd("Shop", stories=(Story("US-2", "Pay\x1b[2J\nmore"),)))
+    output = replace(OUTPUT, passed=(), failure="exit", reason="\x1b]0;x\x07bad\nand more")
+    assert "\x1b" not in standing(ORDER, STATE, "builder", board) + "".join(came(output))
+    assert "\n" not in standing(ORDER, STATE, "builder", board)
+
+
+def test_a_session_without_anything_says_so() -> None:
+    assert list(came(HatOutput("ralph", 1))) == ["nothing moved"]
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0s"), (59.9, "59s"), (65, "1m05s"), (7384, "2h03m")])
+def test_durations_are_short(seconds: float, text: str) -> None:
+    assert clock(seconds) == text
+
+
+def test_the_document_lists_what_was_undone() -> None:
+    document = account_document(Account(Ending("complete"), STATE, (OUTPUT,)), (2, 2))
+    assert document["reverted"] == [{"session": 3, "path": "b.py", "how": "created", "why": "outside"}]
+    assert (document["code"], document["stories"]) == (0, {"passing": 2, "total": 2})

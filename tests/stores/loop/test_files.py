@@ -1,0 +1,125 @@
+"""How the loop's files are written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.stores.loop import files
+from ralph_mission.trouble import Trouble
+
+
+def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path: Path) -> None:
+    place = tmp_path / "new" / "file"
+    files.write(place, b"one")
+    place.chmod(0o640)
+    files.write(place, b"two")
+    assert place.read_bytes() == b"two"
+    assert place.stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in place.parent.iterdir()] == ["file"]
+
+
+def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("theirs")
+    (tmp_path / "file").symlink_to(tmp_path / "elsewhere")
+    files.write(tmp_path / "file", b"ours")
+    assert (tmp_path / "elsewhere").read_text() == "theirs"
+    assert not (tmp_path / "file").is_symlink()
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.write(tmp_path / "file", b"old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        files.write(tmp_path / "file", b"new")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"file": b"old"}
+
+
+def test_a_torn_last_line_is_ended_before_the_next_one(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b'{"whole": 1}\n{"to')
+    files.append(tmp_path / "log", b'{"next": 2}\n')
+    assert (tmp_path / "log").read_bytes() == b'{"whole": 1}\n{"to\n{"next": 2}\n'
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
+def test_nothing_is_appended_to_what_is_no_file(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "log"
+    if kind == "link":
+        place.symlink_to(tmp_path / "elsewhere")
+    elif kind == "folder":
+        place.mkdir()
+    else:
+        os.mkfifo(place)
+    with pytest.raises((Trouble, OSError)):
+        files.append(place, b"line")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "file")
+    with pytest.raises(Trouble, match="regular file"):
+        files.read(tmp_path / "file", 10)
+
+
+def test_reading_knows_a_missing_file_from_one_that_is_too_large(tmp_path: Path) -> None:
+    assert files.read(tmp_path / "file", 10) is None
+    (tmp_path / "file").write_bytes(b"x" * 11)
+    with pytest.raises(Trouble, match="larger than 10"):
+        files.read(tmp_path / "file", 10)
+
+
+def test_a_lock_that_stays_taken_is_trouble_with_its_name(tmp_path: Path) -> None:
+    with (
+        files.locked(tmp_path / "file"),
+        pytest.raises(Trouble, match=r"file\.lock"),
+        files.locked(tmp_path / "file", wait=0.01),
+    ):
+        pytest.fail("two hold it")
+
+
+def test_a_lock_is_free_as_soon_as_its_holder_is_killed(tmp_path: Path) -> None:
+    script = (
+        "import sys, pathlib; from ralph_mission.stores.loop import files\n"
+        "with files.locked(pathlib.Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path / "file")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(Trouble), files.locked(tmp_path / "file", wait=0):
+            pass
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+    with files.locked(tmp_path / "file", wait=5):
+        pass
+
+
+def test_a_lock_file_that_was_deleted_while_we_waited_is_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = tmp_path / "file.lock"
+    flocked, gone = files._flocked, []
+
+    def deleted_first(descriptor: int) -> bool:
+        if not gone:
+            lock.unlink()
+            gone.append(True)
+        return flocked(descriptor)
+
+    monkeypatch.setattr(files, "_flocked", deleted_first)
+    with files.locked(tmp_path / "file"):
+        assert lock.exists()
+        with pytest.raises(Trouble), files.locked(tmp_path / "file", wait=0):
+            pass
