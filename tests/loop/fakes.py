@@ -185,7 +185,7 @@ class FakeDesk:
     taken: bool = False
     saying: list[Event] = field(default_factory=list)
     mended: tuple[Change, ...] = ()
-    run_dir: str = "/work/.ralph/loop"
+    run_dir: str = "/shop/.ralph/loop"
     held: bool = False
     prompts: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
