@@ -1,7 +1,8 @@
 """What one session changes about the run: pure folds over `State`.
 
 Two questions are kept apart. Is this *item* getting done (`stale`)? Does anything move at all (`idle`)?
-A commit answers the second and not the first: one story can take many honest sessions.
+A commit answers the second and not the first: one story can take many honest sessions. Hats that take turns over
+one item are the exception: each turn that moves something is a step of it.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def advance(order: Order, state: State, output: HatOutput, elapsed: float) -> St
         iteration=output.iteration,
         pending=pending,
         feedback=_feedback(output),
-        stale=0 if state.item in output.passed else state.stale + 1,
+        stale=0 if _nearer(order, state, output) else state.stale + 1,
         idle=0 if output.progressed else state.idle + 1,
         failures=state.failures + 1 if output.failure else 0,
         redispatches=state.redispatches + 1 if again else 0,
@@ -104,6 +105,11 @@ def _next(order: Order, state: State, output: HatOutput) -> Event:
     if output.event is None:
         return state.pending if output.failure else (Event(START) if order.hats else state.pending)
     return follow(output.event, order.threshold)
+
+
+def _nearer(order: Order, state: State, output: HatOutput) -> bool:
+    """Whether the item is done or, where hats take turns over it, anything moved: a review needs many rounds."""
+    return state.item in output.passed or (bool(order.hats) and output.progressed)
 
 
 def _same(before: Event, after: Event) -> bool:

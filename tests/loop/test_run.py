@@ -706,6 +706,22 @@ def test_guidance_that_a_prompt_had_no_room_for_goes_to_the_next_session():
     assert "g-44:" not in made.agent.prompts[0] and "g-44:" in made.agent.prompts[1] and not made.desk.words
 
 
+def test_rounds_of_review_over_one_task_are_not_mistaken_for_being_stuck():
+    made = world(tasks=(Task("t-1", "long", "ready"),))
+
+    def turn(session):
+        if session.hat.name == "reviewer":
+            rounds = made.agent.hats.count("reviewer")
+            made.desk.tasks = (Task("t-1", "long", "done" if rounds > 5 else "ready"),)
+            return verdict(*(["no"] if rounds < 6 else []))
+        made.workplace.write("a.py", str(session.iteration))
+        return says({"planner": PLANNED, "builder": "build.complete"}.get(session.hat.name, "fix.complete"))
+
+    made.agent.turns, made.agent.forever = [turn], True
+    account = played(order(PRESETS["plan-build-review"]), made)
+    assert account.ending.reason == "complete" and account.state.skipped == frozenset()
+
+
 def test_a_run_whose_open_tasks_were_all_skipped_is_stuck():
     tasks = (Task("t-1", "Hard"), Task("t-2", "After it", "pending", needs=("t-1",)))
     made = world(Turn(""), forever=True, tasks=tuple(replace(t, status="ready") if t.id == "t-1" else t for t in tasks))
