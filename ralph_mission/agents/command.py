@@ -23,6 +23,8 @@ from ralph_mission.loop.model import Session, Turn
 
 GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C is answered within two
 OUTPUT_CAP = 20_000_000  # bytes over both streams: hours of a talkative agent
+SHIMS = "shims"
+PROFILES = (".profile", ".bash_profile", ".zprofile")
 
 
 def _utc() -> datetime:
@@ -59,7 +61,7 @@ class CommandAgent:
         _furnish(self.home, self.identity)
         denied = (*self.denied, *session.hat.commands_denied)
         run_dir = Path(session.run_dir)
-        guards, before = shims.build(self.home / "shims", denied, run_dir), len(shims.refused(run_dir))
+        guards, before = shims.build(self.home / SHIMS, denied, run_dir), len(shims.refused(run_dir))
         finished = run_foreign(
             self.command,
             cwd=self.work_tree,
@@ -107,6 +109,9 @@ def _furnish(home: Path, identity: Identity) -> None:
         shims.put(home / "bin" / "ralph", f'#!/bin/sh\nexec {shlex.quote(str(ralph))} "$@"\n', 0o755)
     settings = f"[user]\n\tname = {_quoted(identity.name)}\n\temail = {_quoted(identity.email)}\n"
     shims.put(home / ".gitconfig", settings)
+    guarded = f'PATH={shlex.quote(str(home.resolve() / SHIMS))}:"$PATH"\nexport PATH\n'
+    for profile in PROFILES:  # a login shell sets PATH anew before it reads these
+        shims.put(home / profile, guarded)
 
 
 def _quoted(text: str) -> str:

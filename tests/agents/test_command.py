@@ -202,3 +202,10 @@ def test_what_was_refused_in_a_session_is_told_once_and_of_that_session_only(pla
     given = play("git push --force; git push --force; true", denied=("git push --force",))
     assert len(given.refused) == 1 and "git push --force" in given.refused[0]
     assert play("true", denied=("git push --force",)).refused == ()
+
+
+@pytest.mark.parametrize("shell", ["bash -lc", "sh -lc", "sh -c"])
+def test_a_login_shell_is_guarded_too(play, shell, tmp_path):
+    (tmp_path / "run").mkdir()
+    given = play(f"{shell} 'git push --force; true'", denied=("git push --force",))
+    assert len(given.refused) == 1
