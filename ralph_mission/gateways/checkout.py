@@ -26,6 +26,7 @@ from ralph_mission.loop.ports import Work
 from ralph_mission.trouble import Trouble
 
 LINES = 40
+CONTENT = (files.LINK, files.REGULAR, files.EXECUTABLE)
 """Of a failed check's output, from the end, that are told."""
 GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C is answered within two
 NAMED = {files.LINK: "made a link", files.OTHER: "made a special file"}
@@ -88,14 +89,22 @@ class Checkout:
         self._restore({path: before.files.get(path) for path in paths})
 
     def verify(self) -> Verification:
-        """The project's own checks, one after another, until one fails. What they leave behind is not committed."""
+        """The project's own checks, one after another, until one fails.
+
+        They run what a session wrote, so what they change is put back, and what they leave behind is not committed.
+        """
         checks = (*self._checks, *self._more())
         if not checks:
             return Verification()
-        before = self._reader.read().files
-        verdict = self._verdict(checks)
-        self._left_by_checks |= self._reader.read().files.keys() - before.keys()
-        return verdict
+        before = self._maker.make()
+        self._marks[before.name], ours = before, before.name not in self._marks
+        try:
+            return self._verdict(checks)
+        finally:
+            self._put_back_checked(before)
+            if ours:
+                del self._marks[before.name]
+                marks.unpin(self._git, before.name)
 
     def commit(self, message: str, mark: str = "") -> str:
         """Commit what stands uncommitted, as the user; with a mark everything since becomes one commit."""
@@ -198,6 +207,11 @@ class Checkout:
         """Absent ones first: a link that stands where a folder was must go before the folder comes back."""
         top = str(self._top)
         contents = self._git.blobs(file.oid for file in wanted.values() if file)
+        lost = [path for path, file in wanted.items() if file and file.mode in CONTENT and file.oid not in contents]
+        if lost:
+            raise Trouble(
+                f"{lost[0]} cannot be put back: git has lost what stood there", "see git fsck, then run again"
+            )
         for path in sorted((path for path, file in wanted.items() if file is None), reverse=True):
             writing.remove(top, path)
         for path, file in wanted.items():
@@ -245,6 +259,15 @@ class Checkout:
             return self._git.run("write-tree", env=env).decode().strip()
 
     # --- checking ---------------------------------------------------------------------
+
+    def _put_back_checked(self, before: marks.Mark) -> None:
+        changed = [change.path for change in self.changed(before.name).changes]
+        if known := [path for path in changed if path in before.files]:
+            self.undo(before.name, known)
+        tip = history.place(self._git).head
+        if tip != before.place.head:
+            self._move(before, before.place.head, tip)
+        self._left_by_checks |= set(changed) - before.files.keys()
 
     def _verdict(self, checks: Iterable[str]) -> Verification:
         for check in checks:

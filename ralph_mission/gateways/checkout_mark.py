@@ -91,6 +91,11 @@ def load(git: Git, name: str) -> Mark:
         raise Trouble(f"the mark {name[:12]} cannot be read", "run again without --continue") from None
 
 
+def unpin(git: Git, name: str) -> None:
+    """Let go of a mark that nobody asks for any more. Raises GitError."""
+    git.run("update-ref", "--no-deref", "-d", f"{history.MARKS}/{name}")
+
+
 def _tree_of_index(git: Git, content: bytes, head: str) -> str:
     """The index as a tree, written from a copy; during a merge there is none, then that of HEAD."""
     with git.scratch_index() as env:
