@@ -91,9 +91,12 @@ def test_keys_of_ralph_orchestrator_only_warn() -> None:
         "RObot: 1\nplugins: []\ncli: {pty_mode: true}\n"
     )
     assert [line.removesuffix(" is a key of ralph-orchestrator; not used here") for line in config.warnings] == [
-        "ralph.yml line 4: hats.builder.concurrency", "ralph.yml line 6: event_loop.required_events",
-        "ralph.yml line 7: RObot", "ralph.yml line 8: plugins", "ralph.yml line 9: cli.pty_mode",
-    ]  # fmt: skip
+        "ralph.yml line 4: hats.builder.concurrency",
+        "ralph.yml line 6: event_loop.required_events",
+        "ralph.yml line 7: RObot",
+        "ralph.yml line 8: plugins",
+        "ralph.yml line 9: cli.pty_mode",
+    ]
 
 
 PRESET = """

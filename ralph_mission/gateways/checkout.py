@@ -220,8 +220,11 @@ class Checkout:
 
     def _keep_aside(self, before: marks.Mark, where: history.Place, now: files.Reading, wanted: Iterable[str]) -> None:
         self._reader.keep(now)
-        there = {path: (now.files[path].mode, now.files[path].oid) for path in wanted
-                 if path in now.files and now.files[path].mode != files.OTHER}  # fmt: skip
+        there = {
+            path: (now.files[path].mode, now.files[path].oid)
+            for path in wanted
+            if path in now.files and now.files[path].mode != files.OTHER
+        }
         with self._git.scratch_index() as env:
             if where.head:
                 self._git.run("read-tree", where.head, env=env)

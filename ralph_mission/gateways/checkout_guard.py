@@ -18,19 +18,45 @@ from ralph_mission.loop.model import Change
 from ralph_mission.trouble import Trouble
 
 OBEYED = (
-    "config", "config.worktree", "hooks", "commondir", "gitdir", "shallow",
-    "info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout",
-    "objects/info/alternates", "objects/info/http-alternates", "logs/refs/stash",
-)  # fmt: skip
+    "config",
+    "config.worktree",
+    "hooks",
+    "commondir",
+    "gitdir",
+    "shallow",
+    "info/attributes",
+    "info/exclude",
+    "info/grafts",
+    "info/sparse-checkout",
+    "objects/info/alternates",
+    "objects/info/http-alternates",
+    "logs/refs/stash",
+)
 """Files and folders of a repository that change what git does, and the list of stashes."""
 OF_NESTED = ("HEAD", "packed-refs", "refs", "index")
 """In a nested repository its own state as well: a session works on the outer one."""
 UNFINISHED = (
-    "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD", "SQUASH_MSG", "REBASE_HEAD",
+    "MERGE_HEAD",
+    "MERGE_MSG",
+    "MERGE_MODE",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "SQUASH_MSG",
+    "REBASE_HEAD",
     "AUTO_MERGE",
-    "rebase-merge", "rebase-apply", "sequencer", "BISECT_START", "BISECT_LOG", "BISECT_TERMS", "BISECT_NAMES",
-    "index.lock", "HEAD.lock", "config.lock", "packed-refs.lock", "shallow.lock",
-)  # fmt: skip
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
+    "BISECT_START",
+    "BISECT_LOG",
+    "BISECT_TERMS",
+    "BISECT_NAMES",
+    "index.lock",
+    "HEAD.lock",
+    "config.lock",
+    "packed-refs.lock",
+    "shallow.lock",
+)
 """What a merge, rebase or bisect leaves behind that was begun and not ended, and locks of a git that was killed."""
 PUT_BACK = "put back"
 

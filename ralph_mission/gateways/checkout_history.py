@@ -85,8 +85,13 @@ def rebuilt(git: Git, before: Place, tip: str, old: Index, paths: Sequence[str])
     `old` is what those paths are at the old head. What cannot be told apart commit by commit (a branch of
     others that was taken over whole) becomes one commit on the old head.
     """
-    rows = [line.split() for line in git.text("rev-list", "--topo-order", "--reverse", "--parents", "--stdin",
-                                              stdin=_since(before, tip)).split("\n") if line]  # fmt: skip
+    rows = [
+        line.split()
+        for line in git.text(
+            "rev-list", "--topo-order", "--reverse", "--parents", "--stdin", stdin=_since(before, tip)
+        ).split("\n")
+        if line
+    ]
     contents = git.blobs(row[0] for row in rows)
     made: dict[str, str] = {}
     for name, *parents in rows:

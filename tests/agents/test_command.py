@@ -87,8 +87,11 @@ def test_a_session_that_takes_too_long_is_ended_as_a_timeout(play, tree):
 @needs_proc
 def test_it_ends_with_its_whole_group_when_it_is_asked_to_stop(play, tree):
     started = tree / "pid"
-    given = play("trap '' TERM; (trap '' TERM; echo $BASHPID > x; sleep 60) & echo $! > pid; sleep 60",
-                 stopped=lambda: started.exists() and bool(started.read_text().strip()), seconds=60)  # fmt: skip
+    given = play(
+        "trap '' TERM; (trap '' TERM; echo $BASHPID > x; sleep 60) & echo $! > pid; sleep 60",
+        stopped=lambda: started.exists() and bool(started.read_text().strip()),
+        seconds=60,
+    )
     assert given.failure == "exit" and "asked" in given.detail
     assert not alive(int(started.read_text()))
 

@@ -273,8 +273,9 @@ def test_cancel_ends_the_session_at_once_and_the_run_is_not_continued(tmp_path: 
 
 def test_cancel_lets_the_session_end_when_asked_to_stop(tmp_path: Path) -> None:
     here = world(tmp_path)
-    process = here.start("build it", *here.agent(
-        "change()\nwhile not (here / 'go').exists():\n    time.sleep(0.02)\nprint('half way')"))  # fmt: skip
+    process = here.start(
+        "build it", *here.agent("change()\nwhile not (here / 'go').exists():\n    time.sleep(0.02)\nprint('half way')")
+    )
     until(lambda: (here.repo / "file-1.txt").exists())
     assert here.ralph("cancel", "--stop").code == 0
     (here.aside / "go").touch()

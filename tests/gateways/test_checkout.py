@@ -17,8 +17,13 @@ from ralph_mission.loop.ports import Work
 from ralph_mission.trouble import Trouble
 from tests.helpers import commit, git, make_repo
 
-FILES = {"README.md": "# Sample\n", "src/a.py": "a = 1\n", "docs/guide.md": "guide\n", "run.sh": "true\n",
-         ".gitignore": "build/\n"}  # fmt: skip
+FILES = {
+    "README.md": "# Sample\n",
+    "src/a.py": "a = 1\n",
+    "docs/guide.md": "guide\n",
+    "run.sh": "true\n",
+    ".gitignore": "build/\n",
+}
 BUILDER = Hat("builder", write_allowed=("src/**",))
 WHO = ("-c", "user.name=Agent", "-c", "user.email=agent@example.org")
 
@@ -45,15 +50,30 @@ def opened(repo: Path, tmp_path: Path, *checks: str) -> Checkout:
 
 def state(repo: Path) -> dict[str, object]:
     """Everything that counts: files, index, refs, HEAD, what git obeys."""
-    files = {place.relative_to(repo).as_posix(): _seen(place) for place in sorted(repo.rglob("*"))
-             if ".git" not in place.relative_to(repo).parts and (place.is_symlink() or not place.is_dir())}  # fmt: skip
-    refs = [line for line in git(repo, "for-each-ref", "--format=%(refname) %(objectname)").split("\n")
-            if "refs/ralph/" not in line]  # fmt: skip
-    obeyed = {place.relative_to(repo).as_posix(): _seen(place) for folder in ("hooks", "info")
-              for place in (repo / ".git" / folder).rglob("*")}  # fmt: skip
-    return {"files": files, "refs": refs, "obeyed": obeyed, "config": (repo / ".git/config").read_bytes(),
-            "head": (repo / ".git/HEAD").read_text(), "index": git(repo, "ls-files", "--stage"),
-            "dirty": git(repo, "status", "--porcelain", "--untracked-files=all")}  # fmt: skip
+    files = {
+        place.relative_to(repo).as_posix(): _seen(place)
+        for place in sorted(repo.rglob("*"))
+        if ".git" not in place.relative_to(repo).parts and (place.is_symlink() or not place.is_dir())
+    }
+    refs = [
+        line
+        for line in git(repo, "for-each-ref", "--format=%(refname) %(objectname)").split("\n")
+        if "refs/ralph/" not in line
+    ]
+    obeyed = {
+        place.relative_to(repo).as_posix(): _seen(place)
+        for folder in ("hooks", "info")
+        for place in (repo / ".git" / folder).rglob("*")
+    }
+    return {
+        "files": files,
+        "refs": refs,
+        "obeyed": obeyed,
+        "config": (repo / ".git/config").read_bytes(),
+        "head": (repo / ".git/HEAD").read_text(),
+        "index": git(repo, "ls-files", "--stage"),
+        "dirty": git(repo, "status", "--porcelain", "--untracked-files=all"),
+    }
 
 
 def _seen(place: Path) -> tuple[object, ...]:
@@ -280,24 +300,45 @@ def commit_object(repo: Path) -> str:
 
 GUIDE = {"docs/guide.md"}
 WAYS = {
-    committed: GUIDE, uncommitted: GUIDE, untracked: {"docs/new/x.md"}, deleted: GUIDE,
-    renamed: {"docs/guide.md", "docs/other.md"}, renamed_into_scope: GUIDE, symlinked: GUIDE,
-    folder_symlinked: {"docs", "docs/guide.md"}, folder_becomes_file: {"docs", "docs/guide.md"},
-    file_becomes_folder: {"README.md", "README.md/x"}, special: GUIDE, executable: {"run.sh"},
-    hook: {".git/hooks/pre-commit"}, hooks_linked: {".git/hooks"}, config: {".git/config"},
-    attributes: {".git/info/attributes"}, exclude: {".git/info/exclude", "docs/hidden.md"},
-    ignored: {".gitignore", "secret/x"}, ignored_by_itself: {"docs/.gitignore", "docs/hidden.md"},
-    other_branch: {"refs/heads/other"}, new_branch: {"HEAD", "refs/heads/feature", "docs/guide.md"},
+    committed: GUIDE,
+    uncommitted: GUIDE,
+    untracked: {"docs/new/x.md"},
+    deleted: GUIDE,
+    renamed: {"docs/guide.md", "docs/other.md"},
+    renamed_into_scope: GUIDE,
+    symlinked: GUIDE,
+    folder_symlinked: {"docs", "docs/guide.md"},
+    folder_becomes_file: {"docs", "docs/guide.md"},
+    file_becomes_folder: {"README.md", "README.md/x"},
+    special: GUIDE,
+    executable: {"run.sh"},
+    hook: {".git/hooks/pre-commit"},
+    hooks_linked: {".git/hooks"},
+    config: {".git/config"},
+    attributes: {".git/info/attributes"},
+    exclude: {".git/info/exclude", "docs/hidden.md"},
+    ignored: {".gitignore", "secret/x"},
+    ignored_by_itself: {"docs/.gitignore", "docs/hidden.md"},
+    other_branch: {"refs/heads/other"},
+    new_branch: {"HEAD", "refs/heads/feature", "docs/guide.md"},
     branch_renamed: {"HEAD", "refs/heads/main", "refs/heads/main/x"},
-    branch_deleted: {"HEAD", "refs/heads/main", "refs/heads/other"}, detached: {"HEAD", "docs/guide.md"},
-    tag: {"refs/tags/v1", "refs/tags/v2"}, stashed: {"refs/stash"}, amended: {"refs/heads/main", "docs/guide.md"},
-    reset: {"refs/heads/main", "docs/guide.md"}, staged_only: GUIDE,
-    nested: {"src/inner/.git", "vendor/.git", "vendor/x.py"}, newline: {"docs/a\nb.md"},
-    unicode: {"docs/na\u00efve.md", "docs/nai\u0308ve.md", "DOCS/guide.md"}, not_utf8: {"docs/\udcff"},
-    assumed_unchanged: {"docs/guide.md", "README.md"}, same_size_and_time: GUIDE,
-    merging: {".git/MERGE_HEAD", "refs/heads/side", "docs/guide.md"}, broken_index: GUIDE,
+    branch_deleted: {"HEAD", "refs/heads/main", "refs/heads/other"},
+    detached: {"HEAD", "docs/guide.md"},
+    tag: {"refs/tags/v1", "refs/tags/v2"},
+    stashed: {"refs/stash"},
+    amended: {"refs/heads/main", "docs/guide.md"},
+    reset: {"refs/heads/main", "docs/guide.md"},
+    staged_only: GUIDE,
+    nested: {"src/inner/.git", "vendor/.git", "vendor/x.py"},
+    newline: {"docs/a\nb.md"},
+    unicode: {"docs/na\u00efve.md", "docs/nai\u0308ve.md", "DOCS/guide.md"},
+    not_utf8: {"docs/\udcff"},
+    assumed_unchanged: {"docs/guide.md", "README.md"},
+    same_size_and_time: GUIDE,
+    merging: {".git/MERGE_HEAD", "refs/heads/side", "docs/guide.md"},
+    broken_index: GUIDE,
     locked: {".git/index.lock"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)

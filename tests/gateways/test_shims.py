@@ -29,16 +29,35 @@ def folder(tmp_path: Path) -> Path:
 
 
 def shell(folder: Path, repo: Path, line: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["/bin/sh", "-c", line], cwd=repo, capture_output=True, text=True, check=False,
-                          env=os.environ | {"PATH": shims.path_with(folder)} | env)  # fmt: skip
+    return subprocess.run(
+        ["/bin/sh", "-c", line],
+        cwd=repo,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PATH": shims.path_with(folder)} | env,
+    )
 
 
-@pytest.mark.parametrize("line", [
-    "git push -f", "git push --force-with-lease", "git -C . push origin +x", "rm -r -f x", "sudo ls",
-    "F=-f; git push $F", "$(printf git) push -f", "X=1 git push -f", "env git push -f", "echo 'git push -f' | sh",
-    "echo Z2l0IHB1c2ggLWY= | base64 -d | sh", "git -c alias.p='push -f' p",
-    "printf 'git push -f' > x.sh; sh x.sh", "python3 -c \"import os; exit(os.system('git pu''sh -f') >> 8)\"",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git push -f",
+        "git push --force-with-lease",
+        "git -C . push origin +x",
+        "rm -r -f x",
+        "sudo ls",
+        "F=-f; git push $F",
+        "$(printf git) push -f",
+        "X=1 git push -f",
+        "env git push -f",
+        "echo 'git push -f' | sh",
+        "echo Z2l0IHB1c2ggLWY= | base64 -d | sh",
+        "git -c alias.p='push -f' p",
+        "printf 'git push -f' > x.sh; sh x.sh",
+        "python3 -c \"import os; exit(os.system('git pu''sh -f') >> 8)\"",
+    ],
+)
 def test_what_is_denied_does_not_run_and_is_recorded(line, folder, repo, tmp_path):
     done = shell(folder, repo, line)
     assert done.returncode == 126 and "is denied by" in done.stderr

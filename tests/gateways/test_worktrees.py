@@ -56,17 +56,35 @@ def test_disjoint_work_is_applied_in_order_and_the_checkout_is_untouched(repo, p
     )
     assert found.applied == ("builder-0", "builder-1", "builder-2") and found.left_out == {}
     log = git(repo, "log", "--reverse", "--format=%s", "--name-status", f"HEAD..{found.commit}").split("\n")
-    assert [line for line in log if line] == ["Work of builder-0", "M\ta.py", "Work of builder-1", "A\tc.py",
-                                              "D\told/x.py", "Work of builder-2", "M\tb.py"]  # fmt: skip
+    assert [line for line in log if line] == [
+        "Work of builder-0",
+        "M\ta.py",
+        "Work of builder-1",
+        "A\tc.py",
+        "D\told/x.py",
+        "Work of builder-2",
+        "M\tb.py",
+    ]
     assert (git(repo, "for-each-ref"), git(repo, "status", "--porcelain")) == before
 
 
-@pytest.mark.parametrize(("later", "path"), [
-    ({"a_py": "other\n"}, "a.py"), ({"a_py": None}, "a.py"), ({"new__y_py": "y\n"}, "new/y.py"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("later", "path"),
+    [
+        ({"a_py": "other\n"}, "a.py"),
+        ({"a_py": None}, "a.py"),
+        ({"new__y_py": "y\n"}, "new/y.py"),
+    ],
+)
 def test_who_meets_an_earlier_one_is_left_out_and_told(later, path, repo, plumbing, tmp_path):
-    found = merged(plumbing, repo, tmp_path / "s", writes(a_py="A\n", new="a file\n"), writes(c_py="c\n", **later),
-                   writes(b_py="B\n"))  # fmt: skip
+    found = merged(
+        plumbing,
+        repo,
+        tmp_path / "s",
+        writes(a_py="A\n", new="a file\n"),
+        writes(c_py="c\n", **later),
+        writes(b_py="B\n"),
+    )
     assert found.applied == ("builder-0", "builder-2")
     [change] = found.left_out["builder-1"]
     assert (change.path, change.how, change.reverted) == (path, "conflict", "builder-0 had it first")
@@ -90,8 +108,12 @@ def test_commits_deletions_links_and_modes_of_a_builder_count_as_what_they_leave
     found = merged(plumbing, repo, tmp_path / "s", work)
     rows = git(repo, "ls-tree", "-r", found.commit).split("\n")
     assert [(row.split()[0], row.split("\t")[1]) for row in rows] == [
-        ("100644", ".gitignore"), ("100755", "a.py"), ("100644", "c.py"), ("120000", "link"),
-        ("100644", "old/x.py")]  # fmt: skip
+        ("100644", ".gitignore"),
+        ("100755", "a.py"),
+        ("100644", "c.py"),
+        ("120000", "link"),
+        ("100644", "old/x.py"),
+    ]
 
 
 def test_what_a_builder_does_to_its_repository_moves_nothing_of_the_users(repo, plumbing, tmp_path):

@@ -6,8 +6,17 @@ import pytest
 
 from ralph_mission.loop.commands import DANGEROUS, denied, programs
 
-PATTERNS = ("git push --force", "git reset --hard", "git commit --amend", "rm -rf", "sudo", "git branch -D",
-            "git push origin main", "git stash drop", "git clean -f -d")  # fmt: skip
+PATTERNS = (
+    "git push --force",
+    "git reset --hard",
+    "git commit --amend",
+    "rm -rf",
+    "sudo",
+    "git branch -D",
+    "git push origin main",
+    "git stash drop",
+    "git clean -f -d",
+)
 
 DENIED = r"""
 git push --force
@@ -280,21 +289,57 @@ def test_programs_are_named_once():
     assert programs(("git push -f", "git reset --hard", "rm -rf", "")) == ("git", "rm")
 
 
-@pytest.mark.parametrize("line", [
-    "rm -rf /", "rm -rf /*", "rm -rf //", "rm -rf ~", "rm -rf $HOME", 'rm -rf "$PWD"',
-    "rm -rf ~/", "rm -rf ~/*", "rm -r .git", "rm -rf ./.git/",
-    "rm -rf src/../.git", "rm -rf .", "rm -rf ./*", "rm -rf *", "rm -rf ..", "rm -R .ralph", "git clean -fdx",
-    "git config --global user.name x", "git config --glob x y", "git config core.hooksPath x", "mkfs.ext4 /dev/sda",
-    "dd if=/dev/zero of=/dev/sda", "npm publish", "git push origin :main", "git push -d origin x", "doas ls",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm -rf /",
+        "rm -rf /*",
+        "rm -rf //",
+        "rm -rf ~",
+        "rm -rf $HOME",
+        'rm -rf "$PWD"',
+        "rm -rf ~/",
+        "rm -rf ~/*",
+        "rm -r .git",
+        "rm -rf ./.git/",
+        "rm -rf src/../.git",
+        "rm -rf .",
+        "rm -rf ./*",
+        "rm -rf *",
+        "rm -rf ..",
+        "rm -R .ralph",
+        "git clean -fdx",
+        "git config --global user.name x",
+        "git config --glob x y",
+        "git config core.hooksPath x",
+        "mkfs.ext4 /dev/sda",
+        "dd if=/dev/zero of=/dev/sda",
+        "npm publish",
+        "git push origin :main",
+        "git push -d origin x",
+        "doas ls",
+    ],
+)
 def test_dangerous_by_default(line):
     assert denied(line, DANGEROUS)
 
 
-@pytest.mark.parametrize("line", [
-    "rm -rf build", 'rm -rf "$scratch"', "rm -rf ./dist/*", "rm -rf ~/project/build", "rm -f .git/index.lock",
-    "git push origin main",
-    "git commit -am fix", "git config user.name x", "dd if=a of=b", "npm test", "git checkout -b x", "git clean -fd",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm -rf build",
+        'rm -rf "$scratch"',
+        "rm -rf ./dist/*",
+        "rm -rf ~/project/build",
+        "rm -f .git/index.lock",
+        "git push origin main",
+        "git commit -am fix",
+        "git config user.name x",
+        "dd if=a of=b",
+        "npm test",
+        "git checkout -b x",
+        "git clean -fd",
+    ],
+)
 def test_ordinary_work_by_default(line):
     assert denied(line, DANGEROUS) == ""

@@ -120,8 +120,20 @@ def test_only_a_clear_yes_passes(member: str, passes: bool) -> None:
     assert prd.parse(prd.rewritten(text, other)) == other
 
 
-@pytest.mark.parametrize(("value", "priority"), [('"high"', 1), ('"P2"', 2), ('"low"', 3), ("7", 7), ("2.5", 2),
-                                                  ("null", 1), ("true", 1), ("NaN", 1), ('"soon"', 1)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "priority"),
+    [
+        ('"high"', 1),
+        ('"P2"', 2),
+        ('"low"', 3),
+        ("7", 7),
+        ("2.5", 2),
+        ("null", 1),
+        ("true", 1),
+        ("NaN", 1),
+        ('"soon"', 1),
+    ],
+)
 def test_priorities_as_people_write_them(value: str, priority: int) -> None:
     assert prd.parse('[{"id": "a", "priority": ' + value + "}]").stories[0].priority == priority
 

@@ -37,15 +37,30 @@ def test_good_stories_are_left_alone() -> None:
     assert prd_lint.lint(GOOD) == ()
 
 
-@pytest.mark.parametrize("title", ["Build the entire dashboard", "Add authentication", "Refactor the API",
-                                   "Rewrite the whole app", "Implement user authentication"])  # fmt: skip
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Build the entire dashboard",
+        "Add authentication",
+        "Refactor the API",
+        "Rewrite the whole app",
+        "Implement user authentication",
+    ],
+)
 def test_a_story_that_is_the_whole_of_something_is_too_big(title: str) -> None:
     assert "size-scope" in rules(with_story(title=title))
 
 
-@pytest.mark.parametrize("title", ["Add a database column and migration", "Add a UI component to an existing page",
-                                   "Update a server action with new logic", "Add a filter dropdown to a list",
-                                   "Add password hashing to authentication"])  # fmt: skip
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Add a database column and migration",
+        "Add a UI component to an existing page",
+        "Update a server action with new logic",
+        "Add a filter dropdown to a list",
+        "Add password hashing to authentication",
+    ],
+)
 def test_a_part_of_something_fits(title: str) -> None:
     story = Story("US-001", title, "As a user, I want it.", SEEN, 1)
     assert rules(Prd("", "ralph/x", "", (story,))) == []

@@ -12,31 +12,53 @@ def hat(allowed=None, denied=()) -> Hat:
     return Hat("h", write_allowed=allowed, write_denied=denied)
 
 
-@pytest.mark.parametrize(("allowed", "denied", "path"), [
-    (None, (), "anything/at all"), (("src/**",), (), "src/a/b.py"), (("src/",), (), "src/a.py"),
-    (("./src/**",), (), "src/a.py"),
-    (("*.py",), (), "deep/a.py"), ((".",), (), "a/b"), (("src/**",), (), "src/a\nb.py"),
-    (("src/**",), (), "src/na\u00efve.py"),
-    (("src/**",), (), "src/\udcff"), (("**", "!docs/**"), (), "src/x"), (("src/**",), ("src/secret/**",), "src/a.py"),
-    (("src/a b.py",), (), "src/a b.py"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("allowed", "denied", "path"),
+    [
+        (None, (), "anything/at all"),
+        (("src/**",), (), "src/a/b.py"),
+        (("src/",), (), "src/a.py"),
+        (("./src/**",), (), "src/a.py"),
+        (("*.py",), (), "deep/a.py"),
+        ((".",), (), "a/b"),
+        (("src/**",), (), "src/a\nb.py"),
+        (("src/**",), (), "src/na\u00efve.py"),
+        (("src/**",), (), "src/\udcff"),
+        (("**", "!docs/**"), (), "src/x"),
+        (("src/**",), ("src/secret/**",), "src/a.py"),
+        (("src/a b.py",), (), "src/a b.py"),
+    ],
+)
 def test_inside(allowed, denied, path):
     assert why_outside(hat(allowed, denied), path) == ""
 
 
-@pytest.mark.parametrize(("allowed", "denied", "path"), [
-    ((), (), "a.py"), (("src/**",), (), "srcs/a.py"), (("src/**",), (), "src"), (("src/**",), (), "SRC/a.py"),
-    (("src/",), (), "vendor/src/a.py"), (("src/**",), (), "vendor/src/a.py"), (("*.py",), (), "a.py\nx"),
-    (None, ("docs/**",), "docs/a\nb.md"), (None, ("docs/**",), "docs/a.md\n"), (("**",), ("*.lock",), "deep/x.lock"),
-    (("src/**",), ("src/secret/**",), "src/secret/x"), (("**", "!docs/**"), (), "docs/x"),
-    (("src/a.py",), (), "src/a.py\n"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("allowed", "denied", "path"),
+    [
+        ((), (), "a.py"),
+        (("src/**",), (), "srcs/a.py"),
+        (("src/**",), (), "src"),
+        (("src/**",), (), "SRC/a.py"),
+        (("src/",), (), "vendor/src/a.py"),
+        (("src/**",), (), "vendor/src/a.py"),
+        (("*.py",), (), "a.py\nx"),
+        (None, ("docs/**",), "docs/a\nb.md"),
+        (None, ("docs/**",), "docs/a.md\n"),
+        (("**",), ("*.lock",), "deep/x.lock"),
+        (("src/**",), ("src/secret/**",), "src/secret/x"),
+        (("**", "!docs/**"), (), "docs/x"),
+        (("src/a.py",), (), "src/a.py\n"),
+    ],
+)
 def test_outside(allowed, denied, path):
     assert why_outside(hat(allowed, denied), path).startswith("h may")
 
 
-@pytest.mark.parametrize("path", [".ralph/agent/tasks.jsonl", ".omc/prd.json", "prd.json", "progress.txt",
-                                  ".last-branch", "scripts/ralph/prd.json"])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [".ralph/agent/tasks.jsonl", ".omc/prd.json", "prd.json", "progress.txt", ".last-branch", "scripts/ralph/prd.json"],
+)
 def test_files_that_the_engine_keeps_are_judged_elsewhere(path):
     assert why_outside(hat(()), path) == ""
 

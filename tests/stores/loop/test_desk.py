@@ -318,8 +318,16 @@ def test_stories_found_elsewhere_leave_omc_alone(desk_at: Make, root: Path) -> N
 
 
 def test_a_handoff_of_others_is_gone_on_from(desk_at: Make, root: Path) -> None:
-    omc(root, legacy.HANDOFF, {"version": "1.0", "iteration": 7, "original_prompt": "build it",
-                               "lastError": {"iteration": 7, "message": "a time-out"}})  # fmt: skip
+    omc(
+        root,
+        legacy.HANDOFF,
+        {
+            "version": "1.0",
+            "iteration": 7,
+            "original_prompt": "build it",
+            "lastError": {"iteration": 7, "message": "a time-out"},
+        },
+    )
     with (desk := desk_at(Habits(go_on=True))).exclusive(FREE):
         found = desk.resumed(FREE)
     assert found is not None
@@ -378,8 +386,9 @@ with lock.exclusive(root / ".git", root, "fresh", datetime(2026, 5, 4, 12, 0, tz
 
 def holding(root: Path) -> subprocess.Popen[str]:
     """Another process that runs a loop in this checkout."""
-    process = subprocess.Popen([sys.executable, "-c", HOLDING, str(root)], text=True,
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDING, str(root)], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert process.stdout
     assert process.stdout.readline() == "held\n"
     return process
