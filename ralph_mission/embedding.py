@@ -86,7 +86,7 @@ class RalphLoop:
         """The record of a session of `hat` whose last message is `text`; not one valid event is a failed session."""
         worn = None if self.hat == routing.COORDINATOR else self.hat
         promise = self._order.preset.promise
-        event, wrong = routing.heard(worn, routing.in_text(text), promise)
+        event, wrong = routing.heard(worn, routing.in_text(text, promise), promise)
         promised = not wrong and (routing.promised(text, promise) or (event is not None and event.topic == promise))
         return HatOutput(
             self.hat.name, self.iteration + 1, event, prompt.summary(text),

@@ -25,7 +25,13 @@ def remaining(order: Order, board: Board) -> str:
 
 
 def stuck(order: Order, state: State, board: Board) -> Ending | None:
-    """The end when every story, or in free form every open task, that is left was skipped: a person has to look."""
+    """The end when a person has to look: every story (in free form every open task) that is left was skipped, or
+    nothing is listed and the reviewer goes on asking for no less.
+    """
+    if not state.item and reviewed(order.hats) and state.stale >= 2 * order.limits.stuck:
+        left = f"{len(state.pending.issues)} issues are left" if state.pending.issues else "the checks stay red"
+        what = f"{state.stale} reviews in a row came no nearer: {left}"
+        return Ending("stuck", what, "say what is meant with ralph guidance, then --continue")
     left = _stories_left(board) if order.preset.stories else _tasks_left(order, board)
     skipped = [row for name, row in left.items() if name in state.skipped]
     if not skipped or len(skipped) < len(left):

@@ -250,8 +250,10 @@ class State:
     """Where a run stands between two sessions; all of it is in a file before the next one starts.
 
     `pending` is the event that calls the next hat. `feedback` is told to the next session. `stale` counts sessions
-    on the same item, `idle` those that moved nothing, `redispatches` equal dispatches in a row. `mark` names the mark
-    of a session that has begun and is not accounted for. `kind` is the kind of work that people's verdicts are about.
+    on the same item (under a reviewer: verdicts that asked for no less), `idle` those that moved nothing,
+    `redispatches` equal dispatches in a row. `left` is how many issues the last verdict had, None before one. `mark`
+    names the mark of a session that has begun and is not accounted for. `kind` is the kind of work that people's
+    verdicts are about.
     """
 
     run_id: str
@@ -265,7 +267,7 @@ class State:
     idle: int = 0
     failures: int = 0
     redispatches: int = 0
-    replanned: frozenset[str] = frozenset()
+    left: int | None = None
     skipped: frozenset[str] = frozenset()
     usage: Usage = Usage()
     by_hat: tuple[tuple[str, Usage], ...] = ()

@@ -75,7 +75,7 @@ def _allowed(ports: Ports, hat: Hat, mark: str, kept_by_us: tuple[str, ...]) -> 
 
 def _heard(order: Order, ports: Ports, hat: Hat | None, turn: Turn, session: Session) -> tuple[Event | None, str]:
     """The session's one event, recorded; and what is wrong with what it said."""
-    said = (*ports.desk.said(), *routing.in_text(turn.text))
+    said = (*ports.desk.said(), *routing.in_text(turn.text, order.preset.promise))
     if turn.failure:
         return None, ""
     event, wrong = routing.heard(hat, said, order.preset.promise)
@@ -98,7 +98,7 @@ def _settled(order: Order, state: State, board: Board, ports: Ports, output: Hat
     touched = any(not change.reverted and not scope.ours(change.path, board.paths.kept) for change in output.changes)
     committed = output.commits and not output.changes  # what had been written before
     flipped = stories.flipped(board.prd, after.prd)
-    checked = ports.workplace.verify() if order.preset.stories and (flipped or touched) else Verification()
+    checked = ports.workplace.verify() if flipped or touched else Verification()
     judged = stories.judge(order, state.item, board.prd, after.prd, checked)
     if judged.prd != after.prd and judged.prd is not None:
         ports.desk.stories(judged.prd)

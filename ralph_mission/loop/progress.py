@@ -2,7 +2,8 @@
 
 Two questions are kept apart. Is this *item* getting done (`stale`)? Does anything move at all (`idle`)?
 A commit answers the second and not the first: one story can take many honest sessions. Hats that take turns over
-one item are the exception: each turn that moves something is a step of it.
+one item are the exception: each turn that moves something is a step of it, and where one of them reviews, a step is
+a verdict with fewer issues than the one before.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from ralph_mission.loop import routing
 from ralph_mission.loop.model import (
+    CONVERGED,
     PLANNED,
     RESUME,
     START,
+    VERDICT,
     VERIFICATION_FAILED,
     Board,
     Event,
@@ -24,7 +28,7 @@ from ralph_mission.loop.model import (
     Usage,
 )
 from ralph_mission.loop.order import Order
-from ralph_mission.loop.routing import follow, wearer
+from ralph_mission.loop.routing import follow, reviewed, wearer
 
 REFUSALS = 20
 """Refused commands that the next session hears of."""
@@ -41,35 +45,43 @@ def item_of(order: Order, state: State, board: Board) -> str:
 
 def patience(order: Order, state: State) -> Patience:
     """What the next session on the same item has to hear: a warning, that the plan is void, that it is skipped."""
-    threshold = order.limits.stuck
-    if state.stale >= 2 * threshold:
+    threshold, vain = order.limits.stuck, in_vain(order, state)
+    if vain >= 2 * threshold:
         return "skip"
-    if state.stale > threshold:
+    if vain > threshold:
         return "replan"
-    return "warn" if state.stale == threshold else ""
+    return "warn" if vain == threshold else ""
+
+
+def in_vain(order: Order, state: State) -> int:
+    """Sessions that came no nearer to the end. With neither an item nor a reviewer only what moves can tell."""
+    return state.stale if state.item or reviewed(order.hats) else state.idle
 
 
 def focus(order: Order, state: State, board: Board) -> State:
     """The state with the item of the next session; one that took too long is skipped for the next."""
     item = item_of(order, state, board)
     if item != state.item:
-        return replace(state, item=item, stale=0)
+        return replace(state, item=item, stale=0, left=None)
     if item and patience(order, state) == "skip":
-        passed_over = replace(state, skipped=state.skipped | {item}, stale=0)
-        return replace(passed_over, item=item_of(order, passed_over, board))
+        passed_over = replace(state, skipped=state.skipped | {item}, stale=0, left=None)
+        following = item_of(order, passed_over, board)
+        return replace(_called(order, passed_over, f"{item} was skipped, go on"), item=following)
     return state
 
 
 def advance(order: Order, state: State, output: HatOutput, elapsed: float) -> State:
     """The state after a session: who is next, what it has to hear, and how the counters stand."""
-    pending = _next(order, state, output)
+    stale = _stale(order, state, output)
+    pending = _next(order, replace(state, stale=stale), output)
     again = _same(state.pending, pending) and not output.progressed and pending.topic not in (RESUME, START)
     settled = replace(
         state,
         iteration=output.iteration,
         pending=pending,
         feedback=_feedback(output),
-        stale=0 if _nearer(order, state, output) else state.stale + 1,
+        stale=stale,
+        left=_left(state, output, pending),
         idle=0 if output.progressed else state.idle + 1,
         failures=state.failures + 1 if output.failure else 0,
         redispatches=state.redispatches + 1 if again else 0,
@@ -85,15 +97,24 @@ def reddened(order: Order, state: State, said: str) -> State:
     event = Event(VERIFICATION_FAILED, said)
     if wearer(order.hats, event) is None and builder(order.hats):
         event = Event(PLANNED, said)
+    stale = state.stale + 1 if reviewed(order.hats) else state.stale
     return replace(state, pending=event if order.hats else state.pending, feedback=f"The checks are red:\n{said}",
-                   last=replace(state.last, promised=False) if state.last else None)  # fmt: skip  # one sentence
+                   stale=stale, last=_refused(state.last))  # fmt: skip  # one sentence
 
 
 def unfinished(order: Order, state: State, why: str) -> State:
     """The work looked done and tasks are open: back to whoever takes the next one."""
-    pending = Event(PLANNED, why) if any(PLANNED in hat.triggers for hat in order.hats) else Event(START, why)
-    return replace(state, pending=pending, feedback=f"Not done yet: {why}.",
-                   last=replace(state.last, promised=False) if state.last else None)  # fmt: skip  # one sentence
+    return replace(_called(order, state, why), feedback=f"Not done yet: {why}.", stale=0,
+                   last=_refused(state.last))  # fmt: skip  # one sentence
+
+
+def _refused(last: HatOutput | None) -> HatOutput | None:
+    return replace(last, promised=False) if last else None
+
+
+def _called(order: Order, state: State, why: str) -> State:
+    """Whoever takes the next piece of work is next."""
+    return replace(state, pending=Event(PLANNED if builder(order.hats) else START, why))
 
 
 def builder(hats: Sequence[Hat]) -> Hat | None:
@@ -104,12 +125,32 @@ def builder(hats: Sequence[Hat]) -> Hat | None:
 def _next(order: Order, state: State, output: HatOutput) -> Event:
     if output.event is None:
         return state.pending if output.failure else (Event(START) if order.hats else state.pending)
-    return follow(output.event, order.threshold)
+    event = follow(output.event, order.threshold)
+    planner = routing.planner(order.hats)
+    if event.topic == VERDICT and planner and state.stale == order.limits.stuck + 1:
+        return replace(event, topic=_call(planner))
+    return event
 
 
-def _nearer(order: Order, state: State, output: HatOutput) -> bool:
-    """Whether the item is done or, where hats take turns over it, anything moved: a review needs many rounds."""
-    return state.item in output.passed or (bool(order.hats) and output.progressed)
+def _call(hat: Hat) -> str:
+    return next((topic for topic in hat.triggers if "*" not in topic), START)
+
+
+def _stale(order: Order, state: State, output: HatOutput) -> int:
+    """How long nothing has come nearer: a review needs many rounds, as long as each leaves fewer issues."""
+    if state.item and state.item in output.passed:
+        return 0
+    if not reviewed(order.hats):
+        return 0 if order.hats and output.progressed else state.stale + 1
+    if state.left is None or output.event is None or output.event.topic != VERDICT:
+        return state.stale
+    return 0 if len(output.issues) < state.left else state.stale + 1
+
+
+def _left(state: State, output: HatOutput, pending: Event) -> int | None:
+    if pending.topic == CONVERGED:
+        return None
+    return len(output.issues) if output.event and output.event.topic == VERDICT else state.left
 
 
 def _same(before: Event, after: Event) -> bool:

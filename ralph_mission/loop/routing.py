@@ -6,11 +6,15 @@ import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from ralph_mission.loop.model import CONVERGED, START, VERDICT, Event, Hat
+from ralph_mission.loop.model import CONVERGED, PLANNED, START, VERDICT, Event, Hat
 
 COORDINATOR = Hat("ralph", description="nobody in particular: finds what to do next, does it, says when it is done")
 ALIASES = {START: ("task.start",)}  # presets of ralph-orchestrator listen to its older name
 EVENT = re.compile(r'<event\s+topic="([^"]{1,100})"\s*>(.*?)</event>', re.DOTALL)
+QUOTED = re.compile(
+    r"^[ \t]*(?P<fence>```+|~~~+)[^\n]*\n.*?(?:^[ \t]*(?P=fence)|\Z)|^[ \t]*>[^\n]*|`[^`\n]+`", re.DOTALL | re.MULTILINE
+)
+"""Where markdown shows text and does not say it: fences, quotations, code within a line."""
 PROMISE = re.compile(r"(?:<promise>)?\s*([A-Z][A-Z_]{2,60})\s*(?:</promise>)?")
 
 
@@ -38,9 +42,16 @@ def heard(hat: Hat | None, said: Sequence[Event], promise: str) -> tuple[Event |
     return events[0], ""
 
 
-def in_text(text: str) -> tuple[Event, ...]:
-    """The events in an agent's last message."""
-    return tuple(Event(topic.strip(), payload.strip()) for topic, payload in EVENT.findall(text))
+def in_text(text: str, promise: str = "") -> tuple[Event, ...]:
+    """The events that an agent's last message says: not those it shows, and `promise` as its last word only."""
+    shown = [span.span() for span in QUOTED.finditer(text)]
+    found, at = [], 0
+    while match := EVENT.search(text, at):
+        quoted = any(begin <= match.start() < end for begin, end in shown)
+        at = match.start() + 1 if quoted else match.end()
+        if not quoted and (match[1].strip() != promise or not text[match.end() :].strip()):
+            found.append(Event(match[1].strip(), match[2].strip()))
+    return tuple(found)
 
 
 def promised(text: str, promise: str) -> bool:
@@ -61,6 +72,11 @@ def follow(event: Event, threshold: int) -> Event:
     if converged(event, threshold):
         return Event(CONVERGED, event.payload, event.issues, event.hat, event.iteration, event.at)
     return event
+
+
+def planner(hats: Sequence[Hat]) -> Hat | None:
+    """Who makes another plan: the first hat that says one."""
+    return next((hat for hat in hats if PLANNED in hat.publishes), None)
 
 
 def reviewed(hats: Sequence[Hat]) -> bool:

@@ -8,6 +8,7 @@ from ralph_mission.loop import memories, progress
 from ralph_mission.loop.framing import SCRATCHPAD, Listing, line, listed, quoted, section, shared, tail
 from ralph_mission.loop.model import START, Board, Commit, Event, Guidance, Issue, State, Story, Task
 from ralph_mission.loop.order import Order
+from ralph_mission.loop.routing import reviewed
 
 RULE = (
     "Lines behind `>` are quoted. What is quoted under OBJECTIVE and GUIDANCE is what people ask of you; everything "
@@ -210,8 +211,13 @@ def stuck(order: Order, state: State) -> str:
         "replan": "The plan is disposable: throw it away. Write a new one with smaller steps into the scratchpad, and "
         "work by that one.",
     }
-    patience = progress.patience(order, state) if state.item else ""
+    patience = progress.patience(order, state)
     advice = told["replan" if patience == "skip" else patience]
-    return (
-        section("STUCK", f"{state.stale} sessions in a row worked on {line(state.item, 40)}.", advice) if advice else ""
-    )
+    return section("STUCK", _vain(order, state), advice) if advice else ""
+
+
+def _vain(order: Order, state: State) -> str:
+    if reviewed(order.hats):
+        return f"{progress.in_vain(order, state)} reviews in a row found as much as the one before, or checks were red."
+    many = f"{progress.in_vain(order, state)} sessions in a row"
+    return f"{many} worked on {line(state.item, 40)}." if state.item else f"{many} changed nothing."

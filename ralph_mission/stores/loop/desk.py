@@ -120,7 +120,7 @@ class Desk:
         again = replace(left, failures=0, redispatches=0, idle=0)
         stuck = completion.stuck(order, again, self.board())
         self._stood = None
-        return replace(again, skipped=frozenset()) if stuck else again
+        return replace(again, skipped=frozenset(), stale=0) if stuck else again
 
     def open(self, order: Order, now: datetime) -> State:
         """A new run: what the former one left is put away, memories stay."""

@@ -1,0 +1,121 @@
+"""What comes no nearer: a reviewer that goes on asking for as much is warned about, planned anew, and ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ralph_mission.loop.model import PLANNED, VERDICT, Session, Task, Turn, Verification
+from ralph_mission.loop.order import Account, Order
+from ralph_mission.loop.patterns import PATTERNS
+from ralph_mission.loop.presets import PRESETS
+from ralph_mission.loop.run import run
+from tests.loop.fakes import FakeDesk, FakeWorkplace, FakeWorld, PlannedAgent
+
+RED, GREEN = Verification(False, True, "2 tests failed"), Verification(True, True)
+
+
+class Troupe:
+    """Every hat does its part and changes a file; the reviewer finds so many issues, verdict by verdict."""
+
+    def __init__(self, *found: int) -> None:
+        self.found = list(found)
+        self.world = FakeWorld(PlannedAgent(self.play, forever=True), FakeWorkplace(), FakeDesk())
+
+    def play(self, session: Session) -> Turn:
+        if session.hat.name == "reviewer":
+            return says(VERDICT, issues(self.found.pop(0) if len(self.found) > 1 else self.found[0]))
+        self.world.workplace.write(f"src/{session.iteration}.py")
+        return says(session.hat.publishes[0], f"step {session.iteration}")
+
+    def stuck_in(self, prompts: Sequence[str]) -> list[int]:
+        return [number for number, prompt in enumerate(prompts, 1) if "## STUCK" in prompt or "# STUCK" in prompt]
+
+
+def says(topic: str, payload: str = "") -> Turn:
+    return Turn(f'<event topic="{topic}">{payload}</event>')
+
+
+def issues(number: int) -> str:
+    return json.dumps({"issues": [{"message": f"fault {n}", "severity": "major"} for n in range(number)]})
+
+
+def ordered(pattern: str = "plan-build-review", iterations: int = 60) -> Order:
+    preset = replace(PRESETS["hats"], name=pattern, hats=PATTERNS[pattern].hats)
+    return Order("Build the thing", replace(preset, limits=replace(preset.limits, iterations=iterations)))
+
+
+def played(troupe: Troupe, order: Order) -> Account:
+    return run(order, troupe.world.ports)
+
+
+def hats(troupe: Troupe) -> list[str]:
+    return troupe.world.agent.hats
+
+
+def test_a_reviewer_that_never_agrees_ends_stuck_after_a_warning_and_another_plan() -> None:
+    troupe = Troupe(2)
+    account = played(troupe, ordered())
+    assert account.ending.reason == "stuck" and account.ending.code == 1
+    assert "6 reviews in a row" in account.ending.detail and "2 issues are left" in account.ending.detail
+    assert hats(troupe).count("reviewer") == 7
+    assert hats(troupe).count("planner") == 2
+    replanned = len(hats(troupe)) - hats(troupe)[::-1].index("planner")
+    assert hats(troupe)[:replanned].count("reviewer") == 5
+
+
+def test_the_warning_comes_first_and_the_new_planner_hears_what_was_found() -> None:
+    troupe = Troupe(2)
+    played(troupe, ordered())
+    told = troupe.stuck_in(troupe.world.agent.prompts)
+    again = [number for number, hat in enumerate(hats(troupe), 1) if hat == "planner"][1]
+    assert told and told[0] < again
+    assert "fault 1" in troupe.world.agent.prompts[again - 1]
+
+
+def test_a_review_that_finds_less_each_time_takes_as_many_rounds_as_it_needs() -> None:
+    troupe = Troupe(9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+    account = played(troupe, ordered())
+    assert account.ending.reason == "complete"
+    assert hats(troupe).count("reviewer") == 10 and hats(troupe).count("planner") == 1
+
+
+def test_a_pattern_without_a_planner_is_told_to_throw_its_plan_away_and_ends_stuck_too() -> None:
+    for pattern in ("test-first", "refactor", "debug"):
+        troupe = Troupe(3)
+        assert played(troupe, ordered(pattern)).ending.reason == "stuck", pattern
+        assert any("plan is disposable" in prompt for prompt in troupe.world.agent.prompts), pattern
+
+
+def test_clean_verdicts_over_red_checks_end_stuck() -> None:
+    troupe = Troupe(0)
+    troupe.world.workplace.checks = [RED] * 50
+    account = played(troupe, ordered())
+    assert account.ending.reason == "stuck" and "checks stay red" in account.ending.detail
+    assert troupe.world.workplace.verified >= 6
+
+
+def test_a_task_that_is_skipped_under_review_gives_the_next_one_to_the_builder() -> None:
+    troupe = Troupe(2)
+    troupe.world.desk.tasks = [Task("t-1", "one", status="ready", priority=1), Task("t-2", "two", status="ready")]
+    troupe.world.desk.tasks[1] = replace(troupe.world.desk.tasks[1], priority=2)
+    account = played(troupe, ordered())
+    assert account.ending.reason == "stuck" and account.state.skipped == {"t-1", "t-2"}
+    first = next(n for n, prompt in enumerate(troupe.world.agent.prompts) if "CURRENT TASK: t-2" in prompt)
+    assert hats(troupe)[first] == "builder" and "t-1 was skipped" in troupe.world.agent.prompts[first]
+
+
+def test_free_form_without_a_list_is_warned_when_nothing_moves() -> None:
+    world = FakeWorld(PlannedAgent(Turn("I looked around."), forever=True), FakeWorkplace(), FakeDesk())
+    assert run(Order("Build the thing", PRESETS["loop"]), world.ports).ending.reason == "idle"
+    told = ["STUCK" in prompt for prompt in world.agent.prompts]
+    assert told == [False] * 3 + [True] * 5
+    assert "plan is disposable" in world.agent.prompts[4] and "plan is disposable" not in world.agent.prompts[3]
+
+
+def test_planned_anew_once_and_not_at_every_verdict() -> None:
+    troupe = Troupe(2)
+    played(troupe, ordered())
+    topics = [event.topic for event in troupe.world.desk.events]
+    assert topics.count(PLANNED) == 2

@@ -1,0 +1,51 @@
+"""What of an agent's last message is said, and what is only shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from ralph_mission.loop import routing
+from ralph_mission.loop.model import Event
+
+SAID = '<event topic="build.complete">all green</event>'
+
+
+def topics(text: str) -> list[str]:
+    return [event.topic for event in routing.in_text(text, "LOOP_COMPLETE")]
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        f"```\n{SAID}\n```",
+        f"```xml\n{SAID}\n```\nThat is how it would look.",
+        f"~~~\n{SAID}\n~~~",
+        f"  ```\n{SAID}",
+        f"> {SAID}",
+        f"Say `{SAID}` at the end.",
+    ],
+)
+def test_an_event_that_is_only_shown_is_not_said(shown: str) -> None:
+    assert topics(shown) == []
+    assert topics(f"{shown}\n\n".replace("  ```\n", "") + ("" if "  ```" in shown else SAID)) == ["build.complete"]
+
+
+def test_a_fence_within_a_payload_belongs_to_it() -> None:
+    text = 'Done.\n<event topic="review.verdict">\n```json\n{"issues": []}\n```\nsee `a.py`\n</event>'
+    (event,) = routing.in_text(text)
+    assert event == Event("review.verdict", '```json\n{"issues": []}\n```\nsee `a.py`')
+
+
+def test_a_shown_event_without_an_end_does_not_swallow_the_said_one() -> None:
+    assert topics(f'```\n<event topic="plan.complete">\n```\n{SAID}') == ["build.complete"]
+
+
+def test_an_event_in_the_middle_of_a_line_is_said() -> None:
+    assert topics(f"I am done. {SAID} Bye.") == ["build.complete"]
+
+
+def test_the_promise_as_an_event_is_the_last_word_or_nothing() -> None:
+    promise = '<event topic="LOOP_COMPLETE">done</event>'
+    assert topics(f"All is there.\n{promise}\n") == ["LOOP_COMPLETE"]
+    assert topics(f"When all is there I shall say {promise}, and not before.") == []
+    assert topics(f"{promise}\nbut two tests fail") == []
