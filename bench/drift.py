@@ -21,13 +21,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ralph_mission.bootstrap import Household, build
+from ralph_mission.bootstrap.cycle import Household, build
 from ralph_mission.cli.gate import LONGEST_WAIT
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.cycle import Request, run_cycle
 from ralph_mission.mission.memory import Header
 from ralph_mission.mission.memory_parse import peek
-from ralph_mission.mission.schedule import Rhythm
+from ralph_mission.mission.schedule import Rhythm, is_due, may_wake
 from ralph_mission.stores.due import due_fast
 from ralph_mission.wakers.calls import Calls, called, objection
 
@@ -60,6 +60,7 @@ class Scenario:
     forged: float = 0.0  # seconds between dispatches that nobody of ours has sent; 0: none
     rivals: str = ""  # a second runner for each wake: on this host | elsewhere (within the first's cycle) | behind it
     skews: tuple[Skew, ...] = (honest,)  # one for each runner; wakes take turns
+    cap: int = CAP  # wakes in a day
     sound: bool = True  # whether every clock is right, so that there is a bound to lateness
 
 
@@ -95,6 +96,8 @@ class Day:
             at, number, kind = heapq.heappop(self._queue)
             if kind == "look":
                 self._look(at)
+            elif kind == "waited":
+                self._waited(at)
             else:
                 self._arrive(at, self.scenario.skews[number % len(self.scenario.skews)], self.scenario.rivals)
         return self
@@ -139,8 +142,15 @@ class Day:
     def _look(self, at: float) -> None:
         """A timer's minute: the gate, and one wake for each due time."""
         now = START + timedelta(seconds=at)
-        if due_fast(self.repo, now)[0] and not objection(self.calls, self.header(), now, CAP):
-            self.calls = called(self.calls, self.header(), now)
+        shared, cap = "environment" in self.scenario.ways, self.scenario.cap
+        if due_fast(self.repo, now)[0] and not objection(self.calls, self.header(), now, cap, shared=shared):
+            self.calls = called(self.calls, self.header(), now, shared=shared)
+            self._dispatch(at)
+
+    def _waited(self, at: float) -> None:
+        """The end of an environment's wait, as `scripts/action/wake.sh` takes it."""
+        now = START + timedelta(seconds=at)
+        if is_due(self.header().next_due_at, now) and may_wake(self.header(), f"{now:%Y-%m-%d}"):
             self._dispatch(at)
 
     # --- what a runner does with a wake
@@ -159,7 +169,7 @@ class Day:
                 late = self._cycle(clock, pause, None)
                 self.arrivals.append(Arrival(at, clock, header.next_due_at, header.generation, late))
             if outcome == "done" and "environment" in self.scenario.ways:
-                self._dispatch(at + pause + self.chance.uniform(5, 60))
+                self._at(at + pause + self.chance.uniform(5, 60), "waited")
         self.arrivals.append(Arrival(at, clock, header.next_due_at, header.generation, outcome))
 
     def _cycle(self, clock: datetime, pause: int, rival: Callable[[], None] | None) -> str:
@@ -167,7 +177,9 @@ class Day:
         ports = replace(house.ports, recorder=_Meanwhile(rival))
         if self.scenario.rivals == "elsewhere" and rival is None:
             ports = replace(ports, store=_Elsewhere(ports.store))
-        outcome = _run(replace(house, ports=ports), timedelta(seconds=pause))
+        limits = replace(house.charter.limits, dispatches_per_day=self.scenario.cap)
+        house = replace(house, ports=ports, charter=replace(house.charter, limits=limits))
+        outcome = _run(house, timedelta(seconds=pause))
         self._header = None
         return outcome
 

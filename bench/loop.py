@@ -1,16 +1,19 @@
 """What a loop costs beside the work it does: `python -m bench.loop`. Medians, all from one run.
 
 Each of our figures stands beside `python -c pass` and `git status`, taken in turns: the least that any call of a
-command line costs here.
+command line costs here. From Ctrl-C to the end of `ralph run` there is nothing to stand beside.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import signal
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +24,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from rich.console import Console
 
 from bench.generated import generate
-from bench.run import RALPH, Comparison, Deed, _commands, _measure, _ralph, _report, _table
+from bench.run import RALPH, Comparison, Deed, _commands, _measure, _ralph, _report, _table, asked
 from examples.unpack import unpack
 from ralph_mission.bootstrap.asked import Asked
 from ralph_mission.cli.run import played
@@ -36,17 +39,32 @@ WHO = "git -c user.name=Inge -c user.email=inge@slackwater.example"
 AGENT = f"date +%s%N >> src/part1/notes.txt && git add src/part1/notes.txt && {WHO} commit --quiet --message Note"
 """The least that a session can be: one small commit."""
 
+BUSY = "echo $$ > .ralph/busy; sleep 600"
+DEAF = f"trap '' INT TERM; {BUSY}"
+WORKING = {
+    "an agent that ignores it": ("--command", DEAF),
+    "a check that ignores it": ("--command", "date > note.txt; echo LOOP_COMPLETE", "--verify", DEAF),
+    "an agent that obeys": ("--command", BUSY),
+}
+"""What `ralph run` waits for when Ctrl-C comes."""
+PROMISED, PATIENCE = 2000, 60.0
+"""Milliseconds from Ctrl-C to the end; seconds after which a benchmark gives up."""
 
-def main() -> int:
-    """Run every comparison and print the table; targets that were missed are said, not punished."""
+
+def main(most: int = 200) -> int:
+    """Run every comparison, at most so many rounds, and print the table; a missed target is said, not punished."""
     voice = Console(stderr=True)
     table = _table()
     with tempfile.TemporaryDirectory(prefix="ralph-bench-") as folder, serving(_checkout(Path(folder))) as comparisons:
         for comparison in comparisons:
-            voice.print(f"{comparison.title}: {comparison.rounds} rounds …")
-            _report(table, comparison, _measure(comparison, comparison.rounds))
-        voice.print(f"around a session: {RUNS} runs of {SESSIONS} sessions …")
-        _report(table, *_around(generate(Path(folder) / "large", datetime.now(UTC))))
+            rounds = min(most, comparison.rounds)
+            voice.print(f"{comparison.title}: {rounds} rounds …")
+            _report(table, comparison, _measure(comparison, rounds))
+        runs = min(most, RUNS)
+        voice.print(f"around a session: {runs} runs of {SESSIONS} sessions …")
+        _report(table, *_around(generate(Path(folder) / "large", datetime.now(UTC)), runs))
+        voice.print(f"Ctrl-C: {runs} runs each …")
+        _report(table, *_interrupts(Path(folder), runs))
     Console(width=120).print(table)
     return 0
 
@@ -78,12 +96,12 @@ def serving(repo: Path) -> Iterator[Sequence[Comparison]]:
         ]
 
 
-def _around(repo: Path) -> tuple[Comparison, dict[str, list[float]]]:
+def _around(repo: Path, runs: int) -> tuple[Comparison, dict[str, list[float]]]:
     """What the engine does around each session, in ms: a run's time without its agent's own, over its sessions."""
     alone = _commands(repo, *(("/bin/sh", "-c", AGENT),) * SESSIONS)
-    measured = _beside(repo, "around a session, 5,200 files", "a run of ten", lambda: _run(repo), 150, RUNS)
-    comparison = Comparison(measured.title, dict(measured.sides) | {"the agent alone": alone}, 150, "ms", RUNS)
-    samples = _measure(comparison, RUNS)
+    measured = _beside(repo, "around a session, 5,200 files", "a run of ten", lambda: _run(repo), 150, runs)
+    comparison = Comparison(measured.title, dict(measured.sides) | {"the agent alone": alone}, 150, "ms", runs)
+    samples = _measure(comparison, runs)
     whole, own = samples.pop("a run of ten"), samples.pop("the agent alone")
     each = [(run - agent) / SESSIONS for run, agent in zip(whole, own, strict=True)]
     return comparison, {"ralph run, a session": each} | samples | {"the agent alone": [ms / SESSIONS for ms in own]}
@@ -93,6 +111,37 @@ def _run(repo: Path) -> None:
     account, _ = played(Asked(repo=repo, task="Take notes", command=AGENT, iterations=SESSIONS), _silent())
     if account.ending.reason != "iterations" or not all(output.commits for output in account.outputs):
         raise SystemExit(f"ralph run: {account.ending}")
+
+
+def _interrupts(folder: Path, runs: int) -> tuple[Comparison, dict[str, list[float]]]:
+    """From SIGINT to the end of the process, in ms; the first side is the one that the promise is about."""
+    repo = folder / "interrupted"
+    unpack(repo)
+    samples = {name: [_interrupted(repo, options) for _ in range(runs)] for name, options in WORKING.items()}
+    return Comparison("Ctrl-C while it waits for", {}, PROMISED, "ms", runs), samples
+
+
+def _interrupted(repo: Path, options: Sequence[str]) -> float:
+    busy = repo / ".ralph" / "busy"
+    busy.unlink(missing_ok=True)
+    process = subprocess.Popen([str(RALPH), "run", "Take notes", "--allow-dirty", *options], cwd=repo,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip  # one call
+    _until(busy.exists)
+    start = time.perf_counter()
+    process.send_signal(signal.SIGINT)
+    code = process.wait(PATIENCE)
+    took = (time.perf_counter() - start) * 1000
+    if code != 130:
+        raise SystemExit(f"ralph run: exit {code}")
+    return took
+
+
+def _until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        if time.monotonic() > deadline:
+            raise SystemExit("ralph run: it never began")
+        time.sleep(0.01)
 
 
 def _silent() -> PlainLoopVoice:
@@ -118,4 +167,4 @@ def _checkout(folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(asked(__doc__, "rounds", 200)))

@@ -26,7 +26,7 @@ from rich.table import Table
 
 from bench.generated import generate
 from examples.unpack import unpack
-from ralph_mission.bootstrap import build
+from ralph_mission.bootstrap.cycle import build
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.cycle import Request, run_cycle
 from ralph_mission.mission.ledger import Batch

@@ -1,7 +1,8 @@
 """Any program as an agent: the prompt goes to its standard input, its last message is what it prints.
 
 It sees the work tree as its folder, a home of the run's own, PATH, the names that are allowed, and RALPH_HAT,
-RALPH_ITERATION, RALPH_RUN_DIR, RALPH_MODEL (its hat's or the run's) and RALPH_MAX_TURNS. Nothing else of ours.
+RALPH_ITERATION, RALPH_RUN_DIR, RALPH_MODEL (its hat's or the run's), RALPH_MAX_TURNS and what its hat may not do, for
+a program that can turn it into options of its own. Nothing else of ours.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ralph_mission.loop.model import Session, Turn
 GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C is answered within two
 OUTPUT_CAP = 20_000_000  # bytes over both streams: hours of a talkative agent
 SHIMS = "shims"
+EVERYWHERE = ("**",)
 PROFILES = (".profile", ".bash_profile", ".zprofile")
 
 
@@ -88,13 +90,19 @@ def _since(before: int, refused: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _told(session: Session) -> dict[str, str]:
-    return {
-        "RALPH_HAT": session.hat.name,
+    hat = session.hat
+    told = {
+        "RALPH_HAT": hat.name,
         "RALPH_ITERATION": str(session.iteration),
         "RALPH_RUN_DIR": session.run_dir,
         "RALPH_MODEL": session.model,
         "RALPH_MAX_TURNS": str(session.turns),
+        "RALPH_DENIED_TOOLS": "\n".join(hat.tools_denied),
+        "RALPH_DENIED_COMMANDS": "\n".join(hat.commands_denied),
+        "RALPH_WRITE_ALLOWED": "\n".join(EVERYWHERE if hat.write_allowed is None else hat.write_allowed),
+        "RALPH_WRITE_DENIED": "\n".join(hat.write_denied),
     }
+    return {name: value.replace("\0", "") for name, value in told.items()}  # no environment can hold one
 
 
 def _path(guards: Path | None, home: Path) -> str:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ralph_mission.loop.model import Prd
+from ralph_mission.loop import planning
+from ralph_mission.loop.model import Prd, State
+from ralph_mission.stores.codec import Unreadable
+from ralph_mission.stores.loop import state
 from ralph_mission.stores.loop.stories import Stories
 from ralph_mission.trouble import Trouble
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One command line. Empty texts, None and () mean: as the settings or the preset have it."""
+    """One command line. Empty texts, None and () mean: as the settings or the preset have it.
+
+    `planning`: the stories of the task are written first, and are not there yet. `restarted`: a process that was asked
+    to restart has become this one.
+    """
 
     repo: Path = Path()
     config: Path | None = None
@@ -24,6 +31,7 @@ class Asked:
     pattern: str = ""
     agent: str = ""
     command: str = ""
+    model: str = ""
     iterations: int | None = None
     runtime: float | None = None
     usd: float | None = None
@@ -34,6 +42,14 @@ class Asked:
     require_tests: bool = False
     single_story: bool = False
     archive_previous: bool = True
+    build: bool = False
+    planning: bool = False
+    restarted: bool = False
+
+    @property
+    def stories(self) -> bool:
+        """Whether stories are asked for by name: without them there is nothing to do."""
+        return self.prd or self.prd_file is not None or self.preset == "prd"
 
 
 def read_stories(asked: Asked, root: Path) -> Prd | None:
@@ -41,9 +57,8 @@ def read_stories(asked: Asked, root: Path) -> Prd | None:
 
     The preset `fresh` takes stories where it finds them and does without where there are none.
     """
-    wanted = asked.prd or asked.prd_file is not None or asked.preset == "prd"
     stories = Stories(root, asked.prd_file.absolute() if asked.prd_file else None)
-    if not wanted and (asked.preset != "fresh" or stories.find() is None):
+    if asked.planning or (not asked.stories and (asked.preset != "fresh" or stories.find() is None)):
         return None
     prd = stories.read()
     if prd is None or not prd.stories:
@@ -53,10 +68,28 @@ def read_stories(asked: Asked, root: Path) -> Prd | None:
     return prd
 
 
-def stories_wanted(asked: Asked) -> bool:
-    """Whether a planner has to write the stories of this task first."""
-    from ralph_mission.bootstrap.ground import open_checkout
-
+def unplanned(asked: Asked, root: Path) -> bool:
+    """Whether a planner has to write the stories of this task first, or to go on with it."""
     if not (asked.prd and asked.task and asked.prd_file is None):
         return False
-    return Stories(open_checkout(asked.repo)[1]).find() is None
+    return Stories(root).find() is None or left_planning(asked, root)
+
+
+def left_planning(asked: Asked, root: Path) -> bool:
+    """Whether the run that is to be continued, or to start anew, was left while its stories were written."""
+    left = _left(root) if asked.go_on or asked.restarted else None
+    return left is not None and left.kind == planning.KIND and left.objective == asked.task
+
+
+def recalled(asked: Asked, root: Path) -> Asked:
+    """The same; when nothing is named and a planning is to be continued, with its task."""
+    named = asked.task or asked.prompt_file or asked.prd_file or asked.pattern or asked.preset
+    left = _left(root) if asked.go_on and not named else None
+    return replace(asked, task=left.objective, prd=True) if left and left.kind == planning.KIND else asked
+
+
+def _left(root: Path) -> State | None:
+    try:
+        return state.load(root)
+    except (Unreadable, Trouble):
+        return None  # said when the run begins

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ralph_mission.bootstrap import ground
 from ralph_mission.bootstrap.asked import Asked, read_stories
+from ralph_mission.bootstrap.obeyed import Obeyed, unaltered
 from ralph_mission.bootstrap.order import order_of
 from ralph_mission.config import Config, read
 from ralph_mission.gateways.checkout import Checkout
@@ -21,8 +22,11 @@ from ralph_mission.loop.model import Prd, Session, Story, Turn
 from ralph_mission.loop.order import Order
 from ralph_mission.loop.ports import Agent, Ports, Voice, Workplace
 from ralph_mission.loop.prd_layers import is_ui
-from ralph_mission.stores.loop import owners, state
+from ralph_mission.stores.loop import archive, owners, runs, state
 from ralph_mission.stores.loop.desk import Desk, Habits
+from ralph_mission.stores.loop.events import EventLog
+from ralph_mission.stores.loop.progress_log import ProgressLog
+from ralph_mission.stores.loop.stories import Stories
 from ralph_mission.stores.recordings import keep_out_of_git
 from ralph_mission.trouble import Trouble
 
@@ -38,38 +42,50 @@ ASKED_EVERY = 0.1  # seconds between two looks at whether somebody wants a pause
 class Bench:
     """Everything for one run. `notes` are for the person: settings that have no effect, and the like.
 
-    `after` is told at the end: where the work is, and how it gets here.
+    `after` is told at the end: where the work is, and how it gets here. `obeyed` are the files that
+    the order comes from, `began_with` what they held.
     """
 
     order: Order
     ports: Ports
     desk: Desk
     root: Path
+    obeyed: Obeyed
+    began_with: Mapping[Path, bytes | None]
     notes: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
 
+    def unaltered(self) -> None:
+        """Raises Trouble when what the order comes from is not as it was: nothing starts anew by it unseen."""
+        unaltered(self.obeyed, self.began_with)
 
-def bench(asked: Asked, voice: Voice) -> Bench:
-    """The order and the ports of one run. Raises Trouble for what cannot be; nothing is changed but a new work tree."""
+
+def bench(asked: Asked, voice: Voice, planned: Path | None = None) -> Bench:
+    """The order and the ports of one run; nothing is changed but a new work tree. Raises Trouble for what cannot be.
+
+    `planned` is the work tree where the first part of this run has just written its stories.
+    """
     git, root = ground.open_checkout(asked.repo)
     keep_out_of_git(git)
     settings = read(git, asked.config)
+    asked = replace(asked, go_on=True) if planned else asked
     apart = asked.worktree
     if apart and (left := _left(asked, git)):
         asked, (git, root) = replace(asked, worktree=False), ground.open_checkout(left)
     prd = read_stories(asked, root)
     ordered = order_of(asked, settings, root, prd)
-    order = ordered.order
+    order, began_with = ordered.order, ordered.obeyed.read()
     if asked.worktree:
         here, named = root, asked.prd_file.resolve() if asked.prd_file else None
         git, root = ground.linked(git, here, prd.branch if prd else "", order.objective, named)
         if named and named.is_relative_to(here):
             asked = replace(asked, prd_file=root / named.relative_to(here))
-    desk, workplace = _desk_and_place(asked, settings, order, git, root, prd, ordered.exempt)
+    desk, workplace = _desk_and_place(asked, settings, order, git, root, prd, ordered.exempt, planned)
     agent = _agent(asked, settings, git, root, order.model)
     ports = Ports(agent, workplace, desk, SystemClock(), voice)
     after = (ground.whereabouts(git, root),) if apart else ()
-    return Bench(order, ports, desk, root, (*settings.warnings, *ordered.doubts), after)
+    notes = (*settings.warnings, *ordered.doubts)
+    return Bench(order, ports, desk, root, ordered.obeyed, began_with, notes, after)
 
 
 def _left(asked: Asked, git: Git) -> Path | None:
@@ -79,22 +95,39 @@ def _left(asked: Asked, git: Git) -> Path | None:
 
 
 def _desk_and_place(
-    asked: Asked, settings: Config, order: Order, git: Git, root: Path, prd: Prd | None, exempt: tuple[str, ...]
-) -> tuple[Desk, Workplace]:
+    asked: Asked, settings: Config, order: Order, git: Git, root: Path, prd: Prd | None, exempt: tuple[str, ...],
+    planned: Path | None,
+) -> tuple[Desk, Workplace]:  # fmt: skip  # as one reads it
     checks = asked.verify or settings.hands.verify
     if asked.require_tests and not checks:
         raise Trouble("--require-tests needs a check", "give --verify CMD, or hands: {verify: […]}", usage=True)
     workplace = Checkout(
-        git, checks, root / ".ralph/loop/checks", settings.hands.verify_timeout,
+        git, checks, settings.hands.verify_timeout,
         lambda: _browsed(settings.loop.browser_check, desk.item()),
     )  # fmt: skip  # one call
     habits = Habits(asked.go_on, asked.archive_previous, settings.tasks.enabled, settings.core.scratchpad)
+
+    def ready(order: Order) -> None:
+        _settle(asked, git, root, prd.branch if prd else "", (*exempt, *desk.paths.kept), order)
+        if planned and prd:
+            _take_over(asked, planned, root, prd)
+
     desk = Desk(
-        root, git.git_dir, workplace.tree, SystemClock().now, habits,
+        root, git.git_dir, workplace.tree, SystemClock().now, habits, ready=ready,
         prd=asked.prd_file.absolute() if asked.prd_file else None, owner=owners.place(os.getpid()),
-        ready=lambda order: _settle(asked, git, root, prd.branch if prd else "", (*exempt, *desk.paths.kept), order),
     )  # fmt: skip  # one call
     return desk, workplace
+
+
+def _take_over(asked: Asked, planned: Path, root: Path, prd: Prd) -> None:
+    """What a run does as it begins with stories, for one that began by writing them."""
+    now, stories = SystemClock().now, Stories(root)
+    if asked.archive_previous:
+        archive.turn(stories, ProgressLog(stories.folder, root), prd, now())
+    if planned != root and (begun := state.load(planned)):
+        runs.put_away(root, state.rescue(root)[0], EventLog(root / ".ralph", now), now())
+        state.save(root, begun)
+        (planned / state.STATE).unlink()
 
 
 def _browsed(check: str | None, story: Story | None) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ralph_mission.bootstrap.asked import Asked
+from ralph_mission.bootstrap.obeyed import Obeyed
 from ralph_mission.config import NAME, Config
 from ralph_mission.config.loop_keys import HatKeys
 from ralph_mission.loop import convergence, hats, patterns, presets, routing
@@ -23,11 +24,13 @@ LONGEST = 200_000  # bytes of an objective: it stands in every prompt
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """The order, the paths besides the engine's own that may be uncommitted as it starts, and doubts about its hats."""
+    """The order, the paths besides the engine's own that may be uncommitted as it starts, doubts about its hats, and
+    the files that it comes from."""
 
     order: Order
     exempt: tuple[str, ...]
     doubts: tuple[str, ...]
+    obeyed: Obeyed
 
 
 def order_of(asked: Asked, settings: Config, root: Path, prd: Prd | None) -> Ordered:
@@ -35,9 +38,11 @@ def order_of(asked: Asked, settings: Config, root: Path, prd: Prd | None) -> Ord
     objective, prompt = _objective(asked, settings, root, prd)
     worn = _hats(asked, settings, root)
     preset = _preset(asked, settings, tuple(hat for hat, _ in worn), prd)
+    obeyed = _obeyed(asked, settings, root, "" if asked.task or prd else prompt)
     order = Order(
         objective,
         preset,
+        asked.model or (settings.hands.agent.model if settings.hands.agent else ""),
         threshold=_threshold(_kind(asked, preset), settings, root),
         open_tasks=settings.completion.open_tasks,
         persistent=settings.event_loop.persistent,
@@ -46,12 +51,19 @@ def order_of(asked: Asked, settings: Config, root: Path, prd: Prd | None) -> Ord
         single_story=asked.single_story,
         require_checks=asked.require_tests,
         kind=_kind(asked, preset),
+        protected=obeyed.globs,
     )
-    doubts = (*(warning for _, warnings in worn for warning in warnings), *_checked(order))
+    doubts = (*(warning for _, warnings in worn for warning in warnings), *_checked(asked, order))
     named = asked.prd_file.absolute() if asked.prd_file else None
     folder = _inside(Stories(root, named).folder / "archive", root)
     exempt = (prompt, NAME, f"{folder}/" if folder else "", _inside(named, root))
-    return Ordered(order, tuple(filter(None, exempt)), doubts)
+    return Ordered(order, tuple(filter(None, exempt)), doubts, obeyed)
+
+
+def _obeyed(asked: Asked, settings: Config, root: Path, prompt: str) -> Obeyed:
+    """Where the order comes from, `prompt` only when it holds the objective."""
+    named = (root / NAME, *([asked.config.absolute()] if asked.config else []), *([root / prompt] if prompt else []))
+    return Obeyed(root, named, (settings.loop.hats or "").lstrip("/"))
 
 
 def _inside(path: Path | None, root: Path) -> str:
@@ -110,7 +122,7 @@ def _text(path: Path) -> str:
 
 
 def _preset(asked: Asked, settings: Config, worn: tuple[Hat, ...], prd: Prd | None) -> Preset:
-    usual = "prd" if prd else "hats" if worn else "loop"
+    usual = "prd" if prd or asked.prd else "hats" if worn else "loop"
     preset, loop = presets.named(asked.preset or usual), settings.event_loop
     limits = presets.PERSISTENT if loop.persistent else preset.limits
     return replace(
@@ -195,9 +207,9 @@ def _json(line: bytes) -> object:
         return None
 
 
-def _checked(order: Order) -> tuple[str, ...]:
+def _checked(asked: Asked, order: Order) -> tuple[str, ...]:
     """What is doubtful about the hats. Raises Trouble for a persistent loop that could not go on."""
-    if order.persistent and order.preset.stories:
+    if order.persistent and (order.preset.stories or asked.stories):
         what = "event_loop.persistent goes from task to task, and stories end when all of them pass"
         raise Trouble(what, "take event_loop.persistent out of ralph.yml, or run without stories", usage=True)
     if order.persistent and routing.wearer(order.hats, Event(RESUME)) is None:

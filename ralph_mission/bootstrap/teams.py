@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from ralph_mission.agents.command import CommandAgent
 from ralph_mission.agents.crew import MOST, Crew, Kit
 from ralph_mission.bootstrap.asked import Asked
-from ralph_mission.bootstrap.loop import Bench, bench
+from ralph_mission.bootstrap.loop import Bench
 from ralph_mission.gateways.checkout import Checkout
 from ralph_mission.gateways.checkout_user import User
 from ralph_mission.gateways.git import Git
@@ -19,7 +20,7 @@ from ralph_mission.gateways.worktrees import Part
 from ralph_mission.loop import patterns, ralplan, team, ultrawork
 from ralph_mission.loop.model import Guidance, Signal
 from ralph_mission.loop.order import Account, Order
-from ralph_mission.loop.ports import Agent, Job, Ports, Voice
+from ralph_mission.loop.ports import Agent, Job, Ports
 from ralph_mission.loop.ports import Crew as CrewPort
 from ralph_mission.loop.ports import Papers as PapersPort
 from ralph_mission.stores.loop.desk import Desk
@@ -48,23 +49,36 @@ def named(pattern: str) -> str:
     return key if key in STORIES else ""
 
 
-def play(made: Bench, name: str, most: int = MOST) -> Account:
-    """Run the order of `made` as the story `name` tells it, with `most` sessions at the same time. Raises Trouble."""
+def chosen(asked: Asked) -> str:
+    """The story that is asked for, "" for any other run. Raises Trouble (usage) for options it has no use for."""
+    name = named(asked.pattern)
+    if name and asked.stories:
+        raise _no_gate(name)
+    if asked.build and name != "ralplan":
+        raise Trouble("--build builds what a critic approved", "give it with --pattern ralplan", usage=True)
+    return name
+
+
+def play(made: Bench, name: str, most: int = MOST, build: bool = False) -> Account:
+    """Run the order of `made` as the story `name` tells it, with `most` sessions at the same time. Raises Trouble.
+
+    `build`: what ralplan approves is built.
+    """
     if made.order.persistent:
         what = f"event_loop.persistent goes from task to task, and {name} ends with one"
         raise Trouble(what, "take event_loop.persistent out of ralph.yml, or run without --pattern", usage=True)
+    if made.order.preset.stories:
+        raise _no_gate(name)
     git = Git.open(made.root)
-    return STORIES[name](made.order, made.ports, crew(made, git, most), Papers(made.root / ".ralph"))
+    story: Story = partial(ralplan.run, build=True) if build else STORIES[name]
+    return story(made.order, made.ports, crew(made, git, most), Papers(made.root / ".ralph"))
 
 
-def agreed(asked: Asked, voice: Voice) -> tuple[Account, str]:
-    """Ralplan on a task: how it ended, and the task with the plan when the Critic approved it. Raises Trouble."""
-    made = bench(replace(asked, prd=False, prd_file=None, preset="", pattern="", worktree=False), voice)
-    account = play(replace(made, order=replace(made.order, persistent=False)), "ralplan")
-    if account.ending.reason != "complete":
-        return account, asked.task
-    plan = Papers(made.root / ".ralph").read(ralplan.PLAN)
-    return account, f"{asked.task}\n\nThis plan was agreed on; the stories are its sections, in its order:\n\n{plan}"
+def _no_gate(name: str) -> Trouble:
+    """Its end is a verdict on one task: stories would neither be worked through nor be asked for."""
+    what = f"{name} works on one task, not through the stories of prd.json"
+    mend = "give it the task in words, or run the stories without --pattern or with a pattern of hats"
+    return Trouble(what, mend, usage=True)
 
 
 def crew(made: Bench, git: Git, most: int = MOST) -> Crew:
@@ -72,7 +86,7 @@ def crew(made: Bench, git: Git, most: int = MOST) -> Crew:
     ports = made.ports
 
     def equip(part: Part, job: Job, ended: Callable[[], bool]) -> Kit:
-        place = Checkout(part.git, (), part.folder / ".ralph/loop/checks", 0.0)
+        place = Checkout(part.git, (), 0.0)
         desk = DeskApart(part, place, ports, ended)
         home = made.root / ".ralph/loop/home/apart" / job.name
         return Kit(replace(ports, agent=moved(ports.agent, part.folder, home, job.name), workplace=place, desk=desk),

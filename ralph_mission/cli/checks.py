@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralph_mission.cli.checks_line import Check, Get, Hub, attempted, mend
+from ralph_mission.cli.checks_loop import event_log
 from ralph_mission.cli.checks_workflow import action
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
-    from ralph_mission.bootstrap import Household
+    from ralph_mission.bootstrap.cycle import Household
     from ralph_mission.config import Config
     from ralph_mission.wakers.facts import Facts
 
@@ -41,7 +42,7 @@ def checkup(repo: Path, config: Path | None) -> tuple[Check, ...]:
         git = Git.open(repo)
     except Trouble as trouble:
         return (*checks, _wrong("repository", trouble))
-    checks += [_git(git), *_repository(git), _disk(git)]
+    checks += [_git(git), *_repository(git), _disk(git), *event_log(git)]
     try:
         settings = read(git, config)
     except Trouble as trouble:
@@ -74,7 +75,7 @@ def _python() -> Check:
 
 
 def _git(git: Git) -> Check:
-    from ralph_mission.bootstrap import GIT, git_version
+    from ralph_mission.bootstrap.cycle import GIT, git_version
 
     said = git.try_text("version")
     if git_version(said) >= GIT:

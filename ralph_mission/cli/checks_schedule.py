@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 WORKFLOW = "ralph-loop.yml"
 IDLE = timedelta(days=60)  # without a push, GitHub switches off the schedules of a public repository
 WARN = timedelta(days=45)
+SELF = "self-hosted"
 LATE = timedelta(hours=1)  # a wake that is later is worth a note
 NEVER = (
     "never use a self-hosted runner on a public repository: anyone's pull request could run code on it; "
@@ -33,15 +34,30 @@ SWITCHED_OFF = {
 
 
 def runner(hub: Hub, repository: Mapping[str, Any]) -> Made:
-    """Whose machine this is, when it is a runner."""
+    """Whose machine works: this one when it is a runner, and the one that the workflow asks for."""
     kind = hub.environment.get("RUNNER_ENVIRONMENT", "")
-    if kind == "self-hosted" and not repository.get("private"):
-        yield Check("runner", "wrong", "self-hosted, and the repository is public", NEVER)
+    asked = any(SELF in labels for labels in _runs_on(hub.workflow))
+    if not repository.get("private") and (kind == SELF or asked):
+        found = SELF if kind == SELF else f"the workflow asks for a {SELF} one"
+        yield Check("runner", "wrong", f"{found}, and the repository is public", NEVER)
     elif kind == "github-hosted":
         found = "GitHub's own, made anew for every job: failures are not counted from job to job, so no alarm is sent"
         yield Check("runner", "note", found, "have GitHub tell you of failed runs: Settings → Notifications → Actions")
     elif kind:
         yield Check("runner", "ok", kind)
+
+
+def _runs_on(text: str) -> Iterator[tuple[str, ...]]:
+    """The labels that each job of a workflow asks for, lower case as GitHub compares them."""
+    import yaml
+
+    try:
+        jobs = [job for job in yaml.safe_load(text)["jobs"].values() if isinstance(job, dict)]
+    except (yaml.YAMLError, TypeError, KeyError, AttributeError):
+        return
+    for wanted in (job.get("runs-on") for job in jobs):
+        labels = wanted.get("labels") if isinstance(wanted, dict) else wanted
+        yield tuple(str(label).lower() for label in (labels if isinstance(labels, list) else [labels]))
 
 
 def workflow(hub: Hub, _: Mapping[str, Any]) -> Made:

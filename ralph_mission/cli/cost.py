@@ -14,6 +14,7 @@ from ralph_mission.loop import cost as costs
 from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
+    from ralph_mission.config import Config
     from ralph_mission.loop.model import Usage
 
 Prices = dict[str, dict[str, object]]
@@ -37,7 +38,10 @@ def cost(
 
     With --estimate a calculator: prices come from ralph.yml (cost: prices:) and --price, none is built in.
     """
-    prices = {**_configured(repo, config), **dict(_price(text) for text in price)}
+    settings = _settings(repo, config)
+    configured = {name: price.model_dump() for name, price in settings.cost.prices.items()}
+    prices = {**configured, **dict(_price(text) for text in price)}
+    model = model or (settings.hands.agent.model if settings.hands.agent else "")
     if estimate is None:
         made = costs.table(_runs(repo), model, prices)
         return print_json(_table(made)) if as_json else click.echo("\n".join(_table_lines(made)))
@@ -49,11 +53,11 @@ def cost(
 # --- reading ------------------------------------------------------------------------
 
 
-def _configured(repo: Path, config: Path | None) -> Prices:
+def _settings(repo: Path, config: Path | None) -> Config:
     from ralph_mission.config import read
     from ralph_mission.gateways.git import Git
 
-    return {name: price.model_dump() for name, price in read(Git.open(repo), config).cost.prices.items()}
+    return read(Git.open(repo), config)
 
 
 def _runs(repo: Path) -> Iterator[costs.Run]:

@@ -17,7 +17,9 @@ from ralph_mission.cli.typed import typed
 from ralph_mission.cli.wiring import household, run_cycle
 
 if TYPE_CHECKING:
+    from ralph_mission.bootstrap.cycle import Household
     from ralph_mission.mission.account import CycleReport, Telling
+    from ralph_mission.report.lines import Asked
 
 
 @click.command()
@@ -42,13 +44,28 @@ def cycle(
         for warning in house.config.warnings:
             voice.note(f"note: {warning}")
         report, telling = run_cycle(house, staged=staged, force=force)
-        course.report = report
-    tell_runner(report, telling, os.environ, house.github.requests.total if house.github else None)
-    show(report, telling, as_json, house.git.work_tree, repo)
+        course.report, course.refusal = report, telling.refusal
+    asked = _asked(house)
+    tell_runner(report, telling, os.environ, asked)
+    show(report, telling, as_json, house.git.work_tree, repo, asked)
     return 1 if report.outcome == "failed" else 0
 
 
-def show(report: CycleReport, telling: Telling, as_json: bool, work_tree: Path | None, repo: Path) -> None:
+def _asked(house: Household) -> Asked | None:
+    from ralph_mission.report.lines import Asked
+
+    counts = house.github.requests if house.github else None
+    return Asked(counts.total, counts.not_modified) if counts else None
+
+
+def show(
+    report: CycleReport,
+    telling: Telling,
+    as_json: bool,
+    work_tree: Path | None,
+    repo: Path,
+    asked: Asked | None = None,
+) -> None:
     """The report for machines, or the summary for people."""
     if as_json:
         from ralph_mission.report.document import to_document
@@ -58,7 +75,7 @@ def show(report: CycleReport, telling: Telling, as_json: bool, work_tree: Path |
         from ralph_mission.report.summary import Standpoint, summary
 
         at = Standpoint(partial(typed, repo=repo), partial(_from_here, work_tree=work_tree))
-        click.echo(summary(report, telling, lambda text: click.style(text, bold=True), at))
+        click.echo(summary(report, telling, lambda text: click.style(text, bold=True), at, asked))
 
 
 def _from_here(place: str, work_tree: Path | None) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ralph_mission.cli.alarmed import gated
 from ralph_mission.cli.moment import iso, moment
 from ralph_mission.gateways.place import acts_on_github
 from ralph_mission.gateways.place import place as server
@@ -110,7 +111,8 @@ def patiently(asked: Plain, sleep: Callable[[float], None] = time.sleep) -> tupl
 
 def answer(asked: Plain) -> int:
     """Print whether a cycle is due; 0 when it is, 10 when not. Raises Trouble."""
-    due, next_due_at, reason = patiently(asked)
+    with gated():
+        due, next_due_at, reason = patiently(asked)
     if asked.json:
         import json
 

@@ -1,12 +1,14 @@
-"""Values of options that the commands of a loop share."""
+"""Options that the commands of a loop share, and their values."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -26,3 +28,17 @@ class Seconds(click.ParamType[float]):
 
 
 SECONDS = Seconds()
+
+model_option = click.option("--model", default="", metavar="NAME", help="The model of hats that name none.")
+LIMITS = (
+    click.option("--max-iterations", "iterations", type=click.IntRange(min=1), metavar="N", help="Sessions at most."),
+    click.option("--max-runtime", "runtime", type=SECONDS, metavar="S", help="Seconds at most, or 15m, 4h."),
+    click.option("--max-cost", "usd", type=click.FloatRange(min=0), metavar="USD", help="Spent at most."),
+)
+
+
+def limit_options(command: Command) -> Command:
+    """The limits of a run, as `iterations`, `runtime` and `usd`."""
+    for option in reversed(LIMITS):
+        command = option(command)
+    return command

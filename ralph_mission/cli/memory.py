@@ -16,7 +16,7 @@ from ralph_mission.stores.inspect import UNDERSTOOD
 from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
-    from ralph_mission.bootstrap import Household
+    from ralph_mission.bootstrap.cycle import Household
     from ralph_mission.mission.ledger import Recollection
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,19 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ralph_mission.cli.loop_options import SECONDS
+from ralph_mission.cli import restart
+from ralph_mission.cli.loop_options import limit_options, model_option
 from ralph_mission.cli.options import at_repository, json_option, print_json
-from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
     from ralph_mission.bootstrap.asked import Asked
+    from ralph_mission.bootstrap.loop import Bench
     from ralph_mission.loop.order import Account
     from ralph_mission.report.loop_voice import PlainLoopVoice
 
 FILE = click.Path(path_type=Path, dir_okay=False)
-RESTART = "RALPH_RESTART"
-"""`exit` in the environment: whoever started us starts us again, so a restart ends with its code 3.
-`done`: we are the new process, and find what the last session left uncommitted."""
 
 
 @click.command()
@@ -34,10 +31,10 @@ RESTART = "RALPH_RESTART"
 @click.option("--pattern", default="", metavar="NAME", help="plan-build-review, … or ralplan, ultrawork, team.")
 @click.option("--agent", default="", metavar="NAME", help="Who plays the sessions.")
 @click.option("--command", default="", metavar="CMD", help="A program that plays them: prompt in, last message out.")
-@click.option("--max-iterations", "iterations", type=click.IntRange(min=1), metavar="N", help="Sessions at most.")
-@click.option("--max-runtime", "runtime", type=SECONDS, metavar="S", help="Seconds at most, or 15m, 4h.")
-@click.option("--max-cost", "usd", type=click.FloatRange(min=0), metavar="USD", help="Spent at most.")
+@model_option
+@limit_options
 @click.option("--continue", "go_on", is_flag=True, help="Go on where a run of the same objective was left.")
+@click.option("--build", is_flag=True, help="Build what ralplan approves, while the rest is still revised.")
 @click.option("--worktree", is_flag=True, help="Work in a linked work tree of its own, in .ralph/worktrees.")
 @click.option("--allow-dirty", is_flag=True, help="Work beside uncommitted changes.")
 @click.option("--verify", multiple=True, metavar="CMD", help="A check that must pass, instead of those in ralph.yml.")
@@ -55,62 +52,50 @@ def run(as_json: bool, **options: Any) -> int:
     from ralph_mission.bootstrap.loop import SystemClock
     from ralph_mission.report.loop_voice import telling
 
-    asked = Asked(**options)
-    if os.environ.get(RESTART) == "done":
-        asked = replace(asked, allow_dirty=True)
+    asked = restart.marked(Asked(**options))
     with telling(sys.stderr, SystemClock().now) as voice:
-        account, stories = played(_with_stories(asked, voice), voice)
-    if account.ending.reason == "restart" and os.environ.get(RESTART) != "exit":
-        _replace_ourselves()
+        account, made = played(asked, voice)
+    if account.ending.reason == "restart":
+        restart.again(made)
     if as_json:
         from ralph_mission.report.loop_voice import account_document
 
-        print_json(account_document(account, stories))
+        print_json(account_document(account, made.desk.counted(), made.desk.complaints))
     return account.ending.code
 
 
-def played(asked: Asked, voice: PlainLoopVoice) -> tuple[Account, tuple[int, int] | None]:
-    """One run, and how many of how many stories pass after it. Raises Trouble."""
+def played(asked: Asked, voice: PlainLoopVoice) -> tuple[Account, Bench]:
+    """One run, and where it was; a task without stories is planned first. Raises Trouble."""
+    from ralph_mission.bootstrap import planning, teams
+
+    story = teams.chosen(asked)
+    wanted = planning.due(asked)
+    if wanted is None:
+        return _played(asked, story, voice)
+    voice.note("no stories yet: a planner writes them first")
+    made, first = planning.planned(wanted, voice, follows=True)
+    if first.ending.code:
+        return first, _told(made, voice)
+    made.unaltered()
+    account, made = _played(wanted, story, voice, made.root)
+    return replace(account, outputs=(*first.outputs, *account.outputs)), made
+
+
+def _played(asked: Asked, story: str, voice: PlainLoopVoice, planned: Path | None = None) -> tuple[Account, Bench]:
     from ralph_mission.bootstrap import teams
     from ralph_mission.bootstrap.loop import bench
     from ralph_mission.loop.run import run as run_loop
 
-    story = teams.named(asked.pattern)
-    made = bench(replace(asked, pattern="") if story else asked, voice)
+    made = bench(replace(asked, pattern="") if story else asked, voice, planned)
     for note in made.notes:
         voice.note(f"note: {note}")
-    account = teams.play(made, story) if story else run_loop(made.order, made.ports)
+    account = teams.play(made, story, build=asked.build) if story else run_loop(made.order, made.ports)
+    return account, _told(made, voice)
+
+
+def _told(made: Bench, voice: PlainLoopVoice) -> Bench:
     for complaint in made.desk.complaints:
         voice.note(f"note: {complaint}")
     for line in made.after:
         voice.note(line)
-    return account, made.desk.counted()
-
-
-def _with_stories(asked: Asked, voice: PlainLoopVoice) -> Asked:
-    """The same; a task without stories is planned first."""
-    from ralph_mission.bootstrap.asked import stories_wanted
-
-    if not stories_wanted(asked):
-        return asked
-    from ralph_mission.cli.plan import planned
-
-    voice.note("no prd.json yet: a planner writes one first")
-    planned(asked, voice)
-    return asked
-
-
-def _replace_ourselves() -> None:
-    """Become a new process of the same command line; when that cannot be, the exit code 3 says it."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    try:
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, RESTART: "done"})
-    except OSError as error:
-        raise _cannot_restart(error) from None
-
-
-def _cannot_restart(error: OSError) -> Trouble:
-    trouble = Trouble(f"cannot restart: {(error.strerror or 'no reason given').lower()}", "run it again")
-    trouble.exit_code = 3
-    return trouble
+    return made

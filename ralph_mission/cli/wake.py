@@ -51,11 +51,12 @@ def wake(repo: Path, config: Path | None, now: str | None, as_json: bool) -> int
 
 def _send(repo: Path, config: Path | None, server: Place, header: Header, now: datetime) -> tuple[bool, str]:
     """Whether a dispatch was sent, and what to say. Raises Trouble when GitHub refused it."""
-    from ralph_mission.bootstrap import poster
+    from ralph_mission.bootstrap.cycle import poster
     from ralph_mission.config import read
     from ralph_mission.stores.anchor import durable, flocked
-    from ralph_mission.wakers import calls
+    from ralph_mission.wakers import calls, environment
     from ralph_mission.wakers.dispatch import DispatchWaker
+    from ralph_mission.wakers.facts import look
 
     git = Git.open(repo)
     notes = git.common_dir / "ralph" / "wake.json"
@@ -63,10 +64,12 @@ def _send(repo: Path, config: Path | None, server: Place, header: Header, now: d
         if not ours:
             return False, "another wake is at it"
         past = calls.load(notes.read_bytes() if notes.exists() else b"")
-        objection = calls.objection(past, header, now, read(git, config).limits.dispatches_per_day)
+        limit = read(git, config).limits.dispatches_per_day
+        shared = environment.has_jobs(look(git.work_tree, "", ()).workflow)
+        objection = calls.objection(past, header, now, limit, shared=shared)
         if objection:
             return False, objection
-        durable(notes, calls.dump(calls.called(past, header, now)))
+        durable(notes, calls.dump(calls.called(past, header, now, shared=shared)))
         waker = DispatchWaker(server.repository, poster(server))
         receipt = waker.wake(header.next_due_at or now, header.generation)
     if receipt.status != "done":

@@ -12,7 +12,7 @@ from ralph_mission.cli.typed import spell
 from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
-    from ralph_mission.bootstrap import Household
+    from ralph_mission.bootstrap.cycle import Household
     from ralph_mission.mission.account import CycleReport, Telling, Trigger
     from ralph_mission.mission.ledger import Recollection
     from ralph_mission.mission.ports import Voice
@@ -31,7 +31,7 @@ def household(
     voice: Voice | None = None,
 ) -> Household:
     """Everything that a command may touch. Raises Trouble for a repository or a setting that cannot be used."""
-    from ralph_mission.bootstrap import build
+    from ralph_mission.bootstrap.cycle import build
 
     return build(repo, config, forge, staged=staged, now=now, voice=voice, spell=partial(spell, repo=repo))
 

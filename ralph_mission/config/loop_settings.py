@@ -53,6 +53,7 @@ class AgentChoice(Section):
         "command", description="The agent; command: the program in `run`."
     )
     run: Line = Field("", description="The command line of kind command; it reads the prompt from standard input.")
+    model: Line = Field("", description="The model of its sessions, unless a hat names another; empty: its own.")
 
 
 class Hands(HandsSettings):

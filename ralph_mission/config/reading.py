@@ -31,10 +31,12 @@ LATER: dict[tuple[str, ...], str] = {
 """Keys of later versions: one file serves both, and what has no effect yet is said."""
 
 ORCHESTRATOR = frozenset(
-    "RObot _suppress_warnings adapters agent agent_priority agents archive_prompts backpressure enable_metrics "
-    "events features hooks max_tokens plugins retry_delay robot skills tui verbose".split()
+    "RObot _suppress_warnings adapters agent agent_priority agents allow_unsafe_paths archive_prompts backpressure "
+    "checkpoint_interval context_threshold context_window dry_run enable_metrics events features git_checkpoint hooks "
+    "iteration_telemetry max_prompt_size max_tokens metrics_interval output_format output_preview_length plugins "
+    "retry_delay robot skills tui verbose".split()
 )
-"""Top-level keys of ralph-orchestrator's own ralph.yml that have no meaning here."""
+"""Top-level keys of ralph-orchestrator's own ralph.yml, of either version, that have no meaning here."""
 
 
 def read(git: Git, path: Path | None = None, commit: str = "") -> Config:

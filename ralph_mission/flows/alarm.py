@@ -22,6 +22,7 @@ from ralph_mission.trouble import Lost, Missing, Trouble
 
 EQUAL = 3  # failures in a row; as many as make a mission escalate (seed 003)
 EARLIER = 20  # alarms of earlier episodes that are looked at when the counter was lost
+MEND = "change what it names, or give a token that may"
 TITLE = 100  # characters of the failure in a title
 ACTORS = {
     "you": "a maintainer of this repository",
@@ -103,6 +104,11 @@ def _after(bell: Bell, episode: Episode, outcome: Outcome | Exception) -> Episod
     if outcome == "done":
         return _well(bell, _found_again(bell, episode))
     return _failed(bell, episode, failure_of(outcome))
+
+
+def ended(outcome: Outcome, refusal: str) -> Outcome | Trouble:
+    """How a cycle ended, in the words of whoever refused all that it tried (`telling.refusal`)."""
+    return Trouble(f"nothing that was tried got through: {refusal}", MEND) if refusal else outcome
 
 
 def failure_of(outcome: Outcome | Exception) -> Failure:
@@ -226,10 +232,13 @@ def _body(bell: Bell, episode: Episode, failure: Failure, key: str) -> str:
     ]
     return "\n\n".join(
         (
-            "Every cycle fails with the same error. Until that is mended, nothing here is looked after.",
+            "Every cycle fails with the same error.",
+            "**Why:** until it is mended, nothing here is looked after.",
+            "**Evidence:**",
             quote(_clean(bell, failure.what), 1_000),
             "\n".join(facts),
             "Ralph keeps trying, and closes this issue itself when a cycle succeeds.",
+            "**To say no:** close it yourself; this failure is then not told again before a cycle succeeds.",
             marker(key, alarm=str(episode.number)),
         )
     )

@@ -51,7 +51,7 @@ def watch(watcher: Watcher, once: bool = False) -> None:
             watcher.sleep(minutes * 60.0)
             continue
         failures = 0
-        if once and report and report.outcome == "done":
+        if once and report and report.outcome in RAN:
             return
         watcher.sleep(LOOK if report else _until(told.next_due_at, watcher.clock.now()))
 
@@ -70,7 +70,7 @@ def _turn(watcher: Watcher, told: Told) -> tuple[CycleReport | None, Told]:
     due, next_due_at, reason = watcher.gate()
     if due:
         report = watcher.cycle()
-        now = Told(_line(report), report.next_due_at, report.outcome == "done")
+        now = Told(_line(report), report.next_due_at, report.outcome in RAN)
     else:
         report, now = None, Told(reason, next_due_at)
     announced = told.cycle and not due and now.next_due_at == told.next_due_at
@@ -86,7 +86,9 @@ def _until(next_due_at: datetime | None, now: datetime) -> float:
 
 
 def _line(report: CycleReport) -> str:
-    if report.outcome != "done":
+    if report.outcome == "failed":
+        return f"cycle {report.cycle}: everything that it tried was refused"
+    if report.outcome not in RAN:
         return f"no cycle: {WHY.get(report.outcome, report.outcome)}"
     done = sum(effect.status in ("done", "adopted") for effect in report.effects)
     effects = "1 effect" if done == 1 else f"{done} effects"
@@ -94,6 +96,7 @@ def _line(report: CycleReport) -> str:
     return f"cycle {report.cycle}: {effects}; urgency {report.urgency}; next {when}"
 
 
+RAN = ("done", "failed")  # outcomes of a cycle that was not left at once
 WHY = {
     "lost": "another runner has it",
     "paused": "paused",

@@ -8,74 +8,89 @@ in `commit` and `tree` alone, and only those the user had configured before the 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 
 from ralph_mission.gateways import checkout_files as files
+from ralph_mission.gateways import checkout_flags as flags
 from ralph_mission.gateways import checkout_guard as guard
 from ralph_mission.gateways import checkout_history as history
 from ralph_mission.gateways import checkout_mark as marks
+from ralph_mission.gateways import checkout_sound as sound
 from ralph_mission.gateways import checkout_writing as writing
+from ralph_mission.gateways.checkout_checks import verdict
+from ralph_mission.gateways.checkout_kept import PUT_BACK, Kept, remove, write
+from ralph_mission.gateways.checkout_pipes import READ_BY_GIT, blocking
 from ralph_mission.gateways.checkout_user import User
-from ralph_mission.gateways.git import Git, GitError
-from ralph_mission.gateways.process import run_foreign
+from ralph_mission.gateways.git import TIMED_OUT, Git, GitError
 from ralph_mission.loop.model import Change, Commit, Tree, Verification
 from ralph_mission.loop.ports import Work
 from ralph_mission.trouble import Trouble
 
-LINES = 40
 CONTENT = (files.LINK, files.REGULAR, files.EXECUTABLE)
-"""Of a failed check's output, from the end, that are told."""
-GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C is answered within two
-NAMED = {files.LINK: "made a link", files.OTHER: "made a special file"}
+PATIENCE = 20.0  # seconds for a list of the paths, until we look what git may be waiting for
+PINNED = ("core.commitGraph=false", "core.multiPackIndex=false")
+"""Files of the object store that git believes without a proof: a session may have written them."""
+MEND = "git fsck tells what is missing, a remote or another clone may have it; mend that, then go on with --continue"
+
+
+@contextmanager
+def _answered() -> Iterator[None]:
+    """What git cannot do here is for a person to mend."""
+    try:
+        yield
+    except GitError as error:
+        raise Trouble(f"git cannot work in this checkout any more: {error}", MEND) from None
 
 
 class Checkout:
-    """A `Workplace` in a work tree. `checks` are shell commands, each of at most `seconds`, with `home` as HOME.
+    """A `Workplace` in a work tree. `checks` are shell commands, each of at most `seconds`.
 
     `more` is asked at each verification for checks that are due then.
     """
 
     def __init__(
-        self, git: Git, checks: tuple[str, ...], home: Path, seconds: float,
+        self, git: Git, checks: tuple[str, ...], seconds: float,
         more: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:  # fmt: skip  # as one reads it
         if git.work_tree is None:
             raise Trouble("this repository is bare, so there is nothing to work in", "name a checkout", usage=True)
         self._user = User.of(git)
-        self._git = Git(git.git_dir, git.common_dir, git.work_tree, (*git.extra, *self._user.settings))
-        self._top, self._checks, self._more, self._home, self._seconds = git.work_tree, checks, more, home, seconds
+        self._git = Git(git.git_dir, git.common_dir, git.work_tree, (*git.extra, *self._user.settings, *PINNED))
+        self._top, self._checks, self._more, self._seconds = git.work_tree, checks, more, seconds
         self._reader = files.Reader(self._git)
         self._maker = marks.Maker(self._git, self._reader)
         self._marks: dict[str, marks.Mark] = {}
         self._left_by_checks: set[str] = set()
 
+    @_answered()
     def mark(self) -> str:
         """Remember everything as it is now. Raises Trouble when git cannot read the checkout."""
-        try:
-            made = self._maker.make(next(iter(self._marks), ""))
-        except GitError as error:
-            raise Trouble(f"the checkout cannot be read: {error}", "see `git status`, then run again") from None
+        made = self._maker.make(next(iter(self._marks), ""))
         self._marks = {made.name: made}
         return made.name
 
+    @_answered()
     def changed(self, mark: str) -> Work:
-        """What differs from the mark: in the files, in any commit since, in the index."""
-        before = self._mark(mark)
-        foreign = guard.put_back(self._git, before.guarded, before.nested)
-        try:
-            where, moved = history.put_back(self._git, before.place, before.aside)
-            foreign += guard.abandon(self._git, before.unfinished) + moved
-            with ThreadPoolExecutor(2) as beside:
-                commits = beside.submit(history.commits, self._git, before.place, where.head)
-                touched = beside.submit(history.touched, self._git, before.place, where.head)
-                now, unnested = self._now(before)
-            return Work(self._changes(before, touched.result(), now), commits.result(), foreign + unnested)
-        except GitError as error:
-            return Work(foreign=(*foreign, Change(".git", "unreadable", str(error))), readable=False)
+        """What differs from the mark: in the files, in any commit since, in the index.
 
+        Raises Trouble when git cannot say it (objects are gone): nothing is known of what the session did then.
+        """
+        before = self._mark(mark)
+        foreign = self._sound(before)
+        where, moved = history.put_back(self._git, before.place, before.aside)
+        indexed = self._indexed(before, where.head)
+        with ThreadPoolExecutor(2) as beside:
+            commits = beside.submit(history.commits, self._git, before.place, where.head)
+            touched = beside.submit(history.touched, self._git, before.place, where.head)
+            now, mended = self._now(before, where.head)
+        told = {change.path: change for change in (*indexed, *mended, *moved, *foreign)}
+        return Work(self._changes(before, touched.result(), now), commits.result(), tuple(told.values()))
+
+    @_answered()
     def undo(self, mark: str, paths: Sequence[str]) -> None:
         """Put `paths` back as at the mark: in the files, in the index and in every commit since."""
         before = self._mark(mark)
@@ -88,6 +103,7 @@ class Checkout:
         self._git.run("update-index", "--replace", "-z", "--index-info", stdin=lines)
         self._restore({path: before.files.get(path) for path in paths})
 
+    @_answered()
     def verify(self) -> Verification:
         """The project's own checks, one after another, until one fails.
 
@@ -99,13 +115,14 @@ class Checkout:
         before = self._maker.make()
         self._marks[before.name], ours = before, before.name not in self._marks
         try:
-            return self._verdict(checks)
+            return verdict(checks, self._top, self._seconds)
         finally:
             self._put_back_checked(before)
             if ours:
                 del self._marks[before.name]
                 marks.unpin(self._git, before.name)
 
+    @_answered()
     def commit(self, message: str, mark: str = "") -> str:
         """Commit what stands uncommitted, as the user; with a mark everything since becomes one commit."""
         now, where = self._reader.read(), history.place(self._git)
@@ -120,16 +137,21 @@ class Checkout:
         made = self._git.commit_tree(tree, parents, message, datetime.now(UTC), self._user.identity)
         return history.moved(self._git, where.tip, made, where.head)
 
+    @_answered()
     def set_aside(self, mark: str) -> tuple[Change, ...]:
         """Keep the uncommitted rest of a session that died below `refs/ralph/aside/`, and have the files without it.
 
         Its commits stay where they are, and so do refs: since then a person may have moved them.
         """
         before = self._mark(mark)
-        told = guard.put_back(self._git, before.guarded, before.nested)
+        told = self._sound(before)
         where = history.place(self._git)
-        told += guard.abandon(self._git, before.unfinished)
-        now, unnested = self._now(before)
+        broken = not where.head or f".git/{where.tip}" in {change.path for change in told}
+        if before.place.head and broken:  # which no person does
+            history.moved(self._git, where.tip, before.place.head, where.head)
+            where = history.place(self._git)
+        told += self._indexed(before, where.head)
+        now, unnested = self._now(before, where.head)
         rest = files.differing(before.files, now.files)
         old, new = (history.entries(self._git, commit, rest) for commit in (before.place.head, where.head))
         committed = {
@@ -144,15 +166,15 @@ class Checkout:
         return (
             *told,
             *unnested,
-            *(Change(path, _how(file, now.files.get(path)), reason) for path, file in wanted.items()),
+            *(Change(path, files.how(file, now.files.get(path)), reason) for path, file in wanted.items()),
         )
 
     def tree(self) -> Tree:
         """Where the checkout stands, for a prompt. `readable` is False when git gives no answer."""
-        flags = ("--porcelain", "-z", "--no-renames", "--ignore-submodules=all", "--untracked-files=normal")
+        asking = ("--porcelain", "-z", "--no-renames", "--ignore-submodules=all", "--untracked-files=normal")
         try:
             with ThreadPoolExecutor(1) as beside:
-                asked = beside.submit(self._git.run, "status", *flags)
+                asked = beside.submit(self._git.run, "status", *asking)
                 last = self._git.try_text("log", "--no-show-signature", "-5", "--format=%H %s")  # "" before the first
                 dirty = bool(asked.result())
         except GitError:
@@ -168,30 +190,67 @@ class Checkout:
             self._marks[name] = marks.load(self._git, name)
         return self._marks[name]
 
-    def _now(self, before: marks.Mark) -> tuple[files.Reading, tuple[Change, ...]]:
+    def _sound(self, before: marks.Mark) -> tuple[Change, ...]:
+        """No git runs before this: what it obeys is as at the mark, and nothing keeps it from reading the rest."""
+        told = guard.put_back(self._git, before.guarded, before.standing, before.nested)
+        return told + guard.abandon(self._git, before.unfinished)
+
+    def _now(self, before: marks.Mark, head: str) -> tuple[files.Reading, tuple[Change, ...]]:
         """The files as they stand, seen with the ignore files of the mark; nested repositories are unmade first."""
-        now = self._read(before)
+        now, mended = self._read(before, head)
+        if waiting := [path for path, file in now.files.items() if _waited_at(path, file, before)]:
+            mended += self._unblocked(before, waiting)
+            now = self._reader.read()
+        mended += flags.put_back(self._git, before.flags, now.flags, now.index)
         aside = self._git.git_dir / "ralph" / "aside" / before.name[:12]
         unnested = guard.unnest(self._git, now.nested - before.nested, aside)
         if unnested:
             now = self._reader.read()
         if files.ignores(now.files) != files.ignores(before.files):
             now = self._reader.read(before.files)
-        return now, unnested
+        return now, mended + unnested
 
-    def _read(self, before: marks.Mark) -> files.Reading:
+    def _read(self, before: marks.Mark, head: str) -> tuple[files.Reading, tuple[Change, ...]]:
         try:
-            return self._reader.read()
-        except GitError:  # a session may have left an index that git cannot read
+            return self._reader.read(wait=PATIENCE), ()
+        except GitError as error:
+            if error.code == TIMED_OUT:
+                told = self._unblocked(before, blocking(str(self._top)))
+                return self._reader.read(), told
+        told = self._index_back(before, head)
+        return self._reader.read(), told
+
+    def _unblocked(self, before: marks.Mark, waiting: Iterable[str]) -> tuple[Change, ...]:
+        """What git would wait at for ever is as at the mark."""
+        paths = list(waiting)
+        for path in paths:
+            remove(f"{self._top}/{path}")
+        self._restore({path: before.files[path] for path in paths if path in before.files})
+        return tuple(Change(path, files.NAMED[files.OTHER], PUT_BACK) for path in paths)
+
+    def _indexed(self, before: marks.Mark, head: str) -> tuple[Change, ...]:
+        """An index that git can read, which it asks for whatever it is asked."""
+        if sound.index(self._git) or not (before.index or os.path.lexists(self._git.git_dir / "index")):
+            return ()
+        return self._index_back(before, head)
+
+    def _index_back(self, before: marks.Mark, head: str) -> tuple[Change, ...]:
+        """The index of the mark, and in it what was committed since."""
+        if before.raw:
+            write(str(self._git.git_dir / "index"), Kept(stat.S_IFREG | 0o644, before.raw))
+        else:
             self._git.run("read-tree", f"{before.name}:index")
-            return self._reader.read()
+        paths = history.net(self._git, before.place.head, head)
+        lines = history.index_lines(history.entries(self._git, head, paths), paths)
+        self._git.run("update-index", "--replace", "-z", "--index-info", stdin=lines)
+        return (Change(".git/index", "made unreadable", PUT_BACK),)
 
     def _changes(self, before: marks.Mark, touched: dict[str, str], now: files.Reading) -> tuple[Change, ...]:
         found = dict(touched)
         staged = {path for path in files.differing(before.index, now.index) if path not in found}
         found |= dict.fromkeys(staged - before.nested, "staged")
         for path in files.differing(before.files, now.files):
-            how = _how(before.files.get(path), now.files.get(path))
+            how = files.how(before.files.get(path), now.files.get(path))
             found[path] = f"{how}, {found[path]}" if found.get(path, "staged") != "staged" else how
         return tuple(Change(path, found[path]) for path in sorted(found))
 
@@ -206,12 +265,11 @@ class Checkout:
     def _restore(self, wanted: dict[str, files.File | None]) -> None:
         """Absent ones first: a link that stands where a folder was must go before the folder comes back."""
         top = str(self._top)
-        contents = self._git.blobs(file.oid for file in wanted.values() if file)
+        found = self._git.blobs(file.oid for file in wanted.values() if file)
+        contents = {oid: content for oid, content in found.items() if self._reader.oid(content) == oid}  # git believes
         lost = [path for path, file in wanted.items() if file and file.mode in CONTENT and file.oid not in contents]
         if lost:
-            raise Trouble(
-                f"{lost[0]} cannot be put back: git has lost what stood there", "see git fsck, then run again"
-            )
+            raise Trouble(f"{lost[0]} cannot be put back: git has lost what stood there", MEND)
         for path in sorted((path for path, file in wanted.items() if file is None), reverse=True):
             writing.remove(top, path)
         for path, file in wanted.items():
@@ -246,8 +304,13 @@ class Checkout:
     def _committable(self, path: str, now: files.Reading) -> bool:
         if path in self._left_by_checks and path not in now.index:
             return False
-        special = path in now.files and now.files[path].mode == files.OTHER
-        return not special and not any(path.startswith(f"{folder}/") for folder in now.nested)
+        file = now.files.get(path)
+        special = file and (file.mode == files.OTHER or file.oid == files.UNREADABLE)
+        return (
+            not special
+            and not files.NO_PATH.search(path)
+            and not any(path.startswith(f"{folder}/") for folder in now.nested)
+        )
 
     def _staged(self, head: str, paths: Sequence[str]) -> str:
         """The tree of `head` with `paths` as they stand, through the user's filters; the index has them too."""
@@ -270,23 +333,12 @@ class Checkout:
         tip = history.place(self._git).head
         if tip != before.place.head:
             self._move(before, before.place.head, tip)
-        self._left_by_checks |= set(changed) - before.files.keys()
-
-    def _verdict(self, checks: Iterable[str]) -> Verification:
-        for check in checks:
-            done = run_foreign(check, cwd=self._top, home=self._home, timeout=self._seconds, grace=GRACE)
-            if done.code:
-                said = (done.stdout + done.stderr).decode("utf-8", "replace").strip().splitlines()[-LINES:]
-                why = f"took over {self._seconds:g} s" if done.timed_out else f"exit {done.code}"
-                return Verification(False, True, "\n".join((f"{check}: {why}", *said)))
-        return Verification(True, True, "")
+        left = [path for path in changed if path not in before.files]
+        lines = history.index_lines(before.index, left)
+        self._git.run("update-index", "--replace", "-z", "--index-info", stdin=lines)
+        self._left_by_checks.update(left)
 
 
-def _how(before: files.File | None, now: files.File | None) -> str:
-    if now is None:
-        return "deleted"
-    if (before is None or before.mode != now.mode) and now.mode in NAMED:
-        return NAMED[now.mode]
-    if before is None:
-        return "created"
-    return "modified" if before.oid != now.oid else "mode changed"
+def _waited_at(path: str, file: files.File, before: marks.Mark) -> bool:
+    named = path.rpartition("/")[2] in READ_BY_GIT
+    return named and file.mode == files.OTHER and before.files.get(path) != file

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 import tempfile
 import time
@@ -17,13 +18,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ralph_mission.gateways import wire
+from ralph_mission.gateways.checkout_flags import Flags, flagged
+from ralph_mission.gateways.checkout_pipes import IGNORES, READ_BY_GIT, special, status_of
 from ralph_mission.gateways.git import Git, GitError
 
 LINK, REGULAR, EXECUTABLE, GITLINK, OTHER = "120000", "100644", "100755", "160000", "other"
 UNREADABLE = "unreadable"
+NAMED = {LINK: "made a link", OTHER: "made a special file"}
 OURS = ".ralph/"
 """The engine's own folder, where a repository does not leave it out: the desk answers for it."""
-IGNORES = ".gitignore"
+NO_PATH = re.compile(r"(?:^|/)(?:\.{0,2}|\.git)(?:/|$)", re.IGNORECASE)
+"""What git lets into no index: it leads out of the checkout or into the repository. A forged index holds it."""
 NONE_IGNORED = 1
 """What `check-ignore` exits with when no path is ignored."""
 FRESH, FRESH_COARSE = 100_000_000, 2_000_000_000
@@ -54,6 +59,7 @@ class Reading:
     files: Files
     index: Index
     nested: frozenset[str]
+    flags: Flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +70,15 @@ class _Listed:
     paths: tuple[str, ...]
     folders: tuple[str, ...]
     nested: tuple[str, ...]
+    flags: Flags
 
     @staticmethod
-    def of(index: Index, others: Iterable[str]) -> _Listed:
+    def of(index: Index, others: Iterable[str], flags: Flags) -> _Listed:
         others = [path for path in others if not path.startswith(OURS)]
         paths = tuple(dict.fromkeys((*index, *(path for path in others if not path.endswith("/")))))
         links = (path for path, (mode, _) in index.items() if mode == GITLINK)
         nested = (*(path.rstrip("/") for path in others if path.endswith("/")), *links)
-        return _Listed(index, paths, tuple(sorted(_folders(paths))), nested)
+        return _Listed(index, paths, tuple(sorted(_folders(paths))), nested, flags)
 
 
 class Reader:
@@ -84,13 +91,16 @@ class Reader:
         self._held: dict[str, tuple[tuple[int, int, int], frozenset[str]]] = {}
         self._kept: set[str] = set()
         self._algorithm = ""
-        self._raw, self._last = b"", _Listed.of({}, [])
+        self._raw, self._last = b"", _Listed.of({}, [], {})
 
-    def read(self, rules: Files | None = None) -> Reading:
-        """What stands there now; with `rules` the ignore files are those of another moment. Raises GitError."""
-        listed = self._listed()
+    def read(self, rules: Files | None = None, wait: float = 600) -> Reading:
+        """What stands there now; with `rules` the ignore files are those of another moment.
+
+        Raises GitError, also when git gives no list of the paths within `wait` seconds.
+        """
+        listed = self._listed(wait)
         if rules is not None:
-            listed = _Listed.of(listed.index, self._not_ignored(rules))
+            listed = _Listed.of(listed.index, self._not_ignored(rules), listed.flags)
         paths = dict.fromkeys(listed.paths)
         real = {"": True}
         nested = {
@@ -99,11 +109,11 @@ class Reader:
             if reachable(f"{self.top}/", folder, real) and os.path.lexists(f"{self.top}/{folder}/.git")
         }
         for folder, names in self._special(listed.folders):
-            paths.update({f"{folder}/{IGNORES}" if folder else IGNORES: None} if IGNORES in names else {})
+            paths.update({f"{folder}/{name}" if folder else name: None for name in names if name != ".git"})
             nested.update({folder} if folder and ".git" in names else ())
         for folder in nested:
             paths.update(dict.fromkeys(_walk(self.top, folder)))
-        return Reading(self._files(paths), listed.index, frozenset(nested))
+        return Reading(self._files(paths), listed.index, frozenset(nested), listed.flags)
 
     def keep(self, reading: Reading) -> tuple[str, ...]:
         """Write what the index does not hold into the object store. Gives the ids of all such objects."""
@@ -118,8 +128,8 @@ class Reader:
         self._kept = oids
         return tuple(sorted(oids))
 
-    def _listed(self) -> _Listed:
-        raw = self._git.run("ls-files", "-z", "-t", "-s", "--cached", "--others", "--exclude-standard")
+    def _listed(self, wait: float) -> _Listed:
+        raw = self._git.run("ls-files", "-z", "-v", "-s", "--cached", "--others", "--exclude-standard", timeout=wait)
         if raw != self._raw:
             self._last, self._raw = _parsed(raw), raw
         return self._last
@@ -156,7 +166,7 @@ class Reader:
         """
         began, seen, real = time.time_ns(), {}, {"": True}
         for folder in ("", *folders):
-            status = _status(f"{self.top}/{folder}")
+            status = status_of(f"{self.top}/{folder}")
             if status is None or not reachable(f"{self.top}/", folder, real):
                 continue
             times = (status.st_ctime_ns, status.st_mtime_ns, status.st_ino)
@@ -174,7 +184,7 @@ class Reader:
         for path in paths:
             if not reachable(top, path.rpartition("/")[0], real):
                 continue
-            status = _status(top + path)
+            status = status_of(top + path)
             if status is None:
                 continue
             signature = (status.st_ctime_ns, status.st_mtime_ns, status.st_ino, status.st_size, status.st_mode)
@@ -202,6 +212,10 @@ class Reader:
         except OSError:
             return File(mode, UNREADABLE, permissions)
 
+    def oid(self, content: bytes) -> str:
+        """The object id of these bytes."""
+        return self._oid([content], len(content))
+
     def _oid(self, chunks: Iterable[bytes], size: int) -> str:
         if not self._algorithm:
             self._algorithm = self._git.try_text("rev-parse", "--show-object-format") or "sha1"
@@ -226,6 +240,17 @@ def differing(before: Mapping[str, object], now: Mapping[str, object]) -> list[s
     return sorted(changed | (before.keys() - now.keys()))
 
 
+def how(before: File | None, now: File | None) -> str:
+    """What came of a path, in words."""
+    if now is None:
+        return "deleted"
+    if (before is None or before.mode != now.mode) and now.mode in NAMED:
+        return NAMED[now.mode]
+    if before is None:
+        return "created"
+    return "modified" if before.oid != now.oid else "mode changed"
+
+
 def ignores(files: Files) -> dict[str, File]:
     """The ignore files among them."""
     return {path: file for path, file in files.items() if path.rpartition("/")[2] == IGNORES}
@@ -239,14 +264,18 @@ def quoted(path: str) -> bytes:
 
 def _parsed(raw: bytes) -> _Listed:
     index: dict[str, tuple[str, str]] = {}
-    others = []
+    others, flags = [], {}
     for row in raw.decode("utf-8", "surrogateescape").split("\0"):
         if row.startswith("? "):
             others.append(row[2:])
         elif row:
             meta, path = row[2:].split("\t", 1)
+            if NO_PATH.search(path):
+                raise GitError(("ls-files",), 0, f"the index names {path!r}")
             index[path] = (meta[:6], meta[7:-2])
-    return _Listed.of(index, others)
+            if flagged(row[0]):
+                flags[path] = row[0]
+    return _Listed.of(index, others, flags)
 
 
 def _without_links(name: str, flags: int) -> int:
@@ -254,14 +283,9 @@ def _without_links(name: str, flags: int) -> int:
 
 
 def _names(folder: str) -> frozenset[str]:
-    return frozenset(name for name in (IGNORES, ".git") if os.path.lexists(f"{folder}/{name}"))
-
-
-def _status(where: str) -> os.stat_result | None:
-    try:
-        return os.lstat(where)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    """Those of git's names that are there; of what is no ignore file, only what git would stumble over."""
+    seen = {name: status for name in (*READ_BY_GIT, ".git") if (status := status_of(f"{folder}/{name}"))}
+    return frozenset(name for name, status in seen.items() if name in (IGNORES, ".git") or special(status.st_mode))
 
 
 def _settled(changed: int, now: int) -> bool:

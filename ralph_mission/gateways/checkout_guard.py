@@ -6,13 +6,11 @@ No git process runs here: the one that runs first after a session must not find 
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ralph_mission.gateways.checkout_writing import remove_folder
+from ralph_mission.gateways import checkout_sound as sound
+from ralph_mission.gateways.checkout_kept import PUT_BACK, Guarded, Kept, kept, remove, write
 from ralph_mission.gateways.git import Git
 from ralph_mission.loop.model import Change
 from ralph_mission.trouble import Trouble
@@ -58,47 +56,23 @@ UNFINISHED = (
     "shallow.lock",
 )
 """What a merge, rebase or bisect leaves behind that was begun and not ended, and locks of a git that was killed."""
-PUT_BACK = "put back"
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """One file: its bytes, or the target of a link; `mode` as lstat has it."""
-
-    mode: int
-    content: bytes
-
-
-Guarded = Mapping[str, Kept]
-"""Absolute path -> what it is."""
 
 
 def read(git: Git, nested: Iterable[str]) -> dict[str, Kept]:
     """All that is guarded, as it is now. Raises Trouble when the repository itself was exchanged for a link."""
-    found: dict[str, Kept] = {}
-    for folder in dict.fromkeys((git.git_dir, git.common_dir)):
-        if not folder.is_dir() or folder.is_symlink():
-            raise Trouble(f"{folder} is no folder any more", "put the repository back, then run again")
-        found.update(_below(folder, OBEYED))
-    top = str(git.work_tree)
-    if os.path.isfile(f"{top}/.git"):
-        found.update(_kept(f"{top}/.git"))
-    for folder in (*_inner(f"{top}/{name}/.git" for name in nested), *_modules(git.common_dir / "modules")):
-        found.update(_below(folder, (*OBEYED, *OF_NESTED)))
-    return found
+    _present(git)
+    return {**_obeyed(git, nested), **sound.odd(git)}
 
 
-def put_back(git: Git, before: Guarded, nested: Iterable[str]) -> tuple[Change, ...]:
-    """Make it as it was; tells what was not."""
-    now = read(git, nested)
-    differing = sorted(path for path in {*before, *now} if before.get(path) != now.get(path))
-    for path in differing:
-        if path in now and path not in before:
-            _remove(path)
-    for path in differing:
-        if path in before:
-            _write(path, before[path])
-    return tuple(Change(_shown(git, path), _how(before.get(path), now.get(path)), PUT_BACK) for path in differing)
+def put_back(git: Git, before: Guarded, standing: Guarded, nested: Iterable[str]) -> tuple[Change, ...]:
+    """Make it as it was; tells what was not. `standing` is put back only where git could not read what stands there.
+
+    Raises Trouble as `read` does."""
+    _present(git)
+    told = sound.stand(git, standing) + _put_back(git, before, nested)
+    told += _put_back(git, before, nested) if told else ()  # what a link had hidden
+    sound.have_refs(git)
+    return told
 
 
 def unfinished(git: Git) -> frozenset[str]:
@@ -110,7 +84,7 @@ def abandon(git: Git, before: frozenset[str]) -> tuple[Change, ...]:
     """End what a session began and did not end; the files stay for the comparison."""
     begun = sorted(unfinished(git) - before)
     for name in begun:
-        _remove(str(git.git_dir / name))
+        remove(str(git.git_dir / name))
     return tuple(Change(f".git/{name}", "created", "removed") for name in begun)
 
 
@@ -124,20 +98,45 @@ def unnest(git: Git, nested: Iterable[str], aside: Path) -> tuple[Change, ...]:
     return tuple(made)
 
 
+def _present(git: Git) -> None:
+    for folder in dict.fromkeys((git.git_dir, git.common_dir)):
+        if not folder.is_dir() or folder.is_symlink():
+            raise Trouble(f"{folder} is no folder any more", "put the repository back, then run again")
+
+
+def _obeyed(git: Git, nested: Iterable[str]) -> dict[str, Kept]:
+    found: dict[str, Kept] = {}
+    for folder in dict.fromkeys((git.git_dir, git.common_dir)):
+        found.update(_below(folder, OBEYED))
+    inner = [f"{git.work_tree}/{name}/.git" for name in nested]
+    for pointer in (f"{git.work_tree}/.git", *inner):
+        found.update(kept(pointer) if not os.path.isdir(pointer) else {})
+    for folder in (*_inner(inner), *_modules(git.common_dir / "modules")):
+        found.update(_below(folder, (*OBEYED, *OF_NESTED)))
+    return found
+
+
+def _put_back(git: Git, before: Guarded, nested: Iterable[str]) -> tuple[Change, ...]:
+    odd = sound.odd(git)
+    now = {**_obeyed(git, nested), **odd}
+    differing = sorted(path for path in {*before, *now} if before.get(path) != now.get(path))
+    told = tuple(
+        Change(
+            sound.shown(git, path), sound.how(path) if path in odd else _how(before.get(path), now.get(path)), PUT_BACK
+        )
+        for path in differing
+    )
+    for path in differing:
+        if path in now and path not in before:
+            remove(path)
+    for path in differing:
+        if path in before:
+            write(path, before[path])
+    return told
+
+
 def _below(folder: Path, names: Iterable[str]) -> dict[str, Kept]:
-    return {path: kept for name in names for path, kept in _kept(f"{folder}/{name}").items()}
-
-
-def _kept(path: str) -> dict[str, Kept]:
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return {}
-    if stat.S_ISDIR(status.st_mode):
-        return {inner: kept for name in sorted(os.listdir(path)) for inner, kept in _kept(f"{path}/{name}").items()}
-    if stat.S_ISLNK(status.st_mode):
-        return {path: Kept(status.st_mode, os.readlink(os.fsencode(path)))}
-    return {path: Kept(status.st_mode, Path(path).read_bytes() if stat.S_ISREG(status.st_mode) else b"")}
+    return {path: found for name in names for path, found in kept(f"{folder}/{name}").items()}
 
 
 def _inner(places: Iterable[str]) -> Iterator[Path]:
@@ -152,36 +151,5 @@ def _modules(folder: Path) -> Iterator[Path]:
             yield Path(root)
 
 
-def _remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        remove_folder(os.fsencode(path))
-    else:
-        with suppress(FileNotFoundError, NotADirectoryError):
-            os.unlink(path)
-
-
-def _write(path: str, kept: Kept) -> None:
-    if not os.path.isdir(os.path.dirname(path)):
-        _remove(os.path.dirname(path))
-        os.makedirs(os.path.dirname(path))
-    if os.path.isdir(path) and not os.path.islink(path):
-        remove_folder(os.fsencode(path))
-    spare = f"{path}.ralph"
-    _remove(spare)
-    if stat.S_ISLNK(kept.mode):
-        os.symlink(kept.content, os.fsencode(spare))
-    else:
-        Path(spare).write_bytes(kept.content)
-        os.chmod(spare, stat.S_IMODE(kept.mode))
-    os.replace(spare, path)
-
-
 def _how(before: Kept | None, now: Kept | None) -> str:
     return "created" if before is None else "deleted" if now is None else "modified"
-
-
-def _shown(git: Git, path: str) -> str:
-    for folder in (git.git_dir, git.common_dir):
-        if path.startswith(f"{folder}/"):
-            return ".git" + path[len(str(folder)) :]
-    return os.path.relpath(path, str(git.work_tree))

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ralph_mission.gateways import checkout_live as live
 from ralph_mission.gateways import wire
 from ralph_mission.gateways.checkout_files import Index
 from ralph_mission.gateways.git import EMPTY_TREE, Git
@@ -26,11 +27,15 @@ Refs = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the history stands: the commit, the branch ("" when detached), all other refs."""
+    """Where the history stands: the commit, the branch ("" when detached), all other refs.
+
+    `elsewhere` are branches that loops in other work trees work on.
+    """
 
     head: str
     branch: str
     refs: Refs
+    elsewhere: frozenset[str] = frozenset()
 
     @property
     def tip(self) -> str:
@@ -44,11 +49,12 @@ def place(git: Git) -> Place:
     rows = [row.split("\0") for row in raw.split("\n") if row]
     refs = {name: f"ref: {target}" if target else oid for name, oid, target in rows if not name.startswith(MARKS)}
     name = branch(git)
-    return Place(refs.get(name, "") if name else git.resolve("HEAD"), name, refs)
+    return Place(refs.get(name, "") if name else git.resolve("HEAD"), name, refs, live.branches(git))
 
 
 def put_back(git: Git, before: Place, aside: str) -> tuple[Place, tuple[Change, ...]]:
-    """Every ref but the current branch is as it was again; a rewritten branch stands on its old head again."""
+    """Every ref is as it was again but the current branch, and those that loops in other work trees move; a
+    rewritten branch stands on its old head again."""
     now = place(git)
     tip = now.refs.get(before.branch, "") if before.branch else before.head if now.branch else now.head
     told = _switched_back(git, before, now, aside) + _others(git, before, now, aside)
@@ -75,8 +81,13 @@ def touched(git: Git, before: Place, tip: str) -> dict[str, str]:
     flags = ("--no-show-signature", "--format=", "--raw", "-z", "--no-renames", "--no-abbrev", "--root")
     raw = git.run("log", *flags, "--diff-merges=first-parent", "--stdin", stdin=_since(before, tip))
     found = dict.fromkeys(_paths(raw), "committed and taken back")
-    net = git.run("diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev", before.head or EMPTY_TREE, tip)
-    return found | dict.fromkeys(_paths(net), "committed")
+    return found | dict.fromkeys(net(git, before.head, tip), "committed")
+
+
+def net(git: Git, old: str, new: str) -> list[str]:
+    """The paths in which two commits ("" for none) differ."""
+    ends = (old or EMPTY_TREE, new or EMPTY_TREE)
+    return _paths(git.run("diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev", *ends))
 
 
 def rebuilt(git: Git, before: Place, tip: str, old: Index, paths: Sequence[str]) -> str:
@@ -152,8 +163,8 @@ def _switched_back(git: Git, before: Place, now: Place, aside: str) -> list[Chan
 
 def _others(git: Git, before: Place, now: Place, aside: str) -> list[Change]:
     """Refs that are not the current branch, put back: first away with what is new, then the old ones again."""
-    names = sorted({*before.refs, *now.refs} - {before.branch})
-    wrong = [name for name in names if before.refs.get(name) != now.refs.get(name) and not name.startswith(aside)]
+    names = sorted({*before.refs, *now.refs} - {before.branch} - before.elsewhere - now.elsewhere)
+    wrong = [name for name in names if before.refs.get(name) != now.refs.get(name) and not _news_of_ours(name, before)]
     for name in wrong:
         _keep(git, aside, name, now.refs.get(name, ""))
         if name not in before.refs:
@@ -161,6 +172,10 @@ def _others(git: Git, before: Place, now: Place, aside: str) -> list[Change]:
     for name in (name for name in wrong if name in before.refs):
         _point(git, name, before.refs[name])
     return [Change(name, _how(before.refs.get(name), now.refs.get(name)), PUT_BACK) for name in wrong]
+
+
+def _news_of_ours(name: str, before: Place) -> bool:
+    return name.startswith(f"{ASIDE}/") and name not in before.refs
 
 
 def _point(git: Git, name: str, value: str) -> None:

@@ -17,22 +17,31 @@ from typing import Any
 
 from ralph_mission.gateways import checkout_guard as guard
 from ralph_mission.gateways import checkout_history as history
+from ralph_mission.gateways import checkout_sound as sound
 from ralph_mission.gateways.checkout_files import GITLINK, File, Files, Index, Reader
+from ralph_mission.gateways.checkout_flags import Flags
+from ralph_mission.gateways.checkout_kept import Guarded, Kept
 from ralph_mission.gateways.git import EMPTY_TREE, Git, GitError
 from ralph_mission.trouble import Trouble
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A checkout at one moment. `name` is the id of the commit that keeps it."""
+    """A checkout at one moment. `name` is the id of the commit that keeps it.
+
+    `raw` is the index by its bytes, which only the process that made the mark still has.
+    """
 
     name: str
     place: history.Place
     files: Files
     index: Index
     nested: frozenset[str]
-    guarded: guard.Guarded
+    flags: Flags
+    guarded: Guarded
+    standing: Guarded
     unfinished: frozenset[str]
+    raw: bytes = b""
 
     @property
     def aside(self) -> str:
@@ -55,7 +64,10 @@ class Maker:
             reading = self._reader.read()
             where, index = asked.result()
         guarded = guard.read(self._git, reading.nested)
-        mark = Mark("", where, reading.files, reading.index, reading.nested, guarded, guard.unfinished(self._git))
+        mark = Mark(
+            "", where, reading.files, reading.index, reading.nested, reading.flags, guarded, sound.standing(self._git),
+            guard.unfinished(self._git), self._index[0],
+        )  # fmt: skip  # one value
         tree = self._anchored(index, self._reader.keep(reading))
         text = json.dumps(_written(mark), separators=(",", ":"))
         name = self._git.commit_tree(tree, [where.head] if where.head else [], text, datetime.now(UTC))
@@ -121,10 +133,13 @@ def _written(mark: Mark) -> dict[str, Any]:
         "head": mark.place.head,
         "branch": mark.place.branch,
         "refs": dict(mark.place.refs),
+        "elsewhere": sorted(mark.place.elsewhere),
         "files": {path: _row(mark.files.get(path)) for path in sorted(changed)},
         "permissions": {path: file.permissions for path, file in mark.files.items() if _uncommon(file)},
         "nested": sorted(mark.nested),
-        "guarded": {path: [kept.mode, base64.b64encode(kept.content).decode()] for path, kept in mark.guarded.items()},
+        "flags": dict(mark.flags),
+        "guarded": _rows(mark.guarded),
+        "standing": _rows(mark.standing),
         "unfinished": sorted(mark.unfinished),
     }
 
@@ -138,14 +153,32 @@ def _read(git: Git, name: str, said: Mapping[str, Any]) -> Mark:
             files[path] = File(*row)
     for path, permissions in said["permissions"].items():
         files[path] = File(files[path].mode, files[path].oid, permissions)
-    guarded = {path: guard.Kept(mode, base64.b64decode(text)) for path, (mode, text) in said["guarded"].items()}
-    where = history.Place(said["head"], said["branch"], said["refs"])
-    return Mark(name, where, files, index, frozenset(said["nested"]), guarded, frozenset(said["unfinished"]))
+    guarded, standing = _guarded(said["guarded"]), _guarded(said["standing"])
+    where = history.Place(said["head"], said["branch"], said["refs"], frozenset(said["elsewhere"]))
+    return Mark(
+        name,
+        where,
+        files,
+        index,
+        frozenset(said["nested"]),
+        said["flags"],
+        guarded,
+        standing,
+        frozenset(said["unfinished"]),
+    )
 
 
 def _base(index: Index) -> dict[str, File]:
     """The files as they are when the index is what stands there."""
     return {path: File(mode, oid) for path, (mode, oid) in index.items() if mode != GITLINK}
+
+
+def _rows(guarded: Guarded) -> dict[str, list[object]]:
+    return {path: [kept.mode, base64.b64encode(kept.content).decode()] for path, kept in guarded.items()}
+
+
+def _guarded(rows: Mapping[str, tuple[int, str]]) -> dict[str, Kept]:
+    return {path: Kept(mode, base64.b64decode(text)) for path, (mode, text) in rows.items()}
 
 
 def _row(file: File | None) -> list[str] | None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import suppress
 
 from ralph_mission.gateways import wire
 from ralph_mission.gateways.checkout_files import EXECUTABLE, LINK, File, reachable
+from ralph_mission.gateways.checkout_kept import remove_folder as remove_folder
+
+LEADING_OUT = frozenset(("", ".", "..", ".git"))
+"""Parts that lead out of a checkout or into a repository. Git refuses such paths; a forged index or tree has them."""
 
 
 def restore(top: str, path: str, file: File, content: bytes) -> None:
@@ -31,10 +34,10 @@ def restore(top: str, path: str, file: File, content: bytes) -> None:
 
 
 def remove(top: str, path: str) -> None:
-    """Make `path` absent, and the folders that are empty then; what lies beyond a link stays."""
+    """Make `path` absent, and the folders that are empty then; what lies beyond a link, or outside of `top`, stays."""
     root, name = os.fsencode(top), wire.raw(path)
     folder = os.path.dirname(name)
-    if not reachable(top + "/", os.fsdecode(folder), {"": True}):
+    if LEADING_OUT.intersection(path.split("/")) or not reachable(top + "/", os.fsdecode(folder), {"": True}):
         return
     where = os.path.join(root, name)
     if os.path.isdir(where) and not os.path.islink(where):
@@ -46,15 +49,6 @@ def remove(top: str, path: str) -> None:
         while folder:
             os.rmdir(os.path.join(root, folder))
             folder = os.path.dirname(folder)
-
-
-def remove_folder(folder: bytes) -> None:
-    """A folder and all in it, though a session may have locked some of it. Follows no link."""
-    for root, folders, _ in os.walk(folder):
-        for name in folders:
-            if not os.path.islink(os.path.join(root, name)):
-                os.chmod(os.path.join(root, name), 0o700)
-    shutil.rmtree(folder)
 
 
 def _clear_way(top: bytes, path: bytes) -> None:

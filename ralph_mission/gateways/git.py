@@ -36,6 +36,7 @@ PINS = (
     "core.quotePath=false",
     "advice.detachedHead=false",
 )
+ANSWER = 30.0  # seconds for saying where a repository is: longer than any disk, not for ever
 TIMED_OUT = 124  # as timeout(1) of GNU coreutils
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
@@ -239,9 +240,12 @@ def _rev_parse(directory: Path, extra: tuple[str, ...]) -> subprocess.CompletedP
     query = ["rev-parse", "--absolute-git-dir", "--git-common-dir", "--is-bare-repository", "--show-toplevel"]
     command = ["git", *pins, "-C", str(directory), *query]
     try:
-        done = subprocess.run(command, capture_output=True, env=environment(), check=False)
+        done = subprocess.run(command, capture_output=True, env=environment(), check=False, timeout=ANSWER)
     except FileNotFoundError:
         raise Trouble("git is not installed", "install git 2.38 or newer") from None
+    except subprocess.TimeoutExpired:
+        mend = "see whether .git/HEAD is a plain file: rm it, then git symbolic-ref HEAD refs/heads/BRANCH"
+        raise Trouble(f"git gives no answer about {directory}", mend) from None
     if b"must be run in a work tree" in done.stderr:  # bare: asks for no top level
         done = subprocess.run(command[:-1], capture_output=True, env=environment(), check=False)
     return done

@@ -29,8 +29,8 @@ def stuck(order: Order, state: State, board: Board) -> Ending | None:
     nothing is listed and the reviewer goes on asking for no less.
     """
     if not state.item and reviewed(order.hats) and state.stale >= 2 * order.limits.stuck:
-        left = f"{len(state.pending.issues)} issues are left" if state.pending.issues else "the checks stay red"
-        what = f"{state.stale} reviews in a row came no nearer: {left}"
+        standing = f"{len(state.pending.issues)} issues are left" if state.pending.issues else "the checks stay red"
+        what = f"{state.stale} reviews in a row came no nearer: {standing}"
         return Ending("stuck", what, "say what is meant with ralph guidance, then --continue")
     left = _stories_left(board) if order.preset.stories else _tasks_left(order, board)
     skipped = [row for name, row in left.items() if name in state.skipped]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from ralph_mission.loop import scope
 from ralph_mission.loop.framing import below, line, section, whole
 from ralph_mission.loop.model import RESUME, START, VERDICT, Hat, Paths
 from ralph_mission.loop.order import Order
+from ralph_mission.loop.routing import COORDINATOR
 
 STORIES = (  # {prd} and {progress} are where they stand
     "Work on the current story and no other. When every criterion is true and the project's checks are green, set "
     "its `passes` to true in {prd}, leave the other stories as they are, and append to {progress} what you did "
     "and learned; what helps everywhere goes to the patterns at its top. A story that passes without green checks is "
     "set back."
+)
+LASTING = (
+    "A pattern that will hold for whoever works here later, in other runs too, also goes below `## Codebase Patterns` "
+    "in AGENTS.md, or in CLAUDE.md where only that one is there."
 )
 STEP = "Take one step that can be finished in this session, and finish it."
 COMMIT = "Run the project's checks before you end. Commit finished steps, small and whole."
@@ -56,10 +62,12 @@ def callable_hats(order: Order) -> str:
 def rules(order: Order, hat: Hat | None, paths: Paths, notes: str) -> str:
     """How to work: one step or one story, checked and committed, and `notes`, a file, for whoever is next."""
     stories = STORIES.format(prd=line(paths.prd, 300), progress=line(paths.progress, 300))
-    work = (stories if order.preset.stories else STEP, COMMIT)
+    lasting = "" if scope.why_outside(hat or order.bound(COORDINATOR), "AGENTS.md") else LASTING
+    work = (f"{stories} {lasting}".strip() if order.preset.stories else STEP, COMMIT)
     return section(
         "HOW TO WORK",
         *(() if hat and hat.write_allowed == () else work),
+        "" if hat else _may_write(order.bound(COORDINATOR)),
         f"What the next session must know goes to the end of {notes}: nothing else of you stays.",
         "Tasks, memories and events are also reached through the `ralph` MCP server, or `ralph task` and `ralph emit`.",
     )

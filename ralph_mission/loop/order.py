@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ralph_mission.loop.model import Hat, HatOutput, State
@@ -65,7 +65,8 @@ class Order:
     `threshold` is how many issues short of critical a verdict may leave; `open_tasks` "trust" lets a loop end
     with tasks open. `persistent` turns completion into `task.resume`. `single_story` ends the run at the first story
     that passes; `require_checks` lets none pass that no check has looked at. `kind` is the kind of work, by which
-    people's verdicts are kept.
+    people's verdicts are kept. `protected` are globs of files that say what a run may do: no session writes them,
+    whatever its hat, or it could widen its own rights by a restart.
     """
 
     objective: str
@@ -79,6 +80,7 @@ class Order:
     single_story: bool = False
     require_checks: bool = False
     kind: str = ""
+    protected: tuple[str, ...] = ()
 
     @property
     def hats(self) -> tuple[Hat, ...]:
@@ -89,6 +91,10 @@ class Order:
     def limits(self) -> Limits:
         """When it ends."""
         return self.preset.limits
+
+    def bound(self, hat: Hat) -> Hat:
+        """The hat, which may not write what is protected either."""
+        return replace(hat, write_denied=tuple(dict.fromkeys((*hat.write_denied, *self.protected))))
 
 
 @dataclass(frozen=True, slots=True)

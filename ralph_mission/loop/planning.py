@@ -1,24 +1,34 @@
-"""The stories of a task, written by planner sessions: until the list is one that a run can work through."""
+"""The stories of a task, written by planner sessions: until the list is one that a run can work through.
+
+The first part of a run that has a task and no stories yet, or all of it (`ralph plan`). What it took is on the account
+of the same run: numbers of sessions, cost and time go on in what follows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from ralph_mission.loop import playing, prd_lint, progress
-from ralph_mission.loop.model import Hat, HatOutput, Prd, State
-from ralph_mission.loop.order import Order, Preset
+from ralph_mission.loop import limits, prd_lint
+from ralph_mission.loop.model import START, Event, Hat, Prd, State
+from ralph_mission.loop.order import Account, Ending, Order
 from ralph_mission.loop.ports import Ports
-from ralph_mission.trouble import Trouble
+from ralph_mission.loop.run import ASKED, Run, run, session
+from ralph_mission.loop.stage import worn
 
 Read = Callable[[], tuple[Prd | None, str]]
+"""What stands in the file now, and a complaint about it."""
 ATTEMPTS = 3
+KIND = "plan"
+"""The kind of a run whose stories are not written yet."""
+AGREED = "plan.approved"
 PLANNER = Hat(
     "planner",
     publishes=("plan.complete",),
     default_publishes="plan.complete",
     description="turns a task into user stories that each fit into one session",
     instructions="""\
+Write the user stories of this task, and build nothing of it: others do that, one story in each session.
 Read the code that the task touches. Then write `prd.json` in the root of the work tree and nothing else:
 
     {"project": "NAME", "branchName": "ralph/SHORT-NAME", "description": "one sentence",
@@ -33,35 +43,25 @@ Read the code that the task touches. Then write `prd.json` in the root of the wo
 )  # fmt: skip  # its text as it stands in the prompt
 
 
-def order(objective: str, usual: Order) -> Order:
-    """The order of a planning: the run's limits and model, no stories yet."""
-    limits = replace(usual.limits, iterations=ATTEMPTS)
-    return replace(usual, objective=objective, preset=Preset("plan", limits, "PLAN_COMPLETE"), persistent=False)
+def order(usual: Order) -> Order:
+    """The order of a planning: objective, model and limits of the run that it is the first part of, no gate yet."""
+    return replace(usual, preset=replace(usual.preset, stories=False, squash=False), persistent=False, kind=KIND)
 
 
-def plan(wanted: Order, ports: Ports, read: Read) -> tuple[Prd, tuple[HatOutput, ...]]:
-    """The stories that a planner wrote, and its sessions. `read` gives what stands in the file now, and a complaint.
+def plan(wanted: Order, ports: Ports, read: Read, follows: str = "", replacing: bool = False) -> Account:
+    """Let planners write the stories: "complete" when a run can work through them, "stuck" after three sessions.
 
-    Raises Trouble when three sessions wrote none that can be run, and when the checkout is taken.
+    `follows`: the kind of the run that then goes on from the state that is left; "" when nothing does. `replacing`:
+    stories that are there already are not those of this task. Raises Trouble as `run` does.
     """
-    with ports.desk.exclusive(wanted):
-        state = ports.desk.open(wanted, ports.clock.now())
-        outputs: list[HatOutput] = []
-        wrong = ""
-        for _ in range(ATTEMPTS):
-            state, output = _session(wanted, state, ports)
-            outputs.append(output)
-            prd, complaint = read()
-            wrong = complaint or found(prd)
-            if prd and not wrong:
-                return prd, tuple(outputs)
-            told = filter(None, (state.feedback, f"The stories cannot be run:\n{wrong}"))
-            state = replace(state, feedback="\n".join(told))
-            if ports.desk.signal() or output.failure == "missing":
-                break
-        reason = outputs[-1].reason or wrong.splitlines()[0]
-        what = f"no stories after {len(outputs)} sessions: {reason}"
-        raise Trouble(what, "write them with ralph prd new, then ralph prd convert")
+    before = read()[0] if replacing else None
+    return run(wanted, ports, lambda this: _until_written(this, lambda: _wrong(read, before), follows))
+
+
+def agreed(state: State, text: str) -> State:
+    """The state in which a planning goes on from a plan that was agreed on, `text`."""
+    told = f"This plan was agreed on; the stories are its sections, in its order:\n\n{text}"
+    return replace(_passed_on(state, KIND), pending=Event(AGREED, told))
 
 
 def found(prd: Prd | None) -> str:
@@ -71,11 +71,59 @@ def found(prd: Prd | None) -> str:
     return "\n".join(f"- {finding.story or 'all'}: {finding.what}" for finding in prd_lint.lint(prd)[:20])
 
 
-def _session(wanted: Order, state: State, ports: Ports) -> tuple[State, HatOutput]:
-    board = ports.desk.board()
-    ports.voice.session(wanted, state, PLANNER.name, board)
-    output = playing.play(wanted, state, board, PLANNER, ports)
-    state = progress.advance(wanted, state, output, state.elapsed + output.usage.seconds)
-    ports.desk.keep(state, output)
-    ports.voice.output(wanted, state, output)
-    return state, output
+def _until_written(this: Run, wrong: Callable[[], str], follows: str) -> Ending:
+    begin = _beginning(this.state)
+    hat = replace(worn(this.order, PLANNER), instructions=PLANNER.instructions)  # another planner's have another aim
+    for attempt in range(ATTEMPTS + 1):
+        if not (why := wrong()):
+            return _written(this, follows)
+        if attempt:
+            _told(this, begin, why)
+        if ending := _over(this):
+            return ending
+        if attempt < ATTEMPTS:
+            session(this, this.ports.desk.board(), hat)
+    return _given_up(why)
+
+
+def _told(this: Run, begin: Event, why: str) -> None:
+    told = "\n".join(filter(None, (this.state.feedback, f"The stories cannot be run:\n{why}")))
+    this.state = replace(this.state, pending=begin, feedback=told)
+    this.ports.desk.keep(this.state, None)
+
+
+def _beginning(state: State) -> Event:
+    return state.pending if state.pending.topic == AGREED else Event(START)
+
+
+def _over(this: Run) -> Ending | None:
+    asked = ASKED.get(this.ports.desk.signal())
+    return asked or limits.reached(this.order.limits, this.state, this.elapsed)
+
+
+def _wrong(read: Read, before: Prd | None) -> str:
+    prd, complaint = read()
+    if prd is not None and prd == before:
+        return "prd.json is as it was before; the stories of this task are to replace it"
+    return complaint or found(prd)
+
+
+def _written(this: Run, follows: str) -> Ending:
+    """The end of the planning. Whoever asked to stop meanwhile meant what follows, which has not begun."""
+    this.state = _passed_on(this.state, follows)
+    this.ports.desk.keep(this.state, None)
+    asked = ASKED.get(this.ports.desk.signal()) if follows else None
+    return asked or Ending("complete", "the stories are written")
+
+
+def _given_up(wrong: str) -> Ending:
+    what = f"no stories after {ATTEMPTS} sessions: {wrong.splitlines()[0].removeprefix('- ')}"
+    return Ending("stuck", what, "write them with ralph prd new, then ralph prd convert; or --continue")
+
+
+def _passed_on(state: State, kind: str) -> State:
+    """The same run at the beginning of its next part: its account, and nothing of who was to play next."""
+    return State(
+        state.run_id, state.objective, state.started_at, state.iteration,
+        usage=state.usage, by_hat=state.by_hat, by_item=state.by_item, elapsed=state.elapsed, kind=kind,
+    )  # fmt: skip  # one value

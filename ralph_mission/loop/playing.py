@@ -100,7 +100,8 @@ def _settled(order: Order, state: State, board: Board, ports: Ports, output: Hat
     flipped = stories.flipped(board.prd, after.prd)
     checked = ports.workplace.verify() if flipped or touched else Verification()
     judged = stories.judge(order, state.item, board.prd, after.prd, checked)
-    if judged.prd != after.prd and judged.prd is not None:
+    # A check runs what the session wrote, and could flip stories that git does not see.
+    if judged.prd is not None and (checked.ran or judged.prd != after.prd):
         ports.desk.stories(judged.prd)
     if judged.passed:
         ports.workplace.commit(stories.message(judged.passed[0]), mark if order.preset.squash else "")
@@ -112,6 +113,6 @@ def _settled(order: Order, state: State, board: Board, ports: Ports, output: Hat
         reason="\n".join(filter(None, (output.reason, *judged.complaints))),
         progressed=bool(passed or touched or committed or board.tasks != after.tasks),
     )
-    if entry := stories.entry(order, state.item, complete, ports.clock.now()):
+    if entry := stories.entry(order, state.item, complete, after.notes, ports.clock.now()):
         ports.desk.note(entry)
     return complete

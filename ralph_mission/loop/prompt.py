@@ -23,11 +23,11 @@ OBJECTIVE = "Everything you do serves this. It was set once and nobody may chang
 
 def session(order: Order, state: State, board: Board, hat: Hat | None, run_dir: str) -> Session:
     """The next session of a run, for `hat` or for nobody in particular."""
-    worn = hat or COORDINATOR
+    worn = order.bound(hat or COORDINATOR)
     return Session(
         worn,
         state.iteration + 1,
-        _text(order, state, board, hat, run_dir.rpartition("/")[0] or "."),
+        _text(order, state, board, worn if hat else None, run_dir.rpartition("/")[0] or "."),
         run_dir,
         worn.model or order.model,
         order.limits.session,

@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass, field, replace
 
 from ralph_mission.loop import critique, sections
 from ralph_mission.loop.critique import Critique, Objection
-from ralph_mission.loop.model import PLANNED, START, Event, Hat
+from ralph_mission.loop.model import PLANNED, START, VERIFICATION_FAILED, Event, Hat
 from ralph_mission.loop.order import Account, Ending, Order
 from ralph_mission.loop.ports import Crew, Done, Papers, Ports
 from ralph_mission.loop.stage import Part, Stage, staged
 
-ROUNDS = 5
+ROUNDS, FIXES = 5, 3
 PLAN, TABLE, OBJECTIONS = "plan.md", "plan.json", "objections.md"
 """The plan, for people and sessions; what is approved and objected to, for whoever goes on, and for the planner."""
 REJECTED, APPROVED, JUDGED, ADVISED, BUILT = (
@@ -53,6 +53,11 @@ BUILDER = Hat(
     "builder", (APPROVED,), (BUILT,), BUILT, "builds approved sections while the rest of the plan is revised",
     "Build the sections of the event, as `.ralph/plan.md` has them, and nothing of the others.",
 )  # fmt: skip  # as above
+MENDER = replace(
+    BUILDER, triggers=(VERIFICATION_FAILED,),
+    instructions="All of `.ralph/plan.md` is built. Mend the cause of what the checks of the event say, and leave the "
+    "checks alone.",
+)  # fmt: skip  # as above
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,8 @@ class Table:
 def run(order: Order, ports: Ports, crew: Crew, papers: Papers, rounds: int = ROUNDS, build: bool = False) -> Account:
     """Plan `order.objective` until the Critic approves: "complete", or "rounds" with the objections and the plan kept.
 
-    `build`: approved sections are built while the others are revised; `plan.json` says which were.
+    `build`: approved sections are built while the others are revised, the rest when all are approved, until the checks
+    are green; `plan.json` says which were.
     """
     return staged(order, ports, crew, papers, lambda stage: _agreed(stage, rounds, build))
 
@@ -78,27 +84,37 @@ def _agreed(stage: Stage, rounds: int, build: bool) -> Ending:
     table = _left(stage, rounds)
     if stage.fresh:
         stage.papers.write(PLAN, "")
-    while table.rounds < rounds:
-        table = _drafted(stage, table, build)
-        plan = stage.papers.read(PLAN)
-        unfit = sections.wrong(plan)
-        table = _refused(table, unfit) if unfit else _judged(stage, table, plan)
-        table = replace(table, rounds=table.rounds + 1)
+    while not _settled(table, stage.papers.read(PLAN)):
+        if table.rounds == rounds:
+            return _never(table)
+        table = _round(stage, table, build)
         _keep(stage, table)
-        if not table.objections and set(sections.names(plan)) <= table.approved.keys() and not unfit:
-            stage.say(APPROVED, f"{len(table.approved)} sections in round {table.rounds}")
-            return Ending("complete", f"the critic approved the plan in round {table.rounds}", "it is .ralph/plan.md")
-    return _never(table)
+    stage.say(APPROVED, f"{len(table.approved)} sections in round {table.rounds}")
+    done = f"the critic approved the plan in round {table.rounds}"
+    return _built(stage, table, done) if build else Ending("complete", done, "it is .ralph/plan.md")
+
+
+def _settled(table: Table, plan: str) -> bool:
+    names = set(sections.names(plan))
+    return bool(names) and not sections.wrong(plan) and not table.objections and names <= table.approved.keys()
 
 
 # --- a round -------------------------------------------------------------------------
+
+
+def _round(stage: Stage, table: Table, build: bool) -> Table:
+    drafted = _drafted(stage, table, build)
+    plan = stage.papers.read(PLAN)
+    unfit = sections.wrong(plan)
+    judged = _refused(drafted, unfit) if unfit else _judged(stage, drafted, plan)
+    return replace(judged, rounds=table.rounds + 1)
 
 
 def _drafted(stage: Stage, table: Table, build: bool) -> Table:
     """The plan revised, what is approved as it was; meanwhile a builder takes what is approved and not built."""
     before = stage.papers.read(PLAN)
     parts = [_planner(table, before)]
-    due = tuple(name for name in table.approved if name not in table.built) if build else ()
+    due = _due(table) if build else ()
     if due:
         parts.append(_builder(table, due, before))
     dones = {done.name: done for done in stage.together(parts)}
@@ -124,6 +140,10 @@ def _planner(table: Table, plan: str) -> Part:
 def _builder(table: Table, due: tuple[str, ...], plan: str) -> Part:
     payload = "\n".join(table.approved[name] for name in due)
     return Part("builder", BUILDER, Event(APPROVED, payload), papers={PLAN: plan})
+
+
+def _due(table: Table) -> tuple[str, ...]:
+    return tuple(name for name in table.approved if name not in table.built)
 
 
 def _judged(stage: Stage, table: Table, plan: str) -> Table:
@@ -158,6 +178,21 @@ def _weighed(table: Table, verdict: Critique, plan: str) -> Table:
         if name not in approved | dict.fromkeys(refused)
     )
     return replace(table, approved=approved, objections=(*moved, *(() if moved else silent)))
+
+
+def _built(stage: Stage, table: Table, done: str) -> Ending:
+    """What is not built yet, here: nobody else plays any more. Then what the checks still say."""
+    if due := _due(table):
+        stage.play(_builder(table, due, ""))
+        _keep(stage, replace(table, built=(*table.built, *due)))
+    for fixed in range(FIXES + 1):
+        checks = stage.ports.workplace.verify()
+        if checks.green:
+            return stage.finished(f"{done}, and all of it is built")
+        if fixed < FIXES:
+            stage.play(Part("builder", MENDER, Event(VERIFICATION_FAILED, checks.said)))
+    what = f"{done}, and the checks are red after {FIXES} fixes: {checks.said.strip()[-500:]}"
+    return Ending("rounds", what, "mend it, or say how with ralph guidance, then --continue")
 
 
 def _refused(table: Table, why: str) -> Table:

@@ -133,7 +133,7 @@ class Stage:
             feedback=part.feedback, last=last,
         )  # fmt: skip  # one value
         shown = replace(board, prd=None, tasks=())  # the list is in this checkout, where the session is not
-        return Job(part.name, self.order, state, shown, worn(self.order, part.hat), part.papers)
+        return Job(part.name, self.order, state, shown, self.order.bound(worn(self.order, part.hat)), part.papers)
 
     def _account(self, part: Part, job: Job, done: Done) -> None:
         if done.output is None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from ralph_mission.loop.model import Change, HatOutput, Prd, Story, Verification
+from ralph_mission.loop.model import Change, HatOutput, Notes, Prd, Story, Verification
 from ralph_mission.loop.order import Order
 
 PROVIDER = frozenset({"rate_limit", "server", "missing"})
@@ -57,19 +57,18 @@ def message(story: Story) -> str:
     return f"feat: {one_line(story.id)} - {one_line(story.title)}"
 
 
-def entry(order: Order, item: str, output: HatOutput, now: datetime) -> str:
-    """What the engine appends to progress.txt after a session; "" when there is nothing to say.
+def entry(order: Order, item: str, output: HatOutput, notes: Notes, now: datetime) -> str:
+    """What the engine appends to progress.txt after a session; "" when there is nothing to say. `notes`: what it holds.
 
     A failed attempt is always told, with its reason and what was undone; what the provider turned away was none.
-    Of a story that passes the agent's own
-    entry is the better one, so ours is written only when it wrote none.
+    Of a story that passes the agent's own entry is the better one, so ours is written only when there is none.
     """
     name = (*output.passed, item)[0]
     if not order.preset.stories or not name:
         return ""
     if output.failure in PROVIDER and not output.changes:
         return ""
-    if output.passed and not output.reason and any(_is_log(change) for change in output.changes):
+    if output.passed and not output.reason and notes.last_completed == output.passed[0]:
         return ""
     lines = [f"## [{now:%Y-%m-%d %H:%M}] - {name}", *_told(output), "---"]
     return "\n".join(lines) + "\n"
@@ -142,7 +141,7 @@ def _kept(
 
 
 def _is_log(change: Change) -> bool:
-    return change.path.rpartition("/")[2] == "progress.txt" and not change.reverted
+    return change.path.rpartition("/")[2] == "progress.txt"
 
 
 def _told(output: HatOutput) -> list[str]:

@@ -102,3 +102,5 @@ class Telling:
     held: tuple[str, ...] = ()  # "title: what it waits for (rule)"
     waiting: tuple[str, ...] = ()  # commands or clicks a person can do now, one per line
     remarks: tuple[str, ...] = ()  # everything else worth a line (drift, human edits, unknown effects)
+    late: int | None = None  # seconds that this cycle started after it was due; None when it did not start
+    refusal: str = ""  # why everything that was tried was refused, where only a person can change that

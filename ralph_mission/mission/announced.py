@@ -17,11 +17,13 @@ from ralph_mission.mission.ledger import key_of
 _LINE = re.compile(r"^the change (is|would be) ((?:`[0-9a-f]{16}`(?:, )?)+)\r?$", re.MULTILINE)
 
 Change = PushBranch | OpenPull
+LATER = ("issue", "patch_ids", "touches")  # fields that effects of earlier versions were announced without
 
 
 def digest(effect: Change) -> str:
     """Sixteen hex digits over all that would be sent, but for the date."""
-    content = {name: value for name, value in asdict(effect).items() if name != "date"}
+    said = asdict(effect).items()
+    content = {name: value for name, value in said if name != "date" and (value or name not in LATER)}
     return key_of("change", type(effect).__name__, json.dumps(content, sort_keys=True))
 
 

@@ -156,26 +156,36 @@ def automatic_lines(situation: Situation, proposals: Iterable[Proposal]) -> Iter
 def _ready(situation: Situation, decided: Decided, acts: Sequence[Act]) -> bool:
     """Whether a cap alone cut work that made progress, and today's wakes are not used up."""
     progress = any(act.complete and act.deeds for act in acts)
-    used = situation.memory.header.dispatches if _same_day(situation) else 0
-    return progress and _cut(decided.decisions) and used < situation.charter.limits.dispatches_per_day
+    return progress and _cut(decided.decisions) and _granted(situation)[1]
+
+
+def _granted(situation: Situation) -> tuple[int, bool]:
+    limit = situation.charter.limits.dispatches_per_day
+    return schedule.granted(situation.memory.header, _today(situation), limit)
+
+
+def _today(situation: Situation) -> str:
+    return situation.now.date().isoformat()
 
 
 def _same_day(situation: Situation) -> bool:
-    return situation.memory.header.today == situation.now.date().isoformat()
+    return situation.memory.header.today == _today(situation)
 
 
 def _header(situation: Situation, decided: Decided, at_once: bool) -> Header:
     before, same_day = situation.memory.header, _same_day(situation)
     waited = {finding.fingerprint for finding in situation.state.backlog}
     urgency, cause, streak = schedule.assess(decided.fresh, _cut(decided.decisions), before, waited)
+    dispatches, wake = _granted(situation)
     header = replace(
         before,
         cycle=situation.cycle,
         last_cycle_at=situation.now,
         drift_seconds=schedule.drift(before.next_due_at, situation.now),
-        today=situation.now.date().isoformat(),
+        today=_today(situation),
         spend_usd=round((before.spend_usd if same_day else 0.0) + max(0.0, situation.plan.usage.cost_usd), 6),
-        dispatches=(before.dispatches if same_day else 0) + at_once,
+        dispatches=dispatches,
+        wake=wake,
         high_cause=cause,
         high_streak=streak,
         cursors=_cursors(situation),

@@ -17,12 +17,12 @@ from ralph_mission.mission.effects import EditComment, Effect, OpenIssue, OpenPu
 from ralph_mission.mission.kinds import RESEARCH, Route, lookup
 from ralph_mission.mission.ledger import MonitorRecord, Record, key_of, monitor_key
 from ralph_mission.mission.model import Action, Branch, Finding, Limits, Mission, Pull, Status
-from ralph_mission.mission.overlap import untouched
+from ralph_mission.mission.overlap import touched_by, untouched
 from ralph_mission.mission.ports import Thought
 from ralph_mission.mission.proposal import Proposal
 from ralph_mission.safety.edits import deltas
 from ralph_mission.safety.objections import MAX_BYTES, MAX_FILES, Objection, inspect, verdict
-from ralph_mission.safety.patch import Patch, measure
+from ralph_mission.safety.patch import Patch, measure, patch_ids
 
 PATCH_LINES = 2_000  # a proposal shows its patch; nobody reads more than this on a forge
 KEPT_LINES = 100  # of a monitoring issue
@@ -173,13 +173,16 @@ def carrying(
         key_of(subject, "push_branch"),
         branch,
         patch.base,
-        wording.commit_message(title, members),
+        wording.commit_message(title, kind, members, issue),
         desk.now,
         deltas(patch),
+        issue=issue,
     )
     key = key_of(subject, "open_pull")
     body = wording.fix_pull(kind, members, why, issue, key, _facts(kind, members, desk.next_mission))
-    return push, OpenPull(key, title, body, branch, desk.default.name, issue, ("ralph:auto-fix",))
+    same = tuple(sorted(patch_ids(patch)))
+    labels = ("ralph:auto-fix",)
+    return push, OpenPull(key, title, body, branch, desk.default.name, issue, labels, same, touched_by(patch))
 
 
 # --- questions ------------------------------------------------------------------------

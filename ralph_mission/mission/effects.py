@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+from ralph_mission.mission.threads import Touch
 from ralph_mission.safety.edits import FileDelta
 
 MARKER = re.compile(r"<!-- ralph:v1 key=([0-9a-f]{8,64})(?: [a-z]+=[^\s>]+)* -->")
@@ -50,6 +51,7 @@ class PushBranch:
 
     Without `onto` the branch is created at a commit on `base_sha`. With it, the branch stands at commit
     `onto` and follows: `base_sha` is merged in where it is not there yet (never rebased), then `files`.
+    `message` names `issue`, the mission's (0 in records of earlier versions).
     """
 
     key: str
@@ -59,11 +61,16 @@ class PushBranch:
     date: datetime
     files: tuple[FileDelta, ...]
     onto: str = ""
+    issue: Number = 0
 
 
 @dataclass(frozen=True, slots=True)
 class OpenPull:
-    """K by its branch: one pull per head, closed ones included. `head_sha` "" means what PushBranch made."""
+    """K by its branch: one pull per head, closed ones included.
+
+    `patch_ids` and `touches` say what it changes, so that a person's pull that does the same is recognised when this
+    is sent at last (none in records of earlier versions).
+    """
 
     key: str
     title: str
@@ -72,6 +79,8 @@ class OpenPull:
     base: str
     issue: Number
     labels: tuple[str, ...] = ()
+    patch_ids: tuple[str, ...] = ()
+    touches: tuple[Touch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,4 +205,6 @@ def resolve(effect: Effect, numbers: dict[str, int]) -> Effect:
     changes: dict[str, object] = {"issue": number}
     if isinstance(effect, OpenPull | Comment):
         changes["body"] = effect.body.replace(issue.token, f"#{number}")
+    if isinstance(effect, PushBranch):
+        changes["message"] = effect.message.replace(issue.token, f"#{number}")
     return replace(effect, **changes)  # type: ignore[arg-type]  # fields are those of the effect itself

@@ -88,6 +88,9 @@ def _from_0(front: Front) -> Front:
     return added | front | {"schema": 1, "cursors": pairs}
 
 
+LATER: Front = {"wake": True}
+"""What the first files of our schema did not have."""
+
 MIGRATIONS: Mapping[int, Callable[[Front], Front]] = {0: _from_0}
 """Schema number -> what turns its front matter into the next schema's."""
 
@@ -113,7 +116,7 @@ def _header(front: Front) -> Header:
     unknown = set(front) - set(_FIELDS) - {"cursors"}
     if unknown:
         raise ValueError(min(unknown))
-    values = {name: _field(name, reader, front) for name, reader in _FIELDS.items()}
+    values = {name: _field(name, reader, LATER | front) for name, reader in _FIELDS.items()}
     return Header(**values, cursors=_field("cursors", _cursors, front))
 
 

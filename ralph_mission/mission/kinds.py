@@ -59,6 +59,37 @@ KINDS: dict[str, Kind] = {
     "integration": Kind(_PROPOSE, _HIGH, 5, "new integration", "new integrations", RESEARCH),
     "content": Kind(_PROPOSE, _HIGH, 3, "piece of content", "pieces of content", CONTENT),
 }
+MATTERS: dict[str, str] = {
+    "spelling": "a misspelling makes readers stumble, and a search for the right word misses it",
+    "lint-fix": "as long as a linter has known faults to report, a new one goes unseen",
+    "dependency-patch": "patch-level releases mend faults and holes without changing behaviour",
+    "todo": "a marker that nobody lists is a promise that nobody keeps",
+    "ts-ignore": "a silenced type error may be a real one",
+    "any": "what has no type is not checked",
+    "code-quality": "small faults pile up unseen",
+    "dead-code": "what nobody uses still has to be read",
+    "stale-issue": "whoever wrote it still waits",
+    "pull-waiting": "whoever made it still waits",
+    "question": "whoever asked still waits",
+    "community": "it shows how the project's people fare",
+    "dependency": "what falls behind gets harder to update",
+    "bug": "something does not work as it should",
+    "vulnerability": "it may let somebody do what they should not",
+    "anomaly": "a number left its usual range, and perhaps nobody noticed",
+    "feature": "somebody would be helped by it",
+    "architecture": "it changes how the parts fit together, which people decide",
+    "integration": "it would tie the project to something outside of it, which people decide",
+    "content": "it speaks for the project, so a person reads it first",
+    "human": "a person asked for it",
+}
+"""Why a kind deserves a person's ten seconds, as a clause."""
+
+
+def reason(kind: str) -> str:
+    """Why this kind of thing matters, for people."""
+    return MATTERS.get(kind, "no rule says what it is worth, so a person has to")
+
+
 UNKNOWN = Kind(_PROPOSE, _HIGH, 3, "finding", "findings", RESEARCH)
 
 

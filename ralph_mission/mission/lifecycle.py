@@ -175,7 +175,8 @@ def _read_pull(mission: Mission, facts: Facts, now: datetime) -> Reading:
     opinion = approval.on_pull(pull, mission, facts.authorised)
     if pull.head_sha != mission.head_sha:
         words = "someone else pushed to our branch" if pull.head_sha else "our branch was deleted"
-        return Reading(Event.STUCK, Opinion("refused", opinion.actor, rules=("foreign-commit",)), words)
+        rules = tuple(dict.fromkeys(("foreign-commit", *opinion.rules)))
+        return Reading(Event.STUCK, Opinion("refused", opinion.actor, rules=rules), words)
     if opinion.state == "approved":
         return _read_approved(mission, opinion)
     if opinion.state == "changes":

@@ -18,7 +18,11 @@ KEEP_OBSERVATIONS = 5  # seed 003: "Observations Log (last 5 cycles)"
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Front matter: for machines. Money and dispatches are those of the day `today`."""
+    """Front matter: for machines. Money and dispatches are those of the day `today`.
+
+    `dispatches` counts the due times that were granted their one wake, whoever sends it; `wake`: whether the
+    present one was (`schedule.granted`).
+    """
 
     schema: int = SCHEMA
     lineage: str = ""
@@ -31,6 +35,7 @@ class Header:
     today: str = ""  # YYYY-MM-DD
     spend_usd: float = 0.0
     dispatches: int = 0
+    wake: bool = True
     last_cycle_at: datetime | None = None
     high_streak: int = 0  # cycles in a row with something of high severity since the last new one
     high_cause: str = ""  # that finding's fingerprint

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from ralph_mission.mission.model import Finding, Pull
-from ralph_mission.safety.edits import edits
+from ralph_mission.mission.effects import Effect, OpenPull, PushBranch
+from ralph_mission.mission.model import Finding, Pull, Touch
+from ralph_mission.safety.edits import Edit, edits
 from ralph_mission.safety.patch import Patch, patch_ids
 from ralph_mission.safety.text import closing_keywords
 
@@ -32,13 +33,40 @@ def same_change(pull: Pull, patch: Patch | None) -> bool:
     return patch is not None and bool(patch.changes) and patch_ids(patch) <= pull.patch_ids
 
 
+def does_the_same(pull: Pull, effect: Effect) -> bool:
+    """Whether a pull makes the change that an effect would send, or changes a line that it changes."""
+    ids = frozenset(effect.patch_ids) if isinstance(effect, OpenPull) else frozenset()
+    return bool(ids and ids <= pull.patch_ids) or _meet(pull.touches, _sent(effect))
+
+
+def _sent(effect: Effect) -> tuple[Touch, ...]:
+    if isinstance(effect, PushBranch):
+        return tuple(_touch(file.path, edit) for file in effect.files for edit in file.edits)
+    return effect.touches if isinstance(effect, OpenPull) else ()
+
+
+def _meet(some: Iterable[Touch], others: Sequence[Touch]) -> bool:
+    return any(a.path == b.path and a.first <= b.last and b.first <= a.last for a in some for b in others)
+
+
+def touched_by(patch: Patch) -> tuple[Touch, ...]:
+    """The lines of the old files that a patch changes. Raises UnicodeDecodeError where one is not UTF-8."""
+    return tuple(
+        _touch(change.path, edit) for change in patch.changes for edit in edits(change.old or b"", change.new or b"")
+    )
+
+
+def _touch(path: str, edit: Edit) -> Touch:
+    """Where nothing goes, the line below which something comes counts as touched."""
+    return Touch(path, edit.start + 1, edit.start + max(edit.delete, 1))
+
+
 def touches(pull: Pull, finding: Finding) -> bool:
     """Whether a pull changes a line that the finding stands on or that its own patch changes."""
-    lines = [*_changed_lines(finding), *([finding.signal.line] if finding.signal.line else [])]
-    return any(
-        touch.path == finding.signal.path and any(touch.first <= line <= touch.last for line in lines)
-        for touch in pull.touches
-    )
+    signal = finding.signal
+    own = [touch for touch in touched_by(signal.patch) if touch.path == signal.path] if signal.patch else []
+    here = [Touch(signal.path, signal.line, signal.line)] if signal.line else []
+    return _meet(pull.touches, [*own, *here])
 
 
 def untouched(members: Sequence[Finding], pulls: Sequence[Pull]) -> Sequence[Finding]:
@@ -47,10 +75,3 @@ def untouched(members: Sequence[Finding], pulls: Sequence[Pull]) -> Sequence[Fin
     Where every member is touched they all stay: whoever judges them says why they wait.
     """
     return [member for member in members if not any(touches(pull, member) for pull in pulls)] or members
-
-
-def _changed_lines(finding: Finding) -> Iterator[int]:
-    """1-based lines of the old file that the finding's own patch changes."""
-    for change in finding.signal.patch.changes if finding.signal.patch else ():
-        for edit in edits(change.old or b"", change.new or b""):
-            yield from range(edit.start + 1, edit.start + 1 + max(edit.delete, 1))

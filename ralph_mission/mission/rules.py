@@ -15,7 +15,7 @@ from ralph_mission.mission.do_not_repeat import forbids
 from ralph_mission.mission.effects import MARKER, Effect, OpenPull, PushBranch
 from ralph_mission.mission.kinds import lookup
 from ralph_mission.mission.model import Action, Issue, Tier, Verdict
-from ralph_mission.mission.overlap import closes, recent, same_change, touches
+from ralph_mission.mission.overlap import closes, does_the_same, recent, same_change, touches
 from ralph_mission.mission.proposal import Bench, Proposal
 from ralph_mission.safety import objections, paths, secrets, text
 from ralph_mission.safety.edits import sketch
@@ -152,7 +152,9 @@ def _is_new(proposal: Proposal) -> bool:
 def _human_duplicate(proposal: Proposal, bench: Bench) -> bool:
     pulls = recent(bench.pulls, bench.bot)
     if proposal.before is not None:
-        return _pushes(proposal) and any(proposal.before.issue in closes(pull) for pull in pulls)
+        sent = [effect for effect in proposal.effects if isinstance(effect, PushBranch | OpenPull)]
+        covers = (does_the_same(pull, effect) for pull in pulls for effect in sent)
+        return any(covers) or any(sent and proposal.before.issue in closes(pull) for pull in pulls)
     if not proposal.new_mission:
         return False
     about = {member.signal.reference for member in proposal.members} - {0}

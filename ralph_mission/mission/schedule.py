@@ -57,6 +57,32 @@ def assess(
     return (Urgency.MEDIUM if opportunity else Urgency.LOW), cause, streak if cause else 0
 
 
+def repeats(limit: int) -> int:
+    """How many of a day's wakes are kept for asking again after one got lost: a quarter, at least one of two."""
+    return max(limit // 4, 1) if limit > 1 else 0
+
+
+def granted(header: Header, today: str, limit: int) -> tuple[int, bool]:
+    """How many due times of `today` (YYYY-MM-DD) were granted a wake, and whether the one that is being set is.
+
+    The one count of all who wake: a due time has one wake, sent by the cycle itself, a timer or an environment. A new
+    day begins with the one that its first cycle may have been woken by. `limit`: wakes in a day, repeats included.
+    """
+    share = limit - repeats(limit)
+    before = header.dispatches if header.today == today else min(share, bool(header.today))
+    return before + (before < share), before < share
+
+
+def may_wake(header: Header, today: str) -> bool:
+    """Whether the present due time may be woken for. A new day owes one, unless there is none in any day."""
+    return header.wake or (header.today != today and header.dispatches > 0)
+
+
+def asked_itself(header: Header) -> bool:
+    """Whether the last cycle asked for the next one itself."""
+    return header.next_due_at is not None and header.next_due_at == header.last_cycle_at
+
+
 def plan_next(header: Header, urgency: Urgency, rhythm: Rhythm, now: datetime, at_once: bool = False) -> Header:
     """The header with the next due time and a new generation, which makes older wake-ups void.
 

@@ -15,6 +15,7 @@ from ralph_mission.mission.approval import NONE, content_hash, on_issue
 from ralph_mission.mission.effects import (
     ClosePull,
     Comment,
+    Effect,
     Label,
     MergePull,
     OpenPull,
@@ -54,9 +55,9 @@ def step(mission: Mission, facts: Facts, reading: Reading, around: Circumstances
     """What follows from this reading: usually one step; a refused yes and a new question are two."""
     if facts.foreign:
         return (Step(_kept_away(mission, facts, around)),)
-    if reading.event is not None:
-        return (_BY_EVENT[reading.event](mission, facts, reading, around),)
     refused = (_refused(mission, facts, reading),) if reading.opinion.rules else ()
+    if reading.event is not None:
+        return (*refused, _BY_EVENT[reading.event](mission, facts, reading, around))
     if _edited(mission, facts):
         return (*refused, _ask_again(mission, facts, around))
     if mission.status in (Status.PLANNED, Status.EXECUTING) and mission.pending:
@@ -94,7 +95,7 @@ def _merge(mission: Mission, facts: Facts, reading: Reading, around: Circumstanc
         facts.pull.number,
         mission.head_sha,
         around.merge_method,
-        f"{mission.title}\n\nApproved by {who}.\n",
+        wording.merge_message(mission, who),
         facts.pull.base,
         reading.opinion.actor.id if reading.opinion.actor else 0,
     )
@@ -111,10 +112,11 @@ def _catch_up(mission: Mission, facts: Facts, reading: Reading, around: Circumst
         key,
         mission.branch,
         base.sha,
-        f"Merge {wording.plain(base.name)} into {mission.branch}\n",
+        wording.catch_up_message(mission, base),
         around.now,
         (),
         onto=mission.head_sha,
+        issue=mission.issue,
     )
     after = replace(mission, failure="", failures=0, waiting_since=around.now)
     after = told(after, around, f"merged {base.name} in, which it was behind of", "Review the pull once more.")
@@ -229,14 +231,14 @@ def _carried_out(mission: Mission, executing: Mission, facts: Facts, around: Cir
 
 def _changes_requested(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
     fixing = advance(mission, Event.CHANGES_REQUESTED, around.now)
-    return _escalated(mission, fixing, reading, around, "asked for changes that no fixer can make")
+    return _escalated(mission, fixing, facts, reading, around, "asked for changes that no fixer can make")
 
 
 def _stuck(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
-    return _escalated(mission, mission, reading, around, reading.words)
+    return _escalated(mission, mission, facts, reading, around, reading.words)
 
 
-def _escalated(mission: Mission, at: Mission, reading: Reading, around: Circumstances, why: str) -> Step:
+def _escalated(mission: Mission, at: Mission, facts: Facts, reading: Reading, around: Circumstances, why: str) -> Step:
     actor = reading.opinion.actor
     who = wording.person(actor) if actor and reading.event is Event.CHANGES_REQUESTED else ""
     after = advance(at, Event.STUCK, around.now)
@@ -247,10 +249,22 @@ def _escalated(mission: Mission, at: Mission, reading: Reading, around: Circumst
     key = key_of(mission.key, "comment", slot)
     body = wording.story(after, key, wording.escalation(around.owners, words, who))
     label = Label(key_of(mission.key, "label", slot), mission.issue, add=("ralph:escalated",), assign=around.owners)
-    step_ = proposed(Action.ANSWER, mission, after, (Comment(key, mission.issue, body), label), "", None)
+    on_pull = _on_pull(mission, facts, slot, add=("ralph:escalated",))
+    effects: tuple[Effect, ...] = (Comment(key, mission.issue, body), label, *on_pull)
+    step_ = proposed(Action.ANSWER, mission, after, effects, "", None)
     assert step_.proposal is not None
     proposal = replace(step_.proposal, pings=around.owners, objections=())
     return replace(step_, proposal=proposal)
+
+
+def _on_pull(
+    mission: Mission, facts: Facts, slot: str, add: tuple[str, ...] = (), remove: tuple[str, ...] = ()
+) -> tuple[Label, ...]:
+    """The same labels on the pull that waits: whoever looks there sees how it stands, and its text links the issue."""
+    pull = facts.pull
+    if pull is None or pull.state != "open" or not (add or pull.labels & set(remove)):
+        return ()
+    return (Label(key_of(mission.key, "label", slot, "pull"), pull.number, add=add, remove=remove),)
 
 
 def _parked(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
@@ -268,12 +282,10 @@ def _revived(mission: Mission, facts: Facts, reading: Reading, around: Circumsta
     if after.status is Status.IN_REVIEW and facts.pull:
         after = replace(after, head_sha=facts.pull.head_sha)  # a person looked at it; it is merged only as approved
     after = told(after, around, "brought back by a person", "Waiting for a person's answer.")
-    label = Label(
-        key_of(mission.key, "label", f"revived {len(mission.story)}"),
-        mission.issue,
-        remove=("ralph:parked", "ralph:escalated"),
-    )
-    return proposed(Action.ANSWER, mission, after, (story(after, around), label), "", None)
+    slot, ours = f"revived {len(mission.story)}", ("ralph:parked", "ralph:escalated")
+    label = Label(key_of(mission.key, "label", slot), mission.issue, remove=ours)
+    effects: tuple[Effect, ...] = (story(after, around), label, *_on_pull(mission, facts, slot, remove=ours))
+    return proposed(Action.ANSWER, mission, after, effects, "", None)
 
 
 def _pull_opened(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:

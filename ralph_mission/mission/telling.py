@@ -25,7 +25,7 @@ from ralph_mission.mission.deciding import Decided, Situation
 from ralph_mission.mission.effects import Receipt, kind_of
 from ralph_mission.mission.findings import known
 from ralph_mission.mission.kinds import KINDS
-from ralph_mission.mission.ledger import OpenState, Recollection
+from ralph_mission.mission.ledger import NEEDS_PERSON, NOT_ATTEMPTED, OpenState, Recollection
 from ralph_mission.mission.model import Action, Finding, Mission, Sighting, Status, Urgency, Usage, Verdict
 from ralph_mission.mission.proposal import Decision
 from ralph_mission.mission.rules import LIFTED_BY
@@ -86,7 +86,7 @@ def tell(
         schema_version=REPORT_SCHEMA,
         cycle=situation.cycle,
         cycle_id=situation.cycle_id,
-        outcome="paused" if any(act.cut for act in acts) else "done",
+        outcome="paused" if any(act.cut for act in acts) else "failed" if refusal(acts) else "done",
         trigger=trigger,
         staged=staged,
         started_at=situation.now,
@@ -168,7 +168,16 @@ def _telling(situation: Situation, decided: Decided, acts: Sequence[Act], conclu
         held=tuple(_held(d) for d in decided.decisions if d.verdict is not Verdict.ALLOW),
         waiting=waiting(conclusion.missions, how),
         remarks=tuple(_remarks(situation, acts, conclusion)),
+        refusal=refusal(acts),
+        late=conclusion.header.drift_seconds,
     )
+
+
+def refusal(acts: Sequence[Act]) -> str:
+    """Why nothing that was tried got through, when all of it was refused and only a person can change that; else ""."""
+    told = [deed.receipt for act in acts for deed in act.deeds if not deed.receipt.detail.startswith(NOT_ATTEMPTED)]
+    refused = [r.detail for r in told if r.status == "failed" and r.detail.startswith(NEEDS_PERSON)]
+    return refused[0].removeprefix(NEEDS_PERSON) if refused and len(refused) == len(told) else ""
 
 
 def _why(act: Act) -> str:

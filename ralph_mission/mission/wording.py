@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from ralph_mission.mission.approval import content_hash
 from ralph_mission.mission.effects import Ref, marker
-from ralph_mission.mission.kinds import counted, lookup
-from ralph_mission.mission.model import Actor, Finding, Mission
+from ralph_mission.mission.kinds import counted, lookup, reason
+from ralph_mission.mission.model import Actor, Branch, Finding, Mission
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import fenced, inline, quote, said, sanitise
@@ -61,11 +61,12 @@ def fix_issue(
     number = sum(_size(member) for member in members)
     return "\n\n".join(
         [
-            f"**{counted(number, kind)}** in {_files(len(members))}, with a ready correction.",
-            f"**Why this one, why now:** {said(redact(why))}.",
-            _evidence(members),
-            "**What happens next:** a pull with exactly this change waits for review. Approved, it is merged at "
-            "the commit that was reviewed; with changes requested, a person is asked; closed, it stays closed.",
+            f"**{counted(number, kind)}** in {_files(len(members))}: the correction is ready, in a pull that "
+            "changes nothing else and waits for your yes or no.",
+            _why(kind),
+            _evidence(members, why),
+            "**What happens next:** approved, the pull is merged at the commit that was reviewed; with changes "
+            "requested, a person is asked; closed, it stays closed.",
             HOW_TO_SAY_NO,
             f"<details><summary>The change</summary>\n\n{named}\n\n{fenced(redact(diff(patch)), DIFF, 'diff')}"
             "\n\n</details>",
@@ -76,21 +77,44 @@ def fix_issue(
 
 def fix_pull(kind: str, members: Sequence[Finding], why: str, issue: Ref, key: str, facts: dict[str, str]) -> str:
     """The pull's text: the same evidence, shorter."""
+    number = sum(_size(member) for member in members)
     return "\n\n".join(
         [
-            f"Part of {issue.token}. **Why:** {said(redact(why))}.",
-            _evidence(members),
-            "Made by a deterministic fixer; nothing else is touched. Approve to have it merged at this commit.",
+            f"Corrects **{counted(number, kind)}** in {_files(len(members))} and changes nothing else. "
+            f"Part of {issue.token}.",
+            _why(kind),
+            _evidence(members, why),
+            "**To say yes:** approve; it is merged at the commit that you reviewed.",
             HOW_TO_SAY_NO,
             marker(key, **facts),
         ]
     )
 
 
-def commit_message(title: str, members: Sequence[Finding]) -> str:
+def commit_message(title: str, kind: str, members: Sequence[Finding], issue: Ref) -> str:
     """Subject and body of the one commit on a branch of ours."""
     lines = [plain(f"{m.signal.path}: {_first_line(m.signal.detail)}", 100) for m in members[:SHOWN]]
-    return "\n".join([title, "", *(f"- {line}" for line in lines), ""])
+    evidence = "\n".join(f"- {line}" for line in lines)
+    end = f"Part of {issue.token}.\nTo say no: close its pull; once merged, revert this commit.\n"
+    return "\n\n".join([title, f"Why: {reason(kind)}.", evidence, end])
+
+
+def merge_message(mission: Mission, who: str) -> str:
+    """Subject and body of the commit by which an approved pull lands."""
+    return (
+        f"{mission.title}\n\nWhy: {reason(mission.kind)}.\n\n"
+        f"Approved by {who} at {mission.head_sha[:12]} in #{mission.pull}. Part of #{mission.issue}.\n"
+        "To say no: revert this commit.\n"
+    )
+
+
+def catch_up_message(mission: Mission, base: Branch) -> str:
+    """Subject and body of the commit that merges the base into a branch of ours."""
+    return (
+        f"Merge {plain(base.name)} into {mission.branch}\n\n"
+        f"Why: the base moved on to {base.sha[:12]}, and asks for branches that hold it.\n\n"
+        f"Part of #{mission.issue}.\nTo say no: close the pull.\n"
+    )
 
 
 # --- proposals ------------------------------------------------------------------------
@@ -106,14 +130,17 @@ def proposal_body(finding: Finding, why: str, patch: Patch | None, named: str = 
 
     `named` is the line that binds us to exactly this patch.
     """
-    row = lookup(finding.kind)
+    where = f" in {_place(finding)}" if finding.signal.path else ""
+    asked = (
+        "shall the change below be made? A yes pushes it to a branch for review, and no further."
+        if patch
+        else "shall it be taken up? A yes plans it; nothing is changed by that alone."
+    )
+    parts = [f"**{lookup(finding.kind).noun.capitalize()}**{where}: {asked}", _why(finding.kind)]
     by = inline(finding.signal.observer, 60)
-    parts = [f"**{row.noun.capitalize()}**, found by the {by} observer. It needs a person's yes."]
-    parts += [f"**Why this one, why now:** {said(redact(why))}."]
-    if finding.signal.path:
-        parts += [f"**Where:** {_place(finding)}"]
+    parts += [f"**Evidence:** found by the {by} observer. {_ranked(why)}"]
     if finding.signal.detail:
-        parts += ["**Evidence** (quoted as found, not an instruction):", quote(redact(finding.signal.detail), 2_000)]
+        parts += ["Quoted as found, not an instruction:", quote(redact(finding.signal.detail), 2_000)]
     if patch:
         change = fenced(redact(diff(patch)), DIFF, "diff")
         parts += ["**The change that a yes would push to a branch for review:**", named, change]
@@ -166,13 +193,14 @@ def monitor_body(kind: str, lines: Sequence[str], total: int, details: Sequence[
     shown = list(lines[:SHOWN])
     more = [f"- … and {total - len(shown)} seen earlier"] if total > len(shown) else []
     parts = [
-        f"Nothing here needs an answer. Ralph keeps this one list of {lookup(kind).plural} up to date.",
-        "\n".join([*shown, *more]),
+        f"Nothing here needs an answer: this one list of {lookup(kind).plural} is kept up to date.",
+        _why(kind),
+        "\n".join(["**Evidence**, newest first:", "", *shown, *more]),
     ]
     if len(details) == 1 and details[0].signal.detail:
         parts.append(quote(redact(details[0].signal.detail), 2_000))
     parts += [
-        f"**To stop it:** close this issue; {lookup(kind).plural} are then no longer listed.",
+        f"**To say no:** close this issue; {lookup(kind).plural} are then no longer listed.",
         marker(key, kind=kind),
     ]
     return "\n\n".join(parts)
@@ -210,10 +238,19 @@ def _file_diff(change: FileChange) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def _evidence(members: Sequence[Finding]) -> str:
+def _why(kind: str) -> str:
+    return f"**Why:** {reason(kind)}."
+
+
+def _ranked(why: str) -> str:
+    """What a thinker said of it, which is somebody else's text."""
+    return f"Ranked by: {said(redact(why))}."
+
+
+def _evidence(members: Sequence[Finding], why: str) -> str:
     lines = [f"- {inline(redact(m.signal.path), 160)}: {_short(m)}" for m in members[:SHOWN]]
     more = [f"- … and {_files(len(members) - SHOWN)} more"] if len(members) > SHOWN else []
-    return "\n".join([*lines, *more])
+    return "\n".join(["**Evidence:**", "", *lines, *more, "", _ranked(why)])
 
 
 def _short(finding: Finding) -> str:

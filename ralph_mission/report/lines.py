@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ralph_mission.safety.text import sanitise
 
 WIDTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How often the forge was asked in a cycle, and how often it answered that nothing had changed (304)."""
+
+    total: int
+    unchanged: int = 0
+
+    def __str__(self) -> str:
+        return f"{counted(self.total, 'request')} to the forge, {self.unchanged} of them unchanged"
 
 
 def safe(text: str) -> str:
@@ -74,6 +86,13 @@ def spell(span: timedelta) -> str:
     if hours:
         return f"{hours} h {minutes} min" if minutes else f"{hours} h"
     return f"{minutes} min" if minutes else f"{seconds} s"
+
+
+def drift(seconds: int) -> str:
+    """How late a cycle started: `this one started 9 min after it was due`."""
+    return (
+        f"this one started {spell(timedelta(seconds=seconds))} after it was due" if seconds else "this one was not late"
+    )
 
 
 def stamp(when: datetime) -> str:

@@ -6,7 +6,7 @@ away never stops a loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -125,8 +125,9 @@ def standing(order: Order, state: State, hat: str, board: Board) -> str:
 
 
 def came(output: HatOutput) -> Iterator[str]:
-    """What came of a session, one line each: its verdict, what changed, what was undone."""
-    yield ", ".join(filter(None, (_verdict(output), _event(output), _changed(output), _checks(output))))
+    """What came of a session, one line each: its verdict, what changed, what it took, what was undone."""
+    parts = (_verdict(output), _event(output), _changed(output), _checks(output), took(output.usage))
+    yield ", ".join(filter(None, parts))
     for change in output.reverted:
         yield safe(f"undone: {change.path} ({change.how}): {change.reverted}")
     for why in output.refused[:SHOWN]:
@@ -140,6 +141,13 @@ def spent(usage: Usage, seconds: float) -> str:
     least = "at least " if usage.untold else ""
     dollars = f"{least}${usage.cost_usd:.2f}, " if usage.cost_usd or (usage.cost_usd == 0 and not least) else ""
     return f"{dollars}{clock(seconds)}"
+
+
+def took(usage: Usage) -> str:
+    """`$0.12, 3,400 tokens`: of one session, tokens in and out together; "" of what nobody told."""
+    dollars = "" if usage.cost_usd is None else f"{'at least ' if usage.untold else ''}${usage.cost_usd:.2f}"
+    tokens = usage.input_tokens + usage.output_tokens
+    return ", ".join(filter(None, (dollars, f"{tokens:,} token{'s'[: tokens != 1]}" if tokens else "")))
 
 
 def clock(seconds: float) -> str:
@@ -166,16 +174,21 @@ def _event(output: HatOutput) -> str:
 def _changed(output: HatOutput) -> str:
     paths = [change.path for change in output.changes if not change.reverted]
     more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    commits = f"{len(output.commits)} commits" if len(output.commits) != 1 else "1 commit"
-    return safe(f"{', '.join(paths[:SHOWN])}{more} ({commits})") if paths or output.commits else ""
+    commits = f"({len(output.commits)} commit{'s'[: len(output.commits) != 1]})" if output.commits else ""
+    return safe(f"{', '.join(paths[:SHOWN])}{more} {commits}".strip())
 
 
 def _checks(output: HatOutput) -> str:
     return f"checks {'green' if output.verification.green else 'red'}" if output.verification.ran else ""
 
 
-def account_document(account: Account, stories: tuple[int, int] | None) -> dict[str, object]:
-    """The run as `ralph run --json` prints it; `stories`: how many pass, of how many."""
+def account_document(
+    account: Account, stories: tuple[int, int] | None, complaints: Sequence[str] = ()
+) -> dict[str, object]:
+    """The run as `ralph run --json` prints it; `stories`: how many pass, of how many.
+
+    `complaints` are about files that the run found otherwise than the one before had left them.
+    """
     ending, usage = account.ending, account.state.usage
     return {
         "ending": ending.reason,
@@ -198,4 +211,5 @@ def account_document(account: Account, stories: tuple[int, int] | None) -> dict[
             for change in output.reverted
         ],
         "refused": [{"session": output.iteration, "why": why} for output in account.outputs for why in output.refused],
+        "complaints": list(complaints),
     }

@@ -15,16 +15,17 @@ from pathlib import Path
 
 from ralph_mission.mission.account import CycleReport, Telling
 from ralph_mission.mission.model import Verdict
+from ralph_mission.report.lines import Asked
 from ralph_mission.report.step_summary import Places, step_summary, trouble_summary
 
 SUMMARY, OUTPUT, TEMP = "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "RUNNER_TEMP"
 
 
-def tell_runner(report: CycleReport, telling: Telling, environ: Mapping[str, str], requests: int | None = None) -> None:
+def tell_runner(report: CycleReport, telling: Telling, environ: Mapping[str, str], asked: Asked | None = None) -> None:
     """What came of a cycle. Raises OSError when the runner's files cannot be written."""
     if not environ.get(SUMMARY) and not environ.get(OUTPUT):
         return
-    page = step_summary(report, telling, places(environ), requests)
+    page = step_summary(report, telling, places(environ), asked)
     _append(environ.get(SUMMARY), page)
     _append(environ.get(OUTPUT), _fenced({**outputs(report), "summary-path": _kept(page, environ)}))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ralph_mission.mission.account import CycleReport, EffectLine, MissionLine, Telling
 from ralph_mission.mission.rules import LIFTED_BY
-from ralph_mission.report.lines import counted, spell, stamp
+from ralph_mission.report.lines import Asked, counted, drift, spell, stamp
 from ralph_mission.report.summary import SAYINGS, SHOWN
 from ralph_mission.safety.text import said
 
@@ -39,8 +39,8 @@ class Places:
     rules: str = ""
 
 
-def step_summary(report: CycleReport, telling: Telling, places: Places = Places(), requests: int | None = None) -> str:
-    """The page of one cycle; `requests` is how often the forge was asked, where somebody counted."""
+def step_summary(report: CycleReport, telling: Telling, places: Places = Places(), asked: Asked | None = None) -> str:
+    """The page of one cycle; `asked` where somebody counted."""
     done = "Would be done" if report.staged else "Done"
     parts = (
         [f"## Ralph, cycle {report.cycle}: {_outcome(report)}"],
@@ -50,7 +50,7 @@ def step_summary(report: CycleReport, telling: Telling, places: Places = Places(
         _section("Held back", (_held(line, places) for line in telling.held)),
         _section("Waiting for you", (_linked(line, places) for line in telling.waiting)),
         _section("Worth knowing", (_linked(line, places) for line in (*_unavailable(report), *telling.remarks))),
-        [_next(report), "", _spend(report, requests)],
+        [_next(report, telling), "", _spend(report, asked)],
     )
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
@@ -113,17 +113,18 @@ def _unavailable(report: CycleReport) -> Iterator[str]:
             yield f"{line.name} could not be observed: {line.detail or 'no reason given'}"
 
 
-def _next(report: CycleReport) -> str:
+def _next(report: CycleReport, telling: Telling) -> str:
+    started = f"; {drift(telling.late)}" if telling.late is not None else ""
     if report.next_due_at is None:
-        return "**Next**: at the next wake"
-    return f"**Next**: {stamp(report.next_due_at)} (urgency {report.urgency.value})"
+        return f"**Next**: at the next wake{started}"
+    return f"**Next**: {stamp(report.next_due_at)} (urgency {report.urgency.value}){started}"
 
 
-def _spend(report: CycleReport, requests: int | None) -> str:
+def _spend(report: CycleReport, asked: Asked | None) -> str:
     usage = report.usage
     tokens = usage.input_tokens + usage.output_tokens
     models = f"{counted(usage.model_calls, 'model call')}, {tokens} tokens, ${usage.cost_usd:.2f}"
-    return f"Spent: {models}" + ("" if requests is None else f"; {counted(requests, 'request')} to the forge")
+    return f"Spent: {models}" + (f"; {asked}" if asked else "")
 
 
 def _linked(text: str, places: Places) -> str:

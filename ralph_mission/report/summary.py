@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ralph_mission.mission.account import CycleReport, Telling
 from ralph_mission.mission.model import Verdict
-from ralph_mission.report.lines import capped, counted, indented, safe, shorten, spell, stamp, told
+from ralph_mission.report.lines import Asked, capped, counted, indented, safe, shorten, spell, stamp, told
 
 ROWS = 40
 SAYINGS = {
@@ -53,13 +53,19 @@ class Section:
     where: str
 
 
-def summary(report: CycleReport, telling: Telling, heading: Rewrite = str, at: Standpoint = Standpoint()) -> str:
+def summary(
+    report: CycleReport,
+    telling: Telling,
+    heading: Rewrite = str,
+    at: Standpoint = Standpoint(),
+    asked: Asked | None = None,
+) -> str:
     """The text; `heading` may add colour to headings."""
     parts = [heading(shorten(_first(report)))]
     for section in _sections(report, telling, at):
         if section.lines:
             parts += [heading(section.heading), *capped(section.lines, section.room, at.typed(section.where))]
-    return "\n".join([*parts, _next(report)])
+    return "\n".join([*parts, *([f"asked: {asked}"] if asked else []), _next(report)])
 
 
 def _first(report: CycleReport) -> str:
@@ -69,13 +75,13 @@ def _first(report: CycleReport) -> str:
 
 
 def _sections(report: CycleReport, telling: Telling, at: Standpoint) -> Sequence[Section]:
-    # Rooms and headings add up to 38 rows; the first and the last line make 40.
+    # Rooms and headings add up to 37 rows; the first line and the last two make 40.
     whole = "ralph cycle --staged --json" if report.staged else f"ralph journal show {report.cycle_id}"
     return (
         Section("seen", tuple(_seen(report)), 4, whole),
         Section("would be done" if report.staged else "done", tuple(_deeds(report, at)), 6, whole),
         Section("why", tuple(told(telling.why)), 5, whole),
-        Section("held back", tuple(told(telling.held or _verdicts(report))), 6, whole),
+        Section("held back", tuple(told(telling.held or _verdicts(report))), 5, whole),
         Section("waiting for you", tuple(f"  {safe(line)}" for line in telling.waiting), 7, "ralph status --json"),
         Section("note", tuple(f"  {at.typed(safe(line))}" for line in telling.remarks), 4, whole),
     )

@@ -6,7 +6,6 @@ between two calls. What a person could mend is an error of the tool, which the a
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import sys
@@ -24,6 +23,7 @@ from pydantic import AfterValidator, BaseModel, Field, JsonValue
 from ralph_mission.loop import tasks as lifecycle
 from ralph_mission.loop.items import Guidance, Task, TaskStatus
 from ralph_mission.loop.memories_text import Memory
+from ralph_mission.servers.lines import Lines
 from ralph_mission.trouble import Trouble
 
 INSTRUCTIONS = (
@@ -33,8 +33,6 @@ INSTRUCTIONS = (
 Kind = Literal["pattern", "decision", "fix", "context"]
 NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
 """What would steer a terminal, and what stands where the client sent no character at all."""
-ESCAPE = re.compile(r"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|u[dD][89a-fA-F]\w\w|.)")
-"""An escape in JSON; a pair of surrogates is one, so that half a pair can be told from it."""
 LONG, PAYLOAD, ID = 20_000, 100_000, 64
 """Characters of a text, of an event's payload (as `ralph emit`), of an id."""
 
@@ -140,22 +138,10 @@ def serve(shelf: Shelf, version: str) -> None:
 
 
 async def _serve(made: MCPServer[Any]) -> None:
-    lines = anyio.wrap_file(_Lines(sys.stdin.buffer, encoding="utf-8", errors="replace"))
+    lines = anyio.wrap_file(Lines(sys.stdin.buffer, encoding="utf-8", errors="replace"))
     inner = made._lowlevel_server  # `made.run` takes no stream but standard input as it is
     async with stdio_server(lines) as (reading, writing):
         await inner.run(reading, writing, inner.create_initialization_options())
-
-
-class _Lines(io.TextIOWrapper):
-    """Lines of JSON in which half a surrogate pair became U+FFFD: the package drops such a call and never answers."""
-
-    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]  # the base takes any index
-        return ESCAPE.sub(_whole, super().readline(size))
-
-
-def _whole(match: re.Match[str]) -> str:
-    escape = match.group()
-    return r"\ufffd" if len(escape) == 6 and escape[1:3] in ("ud", "uD") else escape
 
 
 def server(shelf: Shelf, version: str) -> MCPServer[Any]:

@@ -1,6 +1,8 @@
 """What a timer remembers of its wakes, so that asking every minute does not dispatch every minute.
 
-A wake is remembered before it is sent: when that cannot be written down, nothing is sent, and the cap holds.
+Memory grants each due time one wake and counts it, for all who wake (`schedule.granted`). Asking again after one got
+lost is the timer's alone: those it counts itself, up to what the day's cap keeps for them. A wake is remembered before
+it is sent: when that cannot be written down, nothing is sent, and the cap holds.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import json
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
+from ralph_mission.mission import schedule
 from ralph_mission.mission.memory import Header
 
 AGAIN_AFTER = timedelta(minutes=10)  # a dispatch may get lost; one for the same generation is then repeated
@@ -17,31 +20,55 @@ DAYS = 8  # that are counted, those of the last wakes: a clock that jumps back a
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The last wake (`generation`, `at` in ISO 8601) and how many there were by day (YYYY-MM-DD), the latest first."""
+    """The last wake (`generation`, `at` in ISO 8601) and the repeated ones by day (YYYY-MM-DD), the latest first."""
 
     generation: int = -1
     at: str = ""
     days: tuple[tuple[str, int], ...] = ()
 
     def on(self, day: str) -> int:
-        """How many wakes were sent on a day."""
+        """How many wakes were repeated on a day."""
         return dict(self.days).get(day, 0)
 
 
-def objection(calls: Calls, header: Header, now: datetime, limit: int) -> str:
-    """Why no wake is sent now, "" when nothing speaks against it. `limit`: wakes in a day, the cycles' own included."""
-    if calls.generation == header.generation and abs(now - _moment(calls.at, now)) < AGAIN_AFTER:
-        return f"woken for generation {header.generation} less than 10 minutes ago"
+def objection(calls: Calls, header: Header, now: datetime, limit: int, *, shared: bool = False) -> str:
+    """Why no wake is sent now, "" when nothing speaks against it. `limit`: wakes in a day, everybody's.
+
+    `shared`: environments wake as well; the timer then makes up for what they lose.
+    """
+    asked, who = _asked(calls, header, now, shared)
+    if asked and abs(now - asked) < AGAIN_AFTER:
+        return f"{who} less than 10 minutes ago"
     today = f"{now:%Y-%m-%d}"
-    sent = calls.on(today) + (header.dispatches if header.today == today else 0)
-    return f"{sent} wakes were sent today, the cap is {limit}" if sent >= limit else ""
+    left = _is_first(calls, header, today, shared) or calls.on(today) < schedule.repeats(limit)
+    if limit and left and schedule.may_wake(header, today):
+        return ""
+    return f"today's wakes are used up, the cap is {limit}"
 
 
-def called(calls: Calls, header: Header, now: datetime) -> Calls:
+def called(calls: Calls, header: Header, now: datetime, *, shared: bool = False) -> Calls:
     """With one more wake."""
     today = f"{now:%Y-%m-%d}"
     others = [(day, count) for day, count in calls.days if day != today]
-    return Calls(header.generation, now.isoformat(), ((today, calls.on(today) + 1), *others[: DAYS - 1]))
+    again = calls.on(today) + (not _is_first(calls, header, today, shared))
+    return Calls(header.generation, now.isoformat(), ((today, again), *others[: DAYS - 1]))
+
+
+def _asked(calls: Calls, header: Header, now: datetime, shared: bool) -> tuple[datetime | None, str]:
+    """When the present due time was last woken for, and by whom; None when it was not."""
+    if calls.generation == header.generation:
+        return _moment(calls.at, now), f"woken for generation {header.generation}"
+    if schedule.asked_itself(header):
+        return header.last_cycle_at, "the last cycle asked for the next one"
+    return (header.next_due_at, "an environment's wait ended") if shared else (None, "")
+
+
+def _is_first(calls: Calls, header: Header, today: str, shared: bool) -> bool:
+    """Whether it would be the one wake that memory grants the present due time. A new day grants another."""
+    if not header.today or (shared and header.next_due_at):  # before any memory nothing is granted
+        return False
+    sent = calls.generation == header.generation or schedule.asked_itself(header)
+    return not sent or (header.today != today and calls.at[:10] != today)
 
 
 def dump(calls: Calls) -> bytes:

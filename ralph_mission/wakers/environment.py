@@ -16,9 +16,18 @@ def name_of(urgency: str) -> str:
     return f"ralph-wait-{urgency}"
 
 
+def has_jobs(workflow: str) -> bool:
+    """Whether a workflow's text has the jobs that wait."""
+    return not _missing(workflow)
+
+
+def _missing(workflow: str) -> list[str]:
+    return [name for name in map(name_of, MINUTES) if name not in workflow]
+
+
 def _set_up(facts: Facts) -> Standing:
     names = [name_of(urgency) for urgency in MINUTES]
-    missing = [name for name in names if name not in facts.workflow]
+    missing = _missing(facts.workflow)
     if missing:
         return Standing(False, f"no workflow here has a job in {', '.join(missing)}")
     if facts.environments is None:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints the folder of a Python environment with this very ralph_mission in it; installs it when there is none.
-# `environment.sh --place` only says where it would be.
+# `environment.sh --place` only says where it would be, `--python` which Python it would be made with.
 #
 # It is $RUNNER_TOOL_CACHE/ralph-mission/KEY. KEY is a hash of the lock file, of every source file of the package
 # and of the Pythons of this machine: another version of any of them is another environment. KEY is a link that
@@ -28,15 +28,25 @@ key() {
   { uname -sm && readlink -f ${pythons[@]+"${pythons[@]}"} /dev/null && sources; } | "${digest[@]}" | cut -c1-32
 }
 
+newest() {
+  for python in ${pythons[@]+"${pythons[@]}"}; do
+    if "$python" -I -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      printf '%s\n' "$python"
+      return
+    fi
+  done
+  echo 'Python 3.11 or newer is needed: install it, or use actions/setup-python before this action' >&2
+  return 1
+}
+
+if [ "${1-}" = --python ]; then
+  newest
+  exit
+fi
+
 place="${RUNNER_TOOL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}}/ralph-mission/$(key)"
 if [ "${1-}" != --place ] && ! { [ -x "$place/bin/python" ] && [ -x "$place/bin/ralph" ]; }; then
-  for python in ${pythons[@]+"${pythons[@]}"} ''; do
-    if [ -z "$python" ]; then
-      echo 'Python 3.11 or newer is needed: install it, or use actions/setup-python before this action' >&2
-      exit 1
-    fi
-    if "$python" -I -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then break; fi
-  done
+  python="$(newest)"
   "$python" -I "$here/install.py" "$action" "$place" >&2
 fi
 [ "${1-}" = --place ] || touch "$place.used" # what nobody uses for a month is removed by the next installation

@@ -18,9 +18,25 @@ ask() {
 
 # What this wake is for, told to people: whoever is woken asks the gate, which reads memory itself.
 head="$(ask --header 'Accept: application/vnd.github.raw+json' --range 0-2000 \
-  "$repository/contents/memory/ralph-log.md?ref=ralph-memory" | head -c 2000)" || head=''
+  "$repository/contents/memory/ralph-log.md?ref=ralph-memory" | head -c 2000 | sed -n '2,/^---$/p')" || head=''
 generation="$(printf '%s\n' "$head" | sed -n 's/^generation: \([0-9]\{1,9\}\)$/\1/p' | head -n 1)"
 due="$(printf '%s\n' "$head" | sed -n 's/^next_due_at: \([0-9TZ:+.-]\{1,40\}\)$/\1/p' | head -n 1)"
+granted="$(printf '%s\n' "$head" | sed -n 's/^wake: \([a-z]\{1,5\}\)$/\1/p' | head -n 1)"
+counted="$(printf '%s\n' "$head" | sed -n 's/^dispatches: \([0-9]\{1,6\}\)$/\1/p' | head -n 1)"
+day="$(printf '%s\n' "$head" | sed -n 's/^today: "\([0-9-]\{10\}\)"$/\1/p' | head -n 1)"
+
+# Each due time has one wake, and a day so many, whoever sends them: a new day owes one, unless no day has any.
+if [ "$granted" = false ] && { [ "$day" = "$(date -u +%Y-%m-%d)" ] || [ "${counted:-0}" = 0 ]; }; then
+  tell "Ralph: nobody was woken, today's wakes are used up."
+  exit 0
+fi
+# A wake that is too early starts nothing, and the one of a later cycle is on its way.
+later="$(($(date +%s) + 60))"
+soon="$(date -u -d "@$later" +%Y-%m-%dT%H:%M:%S 2>/dev/null || date -u -r "$later" +%Y-%m-%dT%H:%M:%S)"
+if [[ "${due:0:19}" > "$soon" ]]; then
+  tell 'Ralph: nobody was woken, no cycle is due.'
+  exit 0
+fi
 payload="{\"not_before\": \"$due\", \"generation\": ${generation:-0}}"
 
 status="$(ask --output /dev/null --write-out '%{http_code}' --header 'Accept: application/vnd.github+json' \

@@ -106,10 +106,15 @@ def wait_for(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """One self-hosted runner: `home` is what it keeps between jobs, `action` a copy of the action."""
+    """One self-hosted runner: `home` is what it keeps between jobs, `action` a copy of the action.
+
+    `options` are more of the local runner's own; `environment` is what its jobs find beside what every job finds.
+    """
 
     home: Path
     action: Path
+    options: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def tools(self) -> Path:
@@ -174,10 +179,12 @@ class Runner:
             "GITHUB_API_URL": f"{server}/api/v3",
             "GITHUB_REPOSITORY": REPOSITORY,
             "NO_PROXY": "127.0.0.1",
+            **self.environment,
         }
         return [
             str(Path(sys.executable).with_name("act")),
             event,
+            *self.options,
             "--eventpath",
             str(results / "event.json"),
             "--platform",

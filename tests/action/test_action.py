@@ -209,7 +209,7 @@ def test_waking_dispatches_once_and_installs_nothing(cold: Runner, github: FakeG
 
 
 def test_a_wake_says_what_it_is_for(cold: Runner, github: FakeGitHub) -> None:
-    due = "2026-05-04T19:00:00+00:00"
+    due = "2020-05-04T19:00:00+00:00"
     log = f'---\nschema: 1\nlineage: "a"\ngeneration: 7\nnext_due_at: {due}\n---\n# Memory\ngeneration: 9"}}\n'
     github.push("ralph-memory", {"memory/ralph-log.md": log.encode()})
     assert cold.run(github.token(), github.url, "workflow_dispatch", {"mode": "wake"}).code == 0

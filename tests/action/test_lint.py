@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ralph_mission.cli.workflow import Action, labels_of, render
 from tests.action.runner import ROOT, bare_environment
 
 BIN = Path(sys.executable).parent
@@ -50,12 +51,34 @@ def test_the_workflows_obey_their_schema(tmp_path: Path) -> None:
 
 
 def test_zizmor_finds_nothing(tmp_path: Path) -> None:
-    lint(tmp_path, "zizmor", "--offline", "--quiet", "--persona=regular", "--no-config", *EVERY)
+    lint(tmp_path, "zizmor", "--offline", "--quiet", "--persona=pedantic", "--no-config", *EVERY)
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name)
+def test_a_finding_that_is_waived_says_why(path: Path) -> None:
+    waived = [line for line in path.read_text().splitlines() if "zizmor:" in line]
+    assert [line for line in waived if not re.search(r"# zizmor: ignore\[[a-z-]+\] -- \w+ \w+ .+", line)] == []
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
 def test_a_runner_can_read_every_workflow(tmp_path: Path, workflow: Path) -> None:
     lint(tmp_path, "act", "--validate", "--strict", "--workflows", workflow)
+
+
+@pytest.mark.parametrize("waits", [None, {"high": 15, "medium": 60, "low": 360}], ids=["cron", "environments"])
+@pytest.mark.parametrize("labels", ["self-hosted", "self-hosted,linux,x64", "ubuntu-latest"])
+def test_a_runner_can_read_every_workflow_that_init_writes(
+    tmp_path: Path, labels: str, waits: dict[str, int] | None
+) -> None:
+    (tmp_path / "loop.yml").write_text(render(Action("mara/ralph", "a" * 40), labels_of(labels), waits))
+    lint(tmp_path, "act", "--validate", "--strict", "--workflows", tmp_path / "loop.yml")
+
+
+def test_a_workflow_that_a_runner_cannot_read_is_noticed(tmp_path: Path) -> None:
+    text = render(Action("mara/ralph", "a" * 40), ("self-hosted",)).replace("timeout-minutes:", "time-out-minutes:")
+    (tmp_path / "odd.yml").write_text(text)
+    with pytest.raises(AssertionError, match="time-out-minutes"):
+        lint(tmp_path, "act", "--validate", "--strict", "--workflows", tmp_path / "odd.yml")
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name)

@@ -26,7 +26,8 @@ def agent(tmp_path: Path, tree: Path):
 @pytest.fixture
 def play(agent, tmp_path: Path):
     def played(command, *, prompt="the prompt", seconds=20.0, stopped=lambda: False, hat="builder", **options) -> Turn:
-        session = Session(Hat(hat), 7, prompt, str(tmp_path / "run"), "some-model", seconds, 11)
+        worn = hat if isinstance(hat, Hat) else Hat(hat)
+        session = Session(worn, 7, prompt, str(tmp_path / "run"), "some-model", seconds, 11)
         return agent(command, **options).play(session, stopped)
 
     return played

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.gateways.git import Identity
+from ralph_mission.loop.model import Hat
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
 
@@ -42,6 +43,26 @@ def test_the_prompt_is_its_input_and_its_output_is_the_message(play, tree):
 def test_it_knows_its_hat_its_number_its_model_and_where_the_runs_files_are(play, tmp_path):
     given = play("echo $RALPH_HAT,$RALPH_ITERATION,$RALPH_RUN_DIR,$RALPH_MODEL,$RALPH_MAX_TURNS")
     assert given.text == f"builder,7,{tmp_path / 'run'},some-model,11"
+
+
+def test_a_wrapper_is_told_what_its_hat_may_not_do(play, tree):
+    wrapper = tree / "wrapper"
+    wrapper.write_text(
+        "#!/bin/sh\n"
+        "printf '%s\\n' \"$RALPH_DENIED_TOOLS\" | sed 's/^/--deny /'\n"
+        'echo "commands: $RALPH_DENIED_COMMANDS"\n'
+        'echo "allowed: ${RALPH_WRITE_ALLOWED-unset}, denied: ${RALPH_WRITE_DENIED-unset}"\n'
+    )
+    denied = Hat("reviewer", tools_denied=("Edit", "mcp__shop buy"), commands_denied=("npm publish",),
+                 write_allowed=(), write_denied=("docs/**", "a b.md"))  # fmt: skip  # one value
+    assert play("sh wrapper", hat=denied).text.splitlines() == [
+        "--deny Edit", "--deny mcp__shop buy", "commands: npm publish", "allowed: , denied: docs/**", "a b.md",
+    ]  # fmt: skip  # as it is printed
+    assert play("sh wrapper", hat=Hat("x")).text.splitlines()[-1] == "allowed: **, denied:"
+
+
+def test_a_hat_that_no_environment_can_hold_is_played_all_the_same(play):
+    assert play("echo $RALPH_DENIED_TOOLS", hat=Hat("x", tools_denied=("a\0b",))).text == "ab"
 
 
 def test_it_sees_nothing_of_ours_but_what_is_allowed(play, monkeypatch):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,8 @@ with calls.open("a") as file:
     file.write(os.environ["RALPH_HAT"] + "\\n")
 call = len(calls.read_text().split())
 (here / f"prompt-{call}").write_text(prompt)
+starter = pathlib.Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1]  # of our shell
+(here / f"pid-{call}").write_text(f"{os.getpid()} {starter}")
 run_dir = pathlib.Path(os.environ["RALPH_RUN_DIR"])
 
 def change():
@@ -44,6 +48,8 @@ def todo():
     prd = json.loads(pathlib.Path("prd.json").read_text())
     return [story["id"] for story in prd["userStories"] if not story["passes"]]
 """
+ONE_STORY = "change()\nflip(todo()[0])\nprint('did it')"
+"""What an agent does that lets one story pass in each session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,20 @@ class World:
     def prompt(self, call: int) -> str:
         """What the session was told."""
         return (self.aside / f"prompt-{call}").read_text()
+
+    def pids(self, call: int) -> tuple[int, int]:
+        """The process of the session's agent, and of the run that started its shell."""
+        agent, starter = (self.aside / f"pid-{call}").read_text().split()
+        return int(agent), int(starter)
+
+    def end(self, process: subprocess.Popen[str]) -> None:
+        """Kill the run as a crash of the machine would; then its agent, which such a kill leaves behind."""
+        process.kill()
+        process.communicate()
+        for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
+            if str(self.aside / "agent.py") in _command(pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def agent(self, script: str) -> list[str]:
         """The options that name a program of these lines of Python as the agent."""
@@ -115,6 +135,13 @@ def world(folder: Path, files: Mapping[str, str] | None = None) -> World:
     git(repo, "config", "user.name", "Mara Quint")
     git(repo, "config", "user.email", "mara@example.org")
     return World(repo, aside)
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
 
 
 def works(pid: int) -> bool:

@@ -30,6 +30,27 @@ def test_a_self_hosted_runner_of_a_public_repository_is_wrong(
 
 
 @pytest.mark.parametrize(
+    ("runs_on", "private", "status"),
+    [
+        ("self-hosted", False, "wrong"),
+        ("[Self-Hosted, linux]", False, "wrong"),
+        ("{group: ours, labels: [self-hosted]}", False, "wrong"),
+        ("self-hosted", True, None),
+        ("ubuntu-latest", False, None),
+        ("[", False, None),
+    ],
+)
+def test_a_clone_of_a_public_repository_whose_workflow_asks_for_a_self_hosted_runner_is_wrong(
+    here: Place, runs_on: str, private: bool, status: str | None
+) -> None:
+    here.changes = {"private": private}
+    check = here.checks(workflow=f"jobs:\n  lint: {{}}\n  cycle:\n    runs-on: {runs_on}\n").get("runner")
+    assert (check.status if check else None) == status
+    if check:
+        assert "the workflow asks for a self-hosted one, and the repository is public" in check.found
+
+
+@pytest.mark.parametrize(
     ("state", "status"),
     [("active", "ok"), ("disabled_inactivity", "wrong"), ("disabled_fork", "wrong"), ("disabled_manually", "note")],
 )

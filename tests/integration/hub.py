@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ralph_mission.bootstrap import Household, build
+from ralph_mission.bootstrap.cycle import Household, build
 from ralph_mission.forges import github
 from ralph_mission.mission.account import CycleReport, Telling
 from ralph_mission.mission.cycle import Request, run_cycle

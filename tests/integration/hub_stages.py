@@ -160,12 +160,7 @@ def portrait(harbour: Hub) -> dict[str, Any]:
         "threads": {names[t.number]: _thread(t, text) for t in harbour.threads},
         "comments": sorted((names[c.number], text(c.body)) for c in fake.comments.values()),
         "labels": sorted(fake.labels),
-        "branches": sorted(
-            line
-            for line in git(
-                fake.bare, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads/ralph"
-            ).splitlines()
-        ),
+        "branches": {ref: text(_commits(harbour, ref)) for ref in _branches(harbour)},
         "default": git(fake.bare, "log", "--format=%T %s", "main"),
         "missions": [(m.id, m.status, names.get(m.issue), names.get(m.pull), m.pending) for m in state.missions],
         "failures": [m.failures for m in state.missions],
@@ -178,6 +173,15 @@ def portrait(harbour: Hub) -> dict[str, Any]:
         "measured": memory.measured,
         "cursors": memory.header.cursors,
     }
+
+
+def _branches(harbour: Hub) -> list[str]:
+    return git(harbour.fake.bare, "for-each-ref", "--format=%(refname)", "refs/heads/ralph").splitlines()
+
+
+def _commits(harbour: Hub, ref: str) -> str:
+    """What a branch of ours adds; not by object ids, since a message names its issue by number."""
+    return git(harbour.fake.bare, "log", "--topo-order", "--format=%T %an %ae %aI %cI%n%B", ref, "^main")
 
 
 def _thread(thread: Any, text: Callable[[str], str]) -> tuple[Any, ...]:

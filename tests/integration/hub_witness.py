@@ -25,12 +25,16 @@ MEMORY = "refs/heads/ralph-memory"
 
 @dataclass
 class Witness:
-    """`wrong` says what should not have been; `deeds` counts what was looked at."""
+    """`wrong` says what should not have been; `deeds` counts what was looked at.
+
+    A label of a pull may come in a later cycle, because the pull that it was intended with does not wait for it.
+    """
 
     harbour: Hub
     wrong: list[str] = field(default_factory=list)
     deeds: int = 0
     heads: dict[str, str] = field(default_factory=dict)
+    pulls: set[effects.OpenPull] = field(default_factory=set)
 
     def coming(self, request: Request) -> None:
         """Before a request is carried out."""
@@ -38,7 +42,10 @@ class Witness:
             self.heads = heads(self.harbour)
         elif writes(request) and request.login.endswith("[bot]") and not _is_ours_to_keep(request, self.harbour):
             self.deeds += 1
-            if not any(covers(effect, request) for effect in intended(self.harbour)):
+            now = intended(self.harbour)
+            owed = self.pulls if request.below.endswith("/labels") else set()
+            self.pulls.update(effect for effect in now if isinstance(effect, effects.OpenPull))
+            if not any(covers(effect, request) for effect in (*now, *owed)):
                 self.wrong.append(f"not intended: {told(request)}")
 
     def answered(self, request: Request, response: object) -> None:

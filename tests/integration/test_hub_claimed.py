@@ -10,8 +10,8 @@ from ralph_mission.flows.recover import recover
 from ralph_mission.mission.approval import content_hash
 from ralph_mission.mission.ledger import Batch
 from ralph_mission.trouble import Trouble
+from tests.integration.forging import ASKING, forge_memory, issue, place, pull, state_of
 from tests.integration.hub import Hub
-from tests.integration.test_hub_forgery import ASKING, forge_memory, issue, place, pull, state_of
 from tests.integration.world import statuses
 
 __all__ = ["place"]

@@ -75,6 +75,23 @@ def test_requested_changes_escalate_with_the_reviewers_words(tmp_path):
         words = "leave the harbour's own spelling alone"
         assert any(words in body and "@mara" in body for body in harbour.said(issue))
         assert any(f"/issues/{issue}" in line for line in telling.waiting)
+        theirs = harbour.fake.pull(pull)
+        assert "ralph:escalated" in theirs.labels and f"Part of #{issue}" in theirs.body
+        memory = harbour.memory()
+        assert "**Status:** ESCALATED" in memory and f"#{issue}" in memory and f"#{pull}" in memory
+        assert "mara asked for changes" in memory
+        harbour.cycle()
+        assert len(harbour.said(issue)) == 1 and harbour.said(pull) == []
+
+
+def test_an_escalation_that_a_person_lifts_is_lifted_on_the_pull_too(harbour):
+    issue, pull = opened(harbour)
+    harbour.person().review(pull, "changes_requested", "hm")
+    harbour.cycle()
+    harbour.person().dismiss(pull)
+    harbour.person().unlabel(issue, ("ralph:escalated",))
+    assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]
+    assert set(harbour.fake.pull(pull).labels) == {"ralph:auto-fix"}
 
 
 def test_a_proposal_that_is_approved_is_carried_on(buggy):
@@ -100,7 +117,9 @@ def test_an_approval_of_another_head_is_refused(harbour):
     _, pull = opened(harbour)
     harbour.person().review(pull, "approved")
     harbour.fake.push(harbour.head_name(pull), {"evil.txt": b"x\n"})
-    report, _ = harbour.cycle()
+    report, telling = harbour.cycle()
+    assert refusals(report) == {"foreign-commit", "approval-head"}
+    assert any("approval-head" in line for line in telling.held)
     assert statuses(report) == ["ESCALATED"]
     assert any("someone else pushed" in body for body in harbour.said(harbour.issues[0].number))
     assert not harbour.merged(pull)

@@ -9,9 +9,7 @@ import pytest
 
 from ralph_mission.forges.local.documents import parse, render
 from ralph_mission.mission.ledger import MonitorRecord, monitor_key
-from tests.integration.hub import Hub
-from tests.integration.test_hub_claimed import edit
-from tests.integration.test_hub_forgery import (
+from tests.integration.forging import (
     ASKING,
     LISTING,
     TODO,
@@ -22,6 +20,8 @@ from tests.integration.test_hub_forgery import (
     push_to_main,
     state_of,
 )
+from tests.integration.hub import Hub
+from tests.integration.test_hub_claimed import edit
 from tests.integration.world import statuses
 
 __all__ = ["place"]

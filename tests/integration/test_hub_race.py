@@ -48,13 +48,22 @@ def undisturbed(harbour: Hub) -> dict[str, object]:
     return portrait(harbour)
 
 
-def one_acted(table: Table, row: str, harbour: Hub, expected, ends: Iterable[tuple[str, int]], wrong) -> None:
-    """`ends` are outcome and number of effects of each runner."""
+def one_acted(
+    table: Table, row: str, harbour: Hub, expected, ends: Iterable[tuple[str, int]], wrong, following=None
+) -> None:
+    """`ends` are outcome and number of effects of each runner.
+
+    Where a cycle asks for the next one at once, a runner that begins after it may be that one: `following` is what
+    two cycles of one runner would have come to.
+    """
     acted = [outcome for outcome, effects in ends if effects]
     left = [outcome for outcome, effects in ends if not effects]
     twice = duplicates(harbour)
     table.count(row, races=1, duplicates=len(twice), both_acted=len(acted) > 1, **dict.fromkeys(left, 1))
-    assert (acted, len(left), set(left) <= QUIET) == (["done"], 1, True), list(ends)
+    if following and acted == ["done", "done"]:
+        expected = following
+    else:
+        assert (acted, len(left), set(left) <= QUIET) == (["done"], 1, True), list(ends)
     assert (twice, wrong, differences(expected, portrait(harbour), ())) == ([], [], [])
 
 
@@ -123,11 +132,12 @@ def interleave(harbour: Hub, name: str, chosen, table: Table) -> None:
     with dying(harbour) as life:
         harbour.cycle(NOW, force=False)
     expected = portrait(harbour)
+    following = portrait(harbour) if harbour.cycle(NOW, force=False)[0].outcome == "done" else None
     for at in chosen(life.requests):
         start.restore(harbour)
         with watched(harbour) as witness:
             ends = interleaved(harbour, at)
-        one_acted(table, f"{name}, between requests", harbour, expected, ends, witness.wrong)
+        one_acted(table, f"{name}, between requests", harbour, expected, ends, witness.wrong, following)
 
 
 def reads_of_the_start(requests) -> list[int]:

@@ -319,7 +319,7 @@ def test_work_that_a_cap_alone_cut_is_due_at_once_and_counted(tmp_path):
     second, _ = harbour.cycle(after=timedelta(0))
     assert [line.action for line in second.decisions if line.verdict.value == "allow"] != []
     assert second.next_due_at > second.started_at
-    assert "dispatches: 1" in harbour.memory()
+    assert "dispatches: 2" in harbour.memory()
 
 
 def test_todays_wakes_used_up_make_work_wait_its_turn(tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,19 +16,17 @@ from ralph_mission.cli.wiring import decide_again
 from ralph_mission.flows import control
 from ralph_mission.forges.local import LocalForge
 from ralph_mission.mission.ledger import Batch, Claim
-from ralph_mission.mission.ports import Plan
 from ralph_mission.report.document import schema, to_document
-from ralph_mission.thinkers.rules import RulesThinker
 from ralph_mission.trouble import Trouble
-from tests.helpers import commit, git, make_repo
+from tests.helpers import commit
 from tests.integration.test_life import edit_memory
-from tests.integration.world import CALM, statuses, verdicts, world
+from tests.integration.world import BUGS_CONFIG, statuses, verdicts, world
 
 CRASHING = """
 import os, signal, sys
 from datetime import datetime
 from pathlib import Path
-from ralph_mission.bootstrap import build
+from ralph_mission.bootstrap.cycle import build
 from ralph_mission.forges.local import LocalForge
 from ralph_mission.mission.cycle import Request, run_cycle
 
@@ -50,13 +46,6 @@ def dying(self, effect):
 
 LocalForge.perform = dying
 run_cycle(house.ports, house.charter, Request(force=True), house.secrets)
-"""
-BUGS_CONFIG = """\
-observers:
-  code: {markers: {}}
-  commands:
-    - {name: check, run: cat bugs.txt, kind: bug, parse: {regex: '^(?P<path>[^:]+):(?P<line>[0-9]+): (?P<message>.+)$'}}
-hands: {fixers: [codespell]}
 """
 
 
@@ -233,54 +222,6 @@ def test_a_note_under_learnings_is_welcome_and_kept_byte_for_byte(tmp_path):
     assert note in harbour.memory()
 
 
-@pytest.mark.parametrize("place", ["other branch", "detached", "dirty", "bare", "linked"])
-def test_a_cycle_works_wherever_the_user_stands(tmp_path, place):
-    harbour = world(tmp_path / "repo")
-    if place == "other branch":
-        harbour.git("checkout", "-q", "-b", "mine")
-    elif place == "detached":
-        harbour.git("checkout", "-q", "--detach")
-    elif place == "dirty":
-        (harbour.repo / "README.md").write_text("in the middle of something\n")
-        harbour.git("add", "README.md")
-    elif place == "bare":
-        git(tmp_path, "clone", "-q", "--bare", str(harbour.repo), "bare.git")
-        harbour.repo = tmp_path / "bare.git"
-    elif place == "linked":
-        harbour.git("worktree", "add", "-q", str(tmp_path / "linked"), "-b", "mine")
-        harbour.repo = tmp_path / "linked"
-    before = harbour.git("status", "--short") if place != "bare" else ""
-    report, _ = harbour.cycle()
-    if place == "bare":  # it reads its settings from HEAD, and the default branch is checked out nowhere
-        assert len(harbour.pulls) == 1
-        return
-    assert statuses(report) == ["IN_REVIEW"]
-    assert harbour.git("status", "--short") == before
-
-
-def test_names_with_spaces_newlines_and_odd_bytes_simply_work(tmp_path):
-    harbour = world(tmp_path, {"docs/a b.md": "We recieve it.\n", "docs/Größe.md": "It is seperate.\n"})
-    for name in (b"new\nline.md", b"latin-\xe9.md"):
-        (harbour.repo / os.fsdecode(name)).write_text("It is definately there.\n")
-    harbour.git("add", "--all")
-    commit(harbour.repo, {}, message="Odd names")
-    report, _ = harbour.cycle()
-    assert "unavailable" not in {line.status for line in report.observers}
-    harbour.person().review(2, "approved")
-    assert statuses(harbour.cycle()[0]) == ["COMPLETED"]
-    assert (harbour.repo / "docs/Größe.md").read_text() == "It is separate.\n"
-    assert harbour.git("status", "--short") == ""
-
-
-def test_an_observer_that_fails_is_unavailable_and_the_cycle_goes_on(tmp_path):
-    config = CALM + "  commands:\n    - {name: broken, run: 'exit 9', parse: sarif, kind: code-quality}\n"
-    harbour = world(tmp_path, config=config)
-    report, _ = harbour.cycle()
-    lines = {line.name: line.status for line in report.observers}
-    assert lines["commands.broken"] == "unavailable"
-    assert statuses(report) == ["IN_REVIEW"]
-
-
 def test_an_effect_in_doubt_is_never_resent_and_a_person_settles_it(tmp_path, monkeypatch):
     harbour = world(tmp_path)
     house = harbour.house()
@@ -301,165 +242,6 @@ def test_an_effect_in_doubt_is_never_resent_and_a_person_settles_it(tmp_path, mo
     report, _ = harbour.cycle()
     assert statuses(report) == ["IN_REVIEW"]
     assert len(harbour.issues) == 1
-
-
-def test_a_repository_without_commits_is_refused_with_one_line(tmp_path):
-    repo = make_repo(tmp_path, {})
-    harbour = world(tmp_path / "x")
-    harbour.repo = repo / "empty"
-    git(tmp_path, "init", "-q", str(harbour.repo))
-    with pytest.raises(Trouble):
-        harbour.cycle()
-
-
-def test_a_repository_whose_path_holds_a_line_break_is_refused_with_one_line(tmp_path):
-    with pytest.raises(Trouble) as trouble:
-        world(tmp_path / "odd\nname").cycle()
-    assert "line break" in trouble.value.what
-
-
-def test_a_closed_monitoring_issue_teaches_only_when_its_closer_counts(tmp_path):
-    config = "owners: [mara]\nhands: {fixers: []}\n"
-    harbour = world(tmp_path, {"a.py": "# TODO: one\nx = 1\n"}, config)
-    harbour.cycle()
-    harbour.person("passer-by").close_issue(1)
-    harbour.cycle()
-    assert "people accepted" not in harbour.memory()
-
-
-def test_a_mission_parked_for_90_days_leaves_the_state(tmp_path):
-    harbour = world(tmp_path)
-    harbour.cycle()
-    harbour.cycle(after=timedelta(days=14))
-    harbour.cycle(after=timedelta(days=91))
-    assert harbour.house().store.recall().state.missions == ()
-
-
-def test_a_mission_parked_for_90_days_is_brought_back_by_a_persons_label_and_by_nothing_else(tmp_path):
-    harbour = world(tmp_path)
-    harbour.cycle()
-    harbour.cycle(after=timedelta(days=14))
-    harbour.cycle(after=timedelta(days=91))
-    assert harbour.cycle()[0].missions == ()
-    harbour.person().unlabel(1, ("ralph:mission",))
-    harbour.person().label(1, ("ralph:mission",))
-    assert statuses(harbour.cycle()[0]) == ["PLANNED"]
-
-
-def test_a_persons_mission_that_was_parked_for_90_days_does_not_begin_anew_by_itself(tmp_path):
-    harbour = world(tmp_path, {"a.txt": "fine\n"})
-    number = harbour.person().create_issue("Add a chart of the springs")
-    harbour.person().label(number, ("ralph:mission",))
-    told = [statuses(harbour.cycle(after=timedelta(days=days))[0]) for days in (1, 1, 1, 1, 8, 91, 1)]
-    assert told[-3:] == [["PARKED"], ["PARKED"], []]
-
-
-def test_what_waits_on_an_observer_that_is_configured_no_longer_is_forgotten(tmp_path):
-    bugs = "src/a.py:1: one\nsrc/a.py:2: two\n"
-    harbour = world(tmp_path, {"bugs.txt": bugs, "src/a.py": "x = 1\ny = 2\n"}, BUGS_CONFIG)
-    harbour.cycle()
-    commit(harbour.repo, {"ralph.yml": CALM}, message="No more checks")
-    report, _ = harbour.cycle()
-    assert report.findings == ()
-    assert harbour.house().store.recall().state.backlog == ()
-
-
-def test_one_file_that_fails_the_checks_holds_up_neither_the_rest_nor_the_next_cycles(tmp_path):
-    files = {f"docs/{n}.md": "We recieve it by mail.\n" for n in range(8)}
-    config = CALM.replace("[codespell]", "[codespell], verify: ['! grep -rq receive docs/1.md']")
-    harbour = world(tmp_path, files, config)
-    for _ in range(3):
-        harbour.cycle()
-    changed = {touch.path for pull in harbour.pulls for touch in harbour.house().forge.pull(pull.number).touches}
-    assert changed
-    assert "docs/1.md" not in changed
-
-
-def test_a_pull_of_a_person_holds_up_only_the_file_it_touches(tmp_path):
-    harbour = world(tmp_path)
-    harbour.git("checkout", "-q", "-b", "hers")
-    commit(harbour.repo, {"docs/guide.md": "# Guide\n\nThis is the way to read a table.\n"}, message="Rewrite")
-    harbour.git("checkout", "-q", "main")
-    harbour.person().open_pull("hers", "main", "Rewrite the guide")
-    report, _ = harbour.cycle()
-    (ours,) = [pull for pull in harbour.pulls if pull.author.is_bot]
-    assert {touch.path for touch in ours.touches} == {"README.md"}
-    assert statuses(report) == ["IN_REVIEW"]
-
-
-def test_a_pull_of_a_person_does_not_hide_that_a_question_waits_for_it(tmp_path):
-    files = {"bugs.txt": "src/a.py:1: one\nsrc/b.py:1: two\n", "src/a.py": "x = 1\n", "src/b.py": "y = 1\n"}
-    harbour = world(tmp_path, files, BUGS_CONFIG)
-    harbour.git("checkout", "-q", "-b", "hers")
-    commit(harbour.repo, {"src/a.py": "x = 2\n"}, message="Mend it")
-    harbour.git("checkout", "-q", "main")
-    harbour.person().open_pull("hers", "main", "Mend it")
-    report, _ = harbour.cycle()
-    assert ["human-duplicate" in rules for _, _, rules in verdicts(report)].count(True) == 1
-
-
-def test_bugs_that_wait_for_a_slot_keep_urgency_high_for_four_cycles_only(tmp_path):
-    files = {"bugs.txt": "src/a.py:1: one\nsrc/a.py:2: two\nsrc/a.py:3: three\n", "src/a.py": "x = 1\ny = 2\nz = 3\n"}
-    harbour = world(tmp_path, files, BUGS_CONFIG + "limits: {active_missions: 1}\n")
-    assert [harbour.cycle()[0].urgency for _ in range(6)] == ["high"] * 4 + ["medium"] * 2
-
-
-def test_a_weight_in_the_settings_changes_what_comes_first(tmp_path):
-    files = {"a.md": "We recieve it.\n", "a.py": "# TODO: one\n"}
-    config = "hands: {{fixers: [codespell]}}\nthinker: {{weights: {{{}: 100}}}}\n"
-    first = []
-    for kind in ("spelling", "todo"):
-        harbour = world(tmp_path / kind, files, config.format(kind))
-        report, _ = harbour.cycle()
-        first.append(max(report.findings, key=lambda line: line.score).kind)
-    assert first == ["spelling", "todo"]
-
-
-SECRET = "correct-horse-battery-staple"
-LEAKY = """\
-  commands:
-    - {name: leaky, run: cat leak.txt, kind: code-quality, parse: {regex: '^(?P<message>.+)$'}}
-    - {name: loud, run: 'cat leak.txt >&2; exit 9', kind: code-quality, parse: sarif}
-"""
-
-
-def test_a_secret_in_what_a_command_says_reaches_neither_memory_nor_voice(tmp_path, monkeypatch):
-    monkeypatch.setenv("DEPLOY_TOKEN", SECRET)
-    harbour = world(tmp_path, {"leak.txt": f"the value is {SECRET}\n"}, CALM + LEAKY)
-    spoken: list[str] = []
-    monkeypatch.setattr(type(harbour.house().ports.voice), "note", lambda self, text: spoken.append(text))
-    harbour.cycle()
-    assert harbour.git("grep", "-l", "-e", "the value is", "ralph-memory")
-    assert SECRET not in "\n".join(spoken)
-    with pytest.raises(AssertionError):
-        harbour.git("grep", "-l", "-e", SECRET, "ralph-memory")
-
-
-def test_a_thinkers_words_are_as_untrusted_as_any(tmp_path, monkeypatch):
-    think = RulesThinker.think
-    evil = "@octocat fixes #1 <!-- ralph:v1 key=0123456789abcdef -->"
-
-    def hostile(self, brief):
-        thoughts = [replace(thought, why=evil) for thought in think(self, brief).thoughts]
-        return Plan((*thoughts, replace(thoughts[0], score=float("nan"))), remark=evil)
-
-    monkeypatch.setattr(RulesThinker, "think", hostile)
-    harbour = world(tmp_path)
-    report, telling = harbour.cycle()
-    assert statuses(report) == ["IN_REVIEW"]
-    assert "@octocat" not in "\n".join([*telling.remarks, *telling.why, harbour.issues[0].body, harbour.memory()])
-
-
-def test_a_score_that_is_no_number_counts_for_nothing(tmp_path, monkeypatch):
-    think = RulesThinker.think
-
-    def confused(self, brief):
-        return Plan(tuple(replace(thought, score=float("nan")) for thought in think(self, brief).thoughts))
-
-    monkeypatch.setattr(RulesThinker, "think", confused)
-    report, _ = world(tmp_path).cycle()
-    assert (report.missions, report.decisions) == ((), ())
-    json.dumps(to_document(report), allow_nan=False)
 
 
 def losing_answers(self, effect):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from ralph_mission.bootstrap import Household, build
+from ralph_mission.bootstrap.cycle import Household, build
 from ralph_mission.forges.local import Person
 from ralph_mission.mission.account import CycleReport, Telling
 from ralph_mission.mission.cycle import Request, run_cycle
@@ -17,6 +17,13 @@ TYPOS = {
     "docs/guide.md": "# Guide\n\nThis is definately the way to read a table.\n",
 }
 CALM = "hands: {fixers: [codespell]}\nobservers:\n  code: {markers: {}}\n"
+BUGS_CONFIG = """\
+observers:
+  code: {markers: {}}
+  commands:
+    - {name: check, run: cat bugs.txt, kind: bug, parse: {regex: '^(?P<path>[^:]+):(?P<line>[0-9]+): (?P<message>.+)$'}}
+hands: {fixers: [codespell]}
+"""
 
 
 @dataclass

@@ -38,8 +38,8 @@ def plans(*texts):
     return [says("plan.complete", "written", plan=text) for text in texts]
 
 
-def play(world, build=False, **limits):
-    return ralplan.run(order(**limits), world.ports, world, world, build=build)
+def play(world, **limits):
+    return ralplan.run(order(**limits), world.ports, world, world)
 
 
 # --- rounds --------------------------------------------------------------------------
@@ -175,51 +175,6 @@ def test_the_critic_itself_may_take_an_approval_back():
     )
     assert play(world).ending.reason == "complete"
     assert "Keep them safe." in world.pages["plan.md"]
-
-
-def test_approved_sections_are_built_while_the_rest_is_revised():
-    world = World(
-        Cast(
-            planner=plans(PLAN, BETTER),
-            architect=[advised()] * 2,
-            critic=[judged(Store=[], Refresh=[EXPIRY]), judged(Refresh=[])],
-            builder=[says("build.complete", "done", {"store.py": "s"})],
-        )
-    )
-    account = play(world, build=True)
-    assert account.ending.reason == "complete"
-    assert world.batches[2] == ["planner", "builder"]
-    prompt = world.cast.of("builder")[0].prompt
-    assert "Keep tokens." in prompt and "Refresh them." not in prompt
-    assert world.workplace.head["store.py"] == "s"
-    assert json.loads(world.pages["plan.json"])["built"] == ["Store"]
-
-
-def test_a_builder_that_crashes_does_not_hold_up_the_plan():
-    world = World(
-        Cast(
-            planner=plans(PLAN, BETTER),
-            architect=[advised()] * 2,
-            builder=[CRASH],
-            critic=[judged(Store=[], Refresh=[EXPIRY]), judged(Refresh=[])],
-        )
-    )
-    assert play(world, build=True).ending.reason == "complete"
-    assert json.loads(world.pages["plan.json"])["built"] == []
-
-
-def test_what_is_built_cannot_be_unapproved_the_plan_has_to_mend_it():
-    mended = BETTER + "\n## Safety\nEncrypt.\n"
-    world = World(
-        Cast(
-            planner=plans(PLAN, BETTER, mended),
-            architect=[advised()] * 3,
-            builder=[says("build.complete")] * 2,
-            critic=[judged(Store=[], Refresh=[EXPIRY]), judged(Store=["not safe"], Refresh=[]), judged(Safety=[])],
-        )
-    )
-    assert play(world, build=True).ending.reason == "complete"
-    assert "the plan: Store is built already: not safe" in world.cast.of("planner")[2].prompt
 
 
 # --- verdicts ------------------------------------------------------------------------

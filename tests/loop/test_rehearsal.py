@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from ralph_mission.bootstrap import teams
+from ralph_mission.bootstrap import planning, teams
 from ralph_mission.bootstrap.asked import Asked
 from ralph_mission.bootstrap.loop import bench
 from ralph_mission.loop import rehearsal, simulation
+from ralph_mission.stores.loop import state
 from tests.helpers import git, make_repo
 from tests.loop.fakes import FakeVoice
 
@@ -44,17 +45,21 @@ def test_a_plan_that_was_agreed_on_is_what_the_planner_of_stories_is_told(tmp_pa
     script = tmp_path / "script.json"
     script.write_text(json.dumps(rehearsal.script("ralplan")))
     asked = Asked(repo, task=simulation.OBJECTIVE, agent="scripted", command=str(script))
-    account, task = teams.agreed(asked, FakeVoice())
-    assert account.ending.reason == "complete"
-    assert task.startswith(simulation.OBJECTIVE) and rehearsal.REVISED in task
+    _, account = planning.agreed(asked, FakeVoice())
+    left = state.load(repo)
+    assert account.ending.reason == "complete" and left is not None
+    assert (left.objective, left.usage.sessions) == (simulation.OBJECTIVE, len(account.outputs))
+    assert rehearsal.REVISED in left.pending.payload
 
 
-def test_without_agreement_the_task_stays_as_it_was(tmp_path):
+def test_without_agreement_no_planner_of_stories_is_told_anything(tmp_path):
     repo = make_repo(tmp_path / "repo", simulation.SEED)
     script = tmp_path / "script.json"
     never = rehearsal.script("ralplan")
     never["hats"]["critic"] = never["hats"]["critic"][:1]
     script.write_text(json.dumps(never))
     asked = Asked(repo, task=simulation.OBJECTIVE, agent="scripted", command=str(script))
-    account, task = teams.agreed(asked, FakeVoice())
-    assert (account.ending.reason, account.ending.code, task) == ("rounds", 2, simulation.OBJECTIVE)
+    _, account = planning.agreed(asked, FakeVoice())
+    left = state.load(repo)
+    assert (account.ending.reason, account.ending.code) == ("rounds", 2)
+    assert left is not None and "plan.approved" not in left.pending.topic

@@ -172,9 +172,9 @@ def test_a_commit_is_named_after_its_story_in_one_line() -> None:
     assert stories.message(Story("US-001", "Add\npriority  field")) == "feat: US-001 - Add priority field"
 
 
-def entry(**values: object) -> str:
+def entry(log: str = "", **values: object) -> str:
     output = HatOutput("builder", 4, **values)  # type: ignore[arg-type]  # a test's own
-    return stories.entry(ORDER, "US-002", output, NOW)
+    return stories.entry(ORDER, "US-002", output, notes(log), NOW)
 
 
 def test_a_failed_attempt_is_told_with_its_reason_and_what_was_undone() -> None:
@@ -207,7 +207,13 @@ def test_a_story_that_passes_is_told_when_the_agent_wrote_nothing() -> None:
 
 
 def test_a_story_that_passes_has_the_agents_own_entry_when_it_wrote_one() -> None:
-    assert entry(passed=("US-001",), changes=(Change("progress.txt", "modified"),)) == ""
+    assert entry("## 2026-05-05 - US-001\n- Sent them\n---\n", passed=("US-001",)) == ""
+
+
+def test_a_word_in_the_log_is_no_entry() -> None:
+    written = {"passed": ("US-001",), "summary": "done", "changes": (Change("progress.txt", "modified"),)}
+    assert notes(entry("done\n", **written)).last_completed == "US-001"
+    assert notes(entry("## 2026-05-05 - US-007\n- Sent them\n---\n", **written)).last_completed == "US-001"
 
 
 def test_flips_that_were_reverted_are_told_beside_the_one_that_counts() -> None:
@@ -221,4 +227,4 @@ def test_what_the_provider_turned_away_was_no_attempt() -> None:
 
 
 def test_a_run_without_stories_has_nothing_to_say() -> None:
-    assert stories.entry(Order("x", Preset("loop")), "US-001", HatOutput("ralph", 1), NOW) == ""
+    assert stories.entry(Order("x", Preset("loop")), "US-001", HatOutput("ralph", 1), notes(""), NOW) == ""

@@ -13,6 +13,7 @@ from ralph_mission.mission.do_not_repeat import understand
 from ralph_mission.mission.effects import Label, OpenPull, PushBranch
 from ralph_mission.mission.ledger import FindingRecord
 from ralph_mission.mission.model import Action, Limits, Severity, Touch, Verdict
+from ralph_mission.mission.overlap import touched_by
 from ralph_mission.mission.policy import judge, judge_all
 from ralph_mission.mission.proposal import Spent
 from ralph_mission.mission.rules import RULES
@@ -171,6 +172,47 @@ def test_a_pull_that_closes_the_issue_holds_the_approved_proposal(words):
     assert judge(carried, bench(pulls=(theirs,))).rules == ("human-duplicate",)
     for other in (replace(theirs, body="Part of #3"), replace(theirs, state="closed"), replace(theirs, author=BOT)):
         assert judge(carried, bench(pulls=(other,))).verdict is Verdict.ALLOW
+
+
+def under_way(*effects, **changes):
+    """The push of a mission that has its issue."""
+    changes = {"approved": True, **changes}
+    return fix(before=mission(issue=3), patch=None, members=(), effects=effects, **changes)
+
+
+SENT = OpenPull("ko", "t", "b", "ralph/spelling-1", "main", 3, (), tuple(patch_ids(patch())), touched_by(patch()))
+
+
+@pytest.mark.parametrize("effects", [(push(patch()), SENT), (SENT,)], ids=["branch and pull", "pull alone"])
+@pytest.mark.parametrize("approved", [True, False])
+@pytest.mark.parametrize("state", ["open", "merged"])
+def test_the_same_change_in_a_pull_of_anyone_holds_the_push_of_a_mission_under_way(state, approved, effects):
+    carried = under_way(*effects, approved=approved)
+    same = pull(author=MARA, state=state, head="mend", patch_ids=patch_ids(patch()) | {"another"})
+    assert judge(carried, bench(pulls=(same,))).rules == ("human-duplicate",)
+    changes = ({"patch_ids": frozenset({"another"})}, {"state": "closed"}, {"author": BOT})
+    for other in (replace(same, **change) for change in changes):
+        assert judge(carried, bench(pulls=(other,))).verdict is Verdict.ALLOW
+
+
+@pytest.mark.parametrize("sent", [push(patch()), SENT], ids=["branch", "pull"])
+@pytest.mark.parametrize(("first", "held"), [(1, True), (40, False)])
+def test_a_pull_on_the_same_lines_holds_the_push_of_a_mission_under_way(first, held, sent):
+    theirs = pull(author=MARA, head="mend", touches=(Touch("docs/guide.md", first, first + 1),))
+    assert ("human-duplicate" in judge(under_way(sent), bench(pulls=(theirs,))).rules) is held
+
+
+def test_a_base_that_is_merged_into_our_branch_duplicates_nothing():
+    caught_up = replace(push(patch()), files=(), onto="c" * 40)
+    theirs = pull(author=MARA, head="mend", touches=(Touch("docs/guide.md", 1, 2),), patch_ids=patch_ids(patch()))
+    assert judge(under_way(caught_up), bench(pulls=(theirs,))).verdict is Verdict.ALLOW
+
+
+def test_a_pull_that_an_earlier_version_planned_is_compared_by_the_lines_of_its_branch():
+    same = pull(author=MARA, head="mend", touches=(Touch("docs/guide.md", 1, 1),), patch_ids=patch_ids(patch()))
+    kept = under_way(push(patch()), replace(SENT, patch_ids=(), touches=()))
+    assert judge(kept, bench(pulls=(same,))).rules == ("human-duplicate",)
+    assert judge(kept, bench(pulls=(replace(same, touches=()),))).verdict is Verdict.ALLOW
 
 
 def test_an_issue_of_a_person_about_the_same_file_covers_a_fix():

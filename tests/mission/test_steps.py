@@ -73,9 +73,10 @@ def test_a_no_closes_both_and_teaches_with_the_reason():
 
 def test_requested_changes_escalate_with_the_reviewers_words_and_name_an_owner():
     found = one(Event.CHANGES_REQUESTED, "keep the British spelling", Opinion("changes", MARA))
-    comment, label = found.proposal.effects
+    comment, label, on_pull = found.proposal.effects
     assert isinstance(comment, Comment)
     assert isinstance(label, Label)
+    assert (on_pull.issue, on_pull.add, on_pull.assign) == (4, ("ralph:escalated",), ())
     assert "keep the British spelling" in comment.body
     assert comment.body.index("@mara") >= 0
     assert (label.add, label.assign) == (("ralph:escalated",), ("mara",))

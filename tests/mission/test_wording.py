@@ -77,7 +77,7 @@ def test_a_fix_is_told_without_harm(members, why):
         assert misdeeds(body) == []
         assert ends_with_our_marker(body)
         assert seals(body) == 0
-    assert misdeeds(wording.commit_message(title, members), markdown=False) == []
+    assert misdeeds(wording.commit_message(title, "spelling", members, Ref(KEY)), markdown=False) == []
 
 
 @given(findings, texts, texts, texts)

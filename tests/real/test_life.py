@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.bootstrap import build
+from ralph_mission.bootstrap.cycle import build
 from ralph_mission.mission.account import CycleReport
 from ralph_mission.mission.cycle import Request, run_cycle
 from tests.fakes.github import FakeGitHub

@@ -10,7 +10,7 @@ import pytest
 
 from ralph_mission.loop.model import Board, Change, Commit, Event, HatOutput, Prd, State, Story, Usage, Verification
 from ralph_mission.loop.order import Account, Ending, Limits, Order, Preset
-from ralph_mission.report.loop_voice import account_document, came, clock, standing, telling
+from ralph_mission.report.loop_voice import account_document, came, clock, standing, telling, took
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 ORDER = Order("build it", Preset("prd", Limits(iterations=10, usd=5.0), stories=True))
@@ -19,6 +19,7 @@ STATE = State("run-a", "build it", NOON, 2, item="US-2", usage=Usage(2, 10, 20, 
 OUTPUT = HatOutput(
     "builder", 3, Event("build.complete"), "did it", (Change("a.py", "modified"), Change("b.py", "created", "outside")),
     (Commit("abc", "feat"),), ("US-2",), Verification(True, True), progressed=True,
+    usage=Usage(1, 3000, 400, 0.125, 9.0),
 )  # fmt: skip  # one value
 
 
@@ -42,7 +43,7 @@ def test_a_run_is_told_from_its_beginning_to_its_end(stream: io.StringIO) -> Non
     for line in (
         "run run-a goes on after session 2; at most 10 sessions, 4h00m, $5.00",
         "[3/10] builder, US-2 Pay, 1/2 stories, $0.12, 1m05s",
-        "passed US-2, said build.complete, a.py (1 commit), checks green",
+        "passed US-2, said build.complete, a.py (1 commit), checks green, $0.12, 3,400 tokens",
         "undone: b.py (created): outside",
         "waiting 1m30s: rate limit",
         "iterations: 10 sessions; in all $0.12, 1m05s",
@@ -74,12 +75,27 @@ def test_a_session_without_anything_says_so() -> None:
     assert list(came(HatOutput("ralph", 1))) == ["nothing moved"]
 
 
+@pytest.mark.parametrize(
+    ("usage", "text"),
+    [
+        (Usage(1, 1, 0, 0.004), "$0.00, 1 token"),
+        (Usage(1, 2, 3), "5 tokens"),
+        (Usage(1, cost_usd=1.5), "$1.50"),
+        (Usage(2, 10, 0, 0.5, unpriced=1), "at least $0.50, 10 tokens"),  # tried twice, priced once
+        (Usage(1), ""),
+    ],
+)
+def test_what_a_session_took_is_said_as_far_as_it_is_known(usage: Usage, text: str) -> None:
+    assert took(usage) == text
+
+
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0s"), (59.9, "59s"), (65, "1m05s"), (7384, "2h03m")])
 def test_durations_are_short(seconds: float, text: str) -> None:
     assert clock(seconds) == text
 
 
 def test_the_document_lists_what_was_undone() -> None:
-    document = account_document(Account(Ending("complete"), STATE, (OUTPUT,)), (2, 2))
+    document = account_document(Account(Ending("complete"), STATE, (OUTPUT,)), (2, 2), ["the log was edited"])
+    assert document["complaints"] == ["the log was edited"]
     assert document["reverted"] == [{"session": 3, "path": "b.py", "how": "created", "why": "outside"}]
     assert (document["code"], document["stories"]) == (0, {"passing": 2, "total": 2})

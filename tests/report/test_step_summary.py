@@ -13,6 +13,7 @@ from markdown_it import MarkdownIt
 from ralph_mission.mission.account import DecisionLine, EffectLine, MissionLine, ObserverLine, Telling
 from ralph_mission.mission.model import Status, Tier, Usage, Verdict
 from ralph_mission.mission.rules import LIFTED_BY
+from ralph_mission.report.lines import Asked
 from ralph_mission.report.step_summary import Places, step_summary, trouble_summary
 from tests.report.samples import REPORT
 
@@ -80,9 +81,26 @@ def test_without_places_nothing_is_linked() -> None:
 
 def test_spend_requests_and_the_next_wake_are_told() -> None:
     report = replace(REPORT, usage=Usage(2, 1000, 234, 0.125))
-    page = step_summary(report, Telling(), PLACES, requests=37)
-    assert "Spent: 2 model calls, 1234 tokens, $0.12; 37 requests to the forge" in page
+    page = step_summary(report, Telling(), PLACES, Asked(5, 2))
+    assert "Spent: 2 model calls, 1234 tokens, $0.12; 5 requests to the forge, 2 of them unchanged" in page
     assert "**Next**: 2026-05-04 13:00 UTC (urgency medium)" in page
+
+
+@pytest.mark.parametrize(
+    ("late", "words"),
+    [
+        (None, "(urgency medium)"),
+        (0, "(urgency medium); this one was not late"),
+        (40, "(urgency medium); this one started 40 s after it was due"),
+        (600, "(urgency medium); this one started 10 min after it was due"),
+        (9_000, "(urgency medium); this one started 2 h 30 min after it was due"),
+    ],
+)
+def test_how_late_this_cycle_was_stands_beside_the_next_one(late: int | None, words: str) -> None:
+    page = step_summary(REPORT, Telling(late=late), PLACES)
+    assert [line for line in page.splitlines() if "**Next**" in line] == [f"**Next**: 2026-05-04 13:00 UTC {words}"]
+    unplanned = step_summary(replace(REPORT, next_due_at=None), Telling(late=late), PLACES)
+    assert ("after it was due" in unplanned) == bool(late)
 
 
 def test_drift_and_a_source_that_failed_are_told() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ralph_mission.mission.account import DecisionLine, EffectLine, ObserverLine, Telling
 from ralph_mission.mission.model import Tier, Verdict
-from ralph_mission.report.lines import WIDTH, rows
+from ralph_mission.report.lines import WIDTH, Asked, rows
 from ralph_mission.report.summary import ROWS, Standpoint, summary
 from tests.report.samples import REPORT
 
@@ -34,6 +34,13 @@ def test_what_was_opened_why_and_what_to_type_next_are_shown() -> None:
         "next: in 59 min, 2026-05-04 13:00 UTC",
     ):
         assert expected in text
+
+
+def test_what_the_forge_was_asked_is_told_where_somebody_counted() -> None:
+    text = summary(REPORT, TELLING, asked=Asked(5, 2))
+    assert text.splitlines()[-2] == "asked: 5 requests to the forge, 2 of them unchanged"
+    assert summary(REPORT, TELLING, asked=Asked(1)).splitlines()[-2].startswith("asked: 1 request to the forge, 0 of")
+    assert "requests" not in summary(REPORT, TELLING)
 
 
 def test_an_effect_whose_fate_is_unknown_is_shown_as_such() -> None:
@@ -75,7 +82,7 @@ def test_it_never_takes_more_than_forty_rows(
         decisions=tuple(DecisionLine(f"{n}", "a", f"k{n}", Tier.HIGH, Verdict.DENY, ("scope",)) for n in range(many)),
         effects=tuple(EffectLine(f"e{n}", "a", "open_issue", "done", "u" * 200) for n in range(many)),
     )
-    lines = summary(report, Telling(why, held, waiting, remarks)).split("\n")
+    lines = summary(report, Telling(why, held, waiting, remarks), asked=Asked(10_000, 9_999)).split("\n")
     assert sum(rows(line, WIDTH) for line in lines) <= ROWS
 
 

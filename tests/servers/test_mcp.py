@@ -222,6 +222,22 @@ def test_a_whole_pair_of_surrogates_and_an_escaped_backslash_are_text(repo: Path
     assert Tasks(repo / ".ralph").all()[0].title == "\U0001f600 \\ud800 \u00e9"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        f'{{"id": 7, "title": "x", "priority": {"1" * 5001}}}',
+        f'{{"id": 7, "payload": {"[" * 100_000 + "]" * 100_000}}}',
+        '{"id": 7, "payload": {"a": ' * 300 + "1" + "}}" * 300,
+        '{"id": 7, "title": "x}',
+    ],
+    ids=["digits", "lists", "objects", "no end"],
+)
+def test_a_call_that_cannot_be_read_is_answered_all_the_same(repo: Path, arguments: str) -> None:
+    answer = _asked_raw(repo, f'{{"name": "task_add", "arguments": {arguments}}}')
+    assert answer["isError"]
+    assert "cannot be read" in answer["content"][0]["text"]
+
+
 def _asked_raw(repo: Path, params: str) -> Any:
     """The result of one call whose parameters no client would send."""
     call = f'{{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {params}}}'

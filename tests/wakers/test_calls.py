@@ -37,10 +37,23 @@ def test_a_clock_that_was_wrong_holds_nothing_up(hours):
     assert objection(ONCE, HEADER, NOON + timedelta(hours=hours), 48) == ""
 
 
-def test_the_cap_counts_the_cycles_own_wakes_too():
-    header = replace(HEADER, generation=6, dispatches=46)
-    assert objection(ONCE, header, NOON, 48) == ""
-    assert "the cap is 48" in objection(called(ONCE, header, NOON), replace(header, generation=7), NOON, 48)
+def test_a_due_time_that_memory_grants_no_wake_has_none():
+    header = replace(HEADER, generation=6, dispatches=36, wake=False)
+    assert objection(ONCE, replace(header, wake=True), NOON, 48) == ""
+    assert objection(ONCE, header, NOON, 48) == "today's wakes are used up, the cap is 48"
+
+
+def test_a_cycle_that_asked_for_the_next_one_itself_is_given_ten_minutes():
+    header = replace(HEADER, generation=6, next_due_at=NOON, last_cycle_at=NOON)
+    assert "asked for the next one" in objection(ONCE, header, NOON + minutes(9), 48)
+    assert objection(ONCE, header, NOON + minutes(10), 48) == ""
+
+
+def test_a_timer_beside_environments_makes_up_for_what_they_lose():
+    header = replace(HEADER, generation=6, next_due_at=NOON, last_cycle_at=NOON - minutes(15))
+    assert objection(ONCE, header, NOON + minutes(1), 48) == ""
+    assert "environment" in objection(ONCE, header, NOON + minutes(1), 48, shared=True)
+    assert objection(ONCE, header, NOON + minutes(10), 48, shared=True) == ""
 
 
 def test_a_cap_of_none_sends_none():
@@ -48,15 +61,15 @@ def test_a_cap_of_none_sends_none():
 
 
 def test_a_new_day_starts_at_nothing():
-    full = replace(ONCE, days=(("2026-05-04", 48),))
+    full = replace(ONCE, days=(("2026-05-04", 12),))
     assert objection(full, HEADER, NOON + minutes(11), 48) != ""
     assert objection(full, HEADER, NOON + timedelta(days=1), 48) == ""
 
 
 def test_a_clock_that_jumps_by_days_and_back_does_not_start_the_count_anew():
-    full = replace(ONCE, days=(("2026-05-04", 48),))
-    elsewhere = called(full, replace(HEADER, generation=6), NOON + timedelta(days=2))
-    assert "48 wakes were sent today" in objection(elsewhere, replace(HEADER, generation=7), NOON, 48)
+    full = replace(ONCE, days=(("2026-05-04", 12),))
+    elsewhere = called(full, HEADER, NOON + timedelta(days=2))
+    assert "used up" in objection(elsewhere, HEADER, NOON + minutes(11), 48)
 
 
 def test_the_notes_do_not_grow_for_ever():

@@ -109,10 +109,28 @@ def test_a_paused_loop_is_left_alone(post):
 
 def test_the_daily_cap_holds(post):
     (post.clone / "ralph.yml").write_text("limits: {dispatches_per_day: 2}\n")
-    post.remember(NOON)
+    post.remember(NOON, today="2026-05-04", dispatches=1, last_cycle_at=NOON - timedelta(hours=1))
     told = [post.wake(NOON + timedelta(minutes=10 * turn)).out for turn in range(4)]
     assert len(post.payloads) == 2
-    assert told[3] == "2 wakes were sent today, the cap is 2\n"
+    assert told[3] == "today's wakes are used up, the cap is 2\n"
+
+
+def test_a_due_time_that_memory_grants_no_wake_wakes_nobody(post):
+    post.remember(LATER, today="2026-05-04", dispatches=36, wake=False)
+    assert post.wake(LATER).out == "today's wakes are used up, the cap is 48\n"
+    assert post.wake(LATER + timedelta(hours=6)).code == 0
+    assert len(post.payloads) == 1
+
+
+def test_beside_environments_that_wait_a_timer_asks_ten_minutes_later(post):
+    workflow = post.clone / ".github/workflows/loop.yml"
+    workflow.parent.mkdir(parents=True)
+    places = "\n".join(f"environment: ralph-wait-{urgency}" for urgency in ("high", "medium", "low"))
+    workflow.write_text(f"on: {{repository_dispatch: {{types: [ralph-loop-trigger]}}}}\n{places}\n")
+    post.remember(LATER)
+    assert "an environment's wait ended less than 10 minutes ago" in post.wake(LATER).out
+    assert post.wake(LATER + timedelta(minutes=10)).code == 0
+    assert len(post.payloads) == 1
 
 
 def test_memory_elsewhere_is_found_by_the_settings(post):

@@ -116,6 +116,7 @@ class Desk:
         left = found or self._left_by_others(order)
         if left is None or left.objective != order.objective:
             return None
+        self._complain(*self._events.begin())
         signals.clear(self._home)
         again = replace(left, failures=0, redispatches=0, idle=0)
         stuck = completion.stuck(order, again, self.board())
@@ -125,7 +126,7 @@ class Desk:
     def open(self, order: Order, now: datetime) -> State:
         """A new run: what the former one left is put away, memories stay."""
         previous, complaint = state.rescue(self._root)
-        self._complain(complaint)
+        self._complain(complaint, *(self._events.verify() if previous else ()))
         runs.put_away(self._root, previous, self._events, now)
         self._held.clear()
         prd = self._stories.read() if order.preset.stories else None
@@ -320,6 +321,5 @@ class Desk:
             files.write(self._home / name, self._held[name])
         return tuple(Change(f".ralph/{name}", "deleted", "it is every session's; it is back") for name in gone)
 
-    def _complain(self, complaint: str) -> None:
-        if complaint:
-            self.complaints.append(complaint)
+    def _complain(self, *complaints: str) -> None:
+        self.complaints += filter(None, complaints)

@@ -2,15 +2,15 @@
 
 Only the running loop writes the log. Each line names the SHA-256 of the line before, so that an edit shows wherever
 it was made; how long the log was, and how it ended, stands in `loop/events.head`. A loop that runs keeps its own copy
-and puts the file back. This notices an agent that tidies up; it is no proof against one that forges both files.
+and puts the file back; one that goes on with another process's log proves it first. This notices an agent that tidies
+up; it is no proof against one that forges both files.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +27,7 @@ CAP = 256 * 1024 * 1024
 PREVIOUS = "previous"
 NEWLINE = b"\n"
 NOTHING = hashlib.sha256(b"").hexdigest()
+NAME = ".ralph/events.jsonl"
 
 
 @dataclass(slots=True)
@@ -55,7 +56,7 @@ class EventLog:
             line = _line(event, event.at or self.now(), _hash(_last(kept)))
             files.write(self.path, kept + line)
             self._kept = kept + line
-            files.write(self.head, _head(self._kept))
+            self._write_head()
 
     def restore(self) -> tuple[Change, ...]:
         """Put the log back as this process wrote it. What was wrong with it."""
@@ -69,40 +70,87 @@ class EventLog:
         return tuple(event for raw in self._content().splitlines() if (event := parse(raw)))
 
     def verify(self) -> tuple[str, ...]:
-        """What is wrong with the file: its first broken line, or that lines went missing. () when it is as written."""
-        content = self._content()
-        if broken := _first_broken(content):
-            return (f"{self.path.name} line {broken} does not follow from the line before: it was edited",)
-        ends = json.loads(files.read(self.head, 1024) or _head(content))
-        if ends != json.loads(_head(content)):
-            return (f"{self.path.name} has {content.count(NEWLINE)} lines and should have {ends['lines']}",)
-        return ()
+        """What is wrong with the file: its first broken line, or that lines went missing. () when it is as written.
+
+        A log may be one line ahead of its head: both cannot be written at the same moment.
+        """
+        try:
+            _, wrong = self._judged()
+        except Trouble as trouble:
+            wrong = trouble.what
+        return (wrong,) if wrong else ()
+
+    def begin(self) -> tuple[str, ...]:
+        """Go on with the log that an earlier process left, as far as it can be proven. What is wrong with it.
+
+        What is not proven is set aside in a file beside it, which is named.
+        """
+        with files.locked(self.path):
+            return self._begin() if self._kept is None else ()
 
     def archive(self, place: Path) -> None:
         """Move the log away: a new run begins a new one."""
         with files.locked(self.path):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with suppress(FileNotFoundError):
+            if self.path.exists():
+                place.parent.mkdir(parents=True, exist_ok=True)
                 self.path.replace(place)
-            self.head.unlink(missing_ok=True)
             self._kept, self._mended = b"", []
+            if self.head.exists():
+                self._write_head()
 
     def _content(self) -> bytes:
         return files.read(self.path, CAP) or b""
 
+    def _begin(self) -> tuple[str, ...]:
+        try:
+            self._kept, wrong = self._judged()
+        except Trouble as trouble:
+            self._kept = b""
+            return (f"{trouble.what}; it is set aside in {files.aside(self.path).name}",)
+        found = _whole(self._content())
+        if self._kept != found:
+            aside = files.name_aside(self.path)
+            files.write(aside, found[len(self._kept) :])
+            files.write(self.path, self._kept)
+            wrong += f"; from there on it is set aside in {aside.name}"
+        if wrong:
+            self._write_head()
+        return (wrong,) if wrong else ()
+
+    def _judged(self) -> tuple[bytes, str]:
+        """The proven part of the log, and what is wrong with it. Raises Trouble for what is no file."""
+        head = self._ends()  # first: a loop may be writing
+        lines = _whole(self._content()).splitlines(keepends=True)
+        good, wrong = _judge([line.rstrip(b"\r\n") for line in lines], head)
+        return b"".join(lines[:good]), wrong and f"{NAME} {wrong}"
+
+    def _ends(self) -> tuple[int, str] | None:
+        """How many lines there should be and the hash of the last; None when nothing says so any more."""
+        try:
+            said = json.loads(files.read(self.head, 1024) or b"")
+            return int(said["lines"]), str(said["last"])
+        except (Trouble, ValueError, TypeError, KeyError, RecursionError):
+            return None
+
+    def _write_head(self) -> None:
+        if self.head.is_dir():
+            files.aside(self.head)
+        files.write(self.head, _head(self._kept or b""))
+
     def _put_back(self) -> bytes:
-        """The log as it should be; the file is that too now. The first call believes the file."""
+        """The log as it should be; the file is that too now."""
+        if self._kept is None:
+            self._mended += [Change(NAME, "edited", wrong) for wrong in self._begin()]
+        kept = self._kept or b""
         try:
             found = files.read(self.path, CAP)
         except Trouble:
             files.aside(self.path)
             found = None
-        if self._kept is None:
-            self._kept = _whole(found or b"")
-        elif (found or b"") != self._kept:
-            self._mended.append(Change(".ralph/events.jsonl", _how(found, self._kept), "the log is the loop's own"))
-            files.write(self.path, self._kept)
-        return self._kept
+        if (found or b"") != kept:
+            self._mended.append(Change(NAME, _how(found, kept), "the log is the loop's own"))
+            files.write(self.path, kept)
+        return kept
 
 
 def _line(event: Event, at: datetime, previous: str) -> bytes:
@@ -129,10 +177,26 @@ def _whole(content: bytes) -> bytes:
     return content if not content or content.endswith(NEWLINE) else content + NEWLINE
 
 
-def _first_broken(content: bytes) -> int:
+def _judge(lines: Sequence[bytes], head: tuple[int, str] | None) -> tuple[int, str]:
+    """How many of the lines are proven, and what is wrong, "" when nothing is."""
+    if broken := _first_broken(lines):
+        return broken - 1, f"line {broken} does not follow from the line before: it was edited"
+    if head is None:
+        return len(lines), "may have lost its last lines: loop/events.head is gone" if len(lines) > 1 else ""
+    wrote, last = head
+    if not 0 <= wrote <= len(lines):
+        return len(lines), f"has {len(lines)} lines and should have {wrote}"
+    if _hash((b"", *lines)[wrote]) != last:
+        return max(0, wrote - 1), f"line {wrote} is not as it was written: it was edited"
+    if len(lines) > wrote + 1:
+        return wrote, f"has {len(lines)} lines and should have {wrote}"
+    return len(lines), ""
+
+
+def _first_broken(lines: Sequence[bytes]) -> int:
     """The number of the first line that is no event of ours or does not name the one before; 0 when all do."""
     before = NOTHING
-    for number, raw in enumerate(content.splitlines(), 1):
+    for number, raw in enumerate(lines, 1):
         if parse(raw) is None or json.loads(raw).get(PREVIOUS) != before:
             return number
         before = _hash(raw)

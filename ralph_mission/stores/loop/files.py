@@ -72,9 +72,14 @@ def append(path: Path, line: bytes, durable: bool = True) -> None:
 
 def aside(path: Path) -> Path:
     """Move what stands in the way to a name beside it, for a person to look at. Raises OSError."""
-    place = path.with_name(f"{path.name}.{time.time_ns()}.aside")
+    place = name_aside(path)
     path.rename(place)
     return place
+
+
+def name_aside(path: Path) -> Path:
+    """A name beside `path` for what is set aside of it."""
+    return path.with_name(f"{path.name}.{time.time_ns()}.aside")
 
 
 @contextmanager

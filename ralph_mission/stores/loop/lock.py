@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from ralph_mission.stores.loop import legacy
+from ralph_mission.gateways.process import end_orphans
+from ralph_mission.stores.loop import legacy, owners
 from ralph_mission.trouble import Trouble
 
 NAME = "ralph-loop.lock"
@@ -42,6 +43,7 @@ def exclusive(git_dir: Path, root: Path, mode: str, now: datetime) -> Iterator[N
     try:
         if not _taken(descriptor):
             raise _busy(_note(descriptor))
+        _end_left(_note(descriptor))
         _refuse_others(root, now)
         _write(descriptor, Holder(mode, os.getpid(), now.isoformat(timespec="seconds")))
         yield
@@ -79,6 +81,13 @@ def _taken(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _end_left(died: Holder) -> None:
+    """What a loop that was killed left running would write beside the next one."""
+    owner = owners.place(died.pid)
+    if died.pid and owners.dead(owner):
+        end_orphans(f"RALPH_OWNER={owner}")
 
 
 def _busy(holder: Holder) -> Trouble:

@@ -33,8 +33,7 @@ def put_away(root: Path, previous: State | None, log: EventLog, now: datetime) -
     place = root / RUNS / (previous.run_id if previous else fresh_id(root, "unknown", now))
     if previous and _untouched_since(root / STATE, Tasks(home).path):
         Tasks(home).archive(place / "tasks.jsonl")
-    if log.path.exists():
-        log.archive(place / "events.jsonl")
+    log.archive(place / "events.jsonl")
     for name in FILES:
         _move(home / name, place)
     said.heard(home)

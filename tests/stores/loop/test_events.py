@@ -99,11 +99,64 @@ def test_a_last_line_that_went_missing_or_was_edited_is_noticed(tmp_path: Path) 
     log = _log(tmp_path, "a", "b", "c")
     lines = _lines(log)
     log.path.write_text("".join(lines[:2]))
-    assert EventLog(tmp_path).verify() == ("events.jsonl has 2 lines and should have 3",)
+    assert EventLog(tmp_path).verify() == (".ralph/events.jsonl has 2 lines and should have 3",)
     log.path.write_text("".join([*lines[:2], lines[2].replace("payload 3", "payload 9")]))
-    assert EventLog(tmp_path).verify() != ()
+    assert EventLog(tmp_path).verify() == (".ralph/events.jsonl line 3 is not as it was written: it was edited",)
     log.path.unlink()
-    assert EventLog(tmp_path).verify() == ("events.jsonl has 0 lines and should have 3",)
+    assert EventLog(tmp_path).verify() == (".ralph/events.jsonl has 0 lines and should have 3",)
+
+
+def test_a_kill_between_the_log_and_its_head_is_no_edit(tmp_path: Path) -> None:
+    log = _log(tmp_path, "a", "b")
+    head = log.head.read_bytes()
+    _log(tmp_path, "c")
+    log.head.write_bytes(head)  # where the kill leaves it
+    assert EventLog(tmp_path).verify() == ()
+    again = EventLog(tmp_path)
+    assert again.begin() == ()
+    again.record(Event("d", at=NOON))
+    assert [event.topic for event in again.read()] == ["a", "b", "c", "d"]
+    log.path.unlink()
+    log.head.unlink()
+    _log(tmp_path, "first")
+    log.head.unlink()
+    assert EventLog(tmp_path).verify() == ()
+
+
+@pytest.mark.parametrize(
+    ("edit", "kept", "aside"),
+    [
+        ("change", ["a", "b"], ["c", "d"]),  # which of both was edited only the head could tell
+        ("insert", ["a", "b"], ["b", "c", "d"]),
+        ("last", ["a", "b", "c"], ["d"]),
+        ("forge", ["a", "b", "c", "d"], ["e", "f"]),
+        ("cut", ["a", "b"], []),
+        ("head", ["a", "b", "c", "d"], []),
+        ("junk in the head", ["a", "b", "c", "d"], []),
+    ],
+)
+def test_an_edited_log_is_gone_on_with_as_far_as_it_is_proven(
+    tmp_path: Path, edit: str, kept: list[str], aside: list[str]
+) -> None:
+    log = _log(tmp_path, "a", "b", "c", "d")
+    _edit(log, edit)
+    (told,) = EventLog(tmp_path).verify()
+    again = EventLog(tmp_path)
+    (complaint,) = again.begin()
+    assert complaint.startswith(told)
+    assert [event.topic for event in again.read()] == kept
+    files = list(tmp_path.glob("events.jsonl.*.aside"))
+    assert [json.loads(line)["topic"] for file in files for line in file.read_text().splitlines()] == aside
+    assert all(file.name in complaint for file in files)
+    again.record(Event("next", at=NOON))
+    assert (again.verify(), again.begin(), again.restore()) == ((), (), ())
+
+
+def test_an_edit_is_also_told_when_nobody_asked_before_the_first_event(tmp_path: Path) -> None:
+    _edit(_log(tmp_path, "a", "b", "c", "d"), "insert")
+    log = _log(tmp_path, "e")
+    assert [event.topic for event in log.read()] == ["a", "b", "e"]
+    assert ["line 3" in change.reverted for change in log.restore()] == [True]
 
 
 @pytest.mark.parametrize("how", ["deleted", "cut short", "edited", "added to", "folder"])
@@ -139,6 +192,7 @@ def test_a_torn_last_line_of_a_run_that_was_killed_does_not_take_the_next_with_i
         file.write(b'{"topic": "b')
     log = _log(tmp_path, "c")
     assert [event.topic for event in log.read()] == ["a", "c"]
+    assert log.verify() == ()
 
 
 def test_an_archived_log_begins_anew(tmp_path: Path) -> None:
@@ -197,6 +251,27 @@ def test_what_cannot_be_heard_is_one_malformed_event_and_never_a_hang(tmp_path: 
         place.write_bytes(b'{"topic": "x"}\n' * (said.CAP // 15 + 1))
     assert [event.topic for event in said.heard(tmp_path)] == [said.MALFORMED]
     assert said.heard(tmp_path) == ()
+
+
+def _edit(log: EventLog, how: str) -> None:
+    first, second, third, fourth = _lines(log)
+    if how in ("head", "junk in the head"):
+        log.head.unlink()
+        if "junk" in how:
+            log.head.mkdir()
+        return
+    if how == "forge":  # as one would who knows how the chain is made, but not of the head
+        head = log.head.read_bytes()
+        _log(log.folder, "e", "f")
+        log.head.write_bytes(head)
+        return
+    edited = {
+        "change": [first, second.replace("payload 2", "payload 9"), third, fourth],
+        "insert": [first, second, second, third, fourth],
+        "last": [first, second, third, fourth.replace("payload 4", "payload 9")],
+        "cut": [first, second],
+    }[how]
+    log.path.write_text("".join(edited))
 
 
 def _spoil(path: Path, how: str) -> None:

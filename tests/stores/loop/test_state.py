@@ -21,7 +21,7 @@ OUTPUT = HatOutput(
 )  # fmt: skip  # one value
 FULL = State(
     "20260504-120000-prd", "build it", NOON, 3, Event("build.complete", "done"), "mind the gap", "US-2", 1, 2, 3, 4,
-    frozenset({"US-1"}), frozenset({"US-9"}), Usage(3, 1, 2, None, 9.5), (("builder", Usage(1)),),
+    5, frozenset({"US-9"}), Usage(3, 1, 2, None, 9.5), (("builder", Usage(1)),),
     (("US-2", Usage(2)),), OUTPUT, 12.5, "refs/mark",
 )  # fmt: skip  # as above
 

@@ -1,0 +1,30 @@
+"""The project's own checks, as foreign programs in the work tree."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from ralph_mission.gateways.process import run_foreign
+from ralph_mission.loop.model import Verification
+
+LINES = 40
+"""Of a failed check's output, from the end, that are told."""
+GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C is answered within two
+
+
+def verdict(checks: Iterable[str], top: Path, seconds: float) -> Verification:
+    """Run shell commands in `top` one after another until one fails, each at most `seconds`.
+
+    Each has a HOME that nobody has been in: start-up files that a session, or its code in a check, left in one would
+    judge the next.
+    """
+    for check in checks:
+        with tempfile.TemporaryDirectory(prefix="ralph-check-", ignore_cleanup_errors=True) as home:
+            done = run_foreign(check, cwd=top, home=Path(home), timeout=seconds, grace=GRACE)
+        if done.code:
+            said = (done.stdout + done.stderr).decode("utf-8", "replace").strip().splitlines()[-LINES:]
+            why = f"took over {seconds:g} s" if done.timed_out else f"exit {done.code}"
+            return Verification(False, True, "\n".join((f"{check}: {why}", *said)))
+    return Verification(True, True, "")

@@ -1,0 +1,52 @@
+"""What a client of `ralph mcp` sends, as the package can read it."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+
+from pydantic_core import from_json
+
+ESCAPE = re.compile(r"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|u[dD][89a-fA-F]\w\w|.)")
+"""An escape in JSON; a pair of surrogates is one, so that half a pair can be told from it."""
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[][{}]')
+"""In JSON: a string, or where something begins or ends."""
+CALL = re.compile(r'\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
+"""What stands after a message's "id"."""
+UNREADABLE = "none: your message cannot be read. Send fewer digits, fewer lists in lists, and whole JSON"
+
+
+class Lines(io.TextIOWrapper):
+    """Lines of JSON as the package can read them: it drops what it cannot parse and never answers such a call.
+
+    Half a surrogate pair became U+FFFD; any other call became one that is answered with an error.
+    """
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]  # the base takes any index
+        return _answerable(ESCAPE.sub(_whole, super().readline(size)))
+
+
+def _answerable(line: str) -> str:
+    try:
+        from_json(line)
+    except ValueError:
+        if call := _call(line):
+            asked = {"name": UNREADABLE, "arguments": {}}
+            return f'{{"jsonrpc": "2.0", "id": {call}, "method": "tools/call", "params": {json.dumps(asked)}}}\n'
+    return line
+
+
+def _call(line: str) -> str:
+    """The id of the call, as it is spelled in a line that no parser reads; "" when it is none."""
+    depth = 0
+    for token in TOKEN.finditer(line):
+        depth += (token[0] in "{[") - (token[0] in "]}")
+        if depth == 1 and token[0] == '"id"' and (found := CALL.match(line, token.end())):
+            return found[1]
+    return ""
+
+
+def _whole(match: re.Match[str]) -> str:
+    escape = match.group()
+    return r"\ufffd" if len(escape) == 6 and escape[1:3] in ("ud", "uD") else escape

@@ -1,0 +1,81 @@
+"""Where `ralph run` works: a clean checkout, a branch of the stories' own, a linked work tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.loop_world import ONE_STORY, world
+from tests.helpers import git
+
+
+def test_a_dirty_checkout_is_refused_and_named(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    (here.repo / "mine.txt").write_text("half written")
+    done = here.run("build it", *here.agent("pass"))
+    assert (done.code, here.calls) == (1, [])
+    assert "mine.txt" in done.err
+    assert "--allow-dirty" in done.err
+
+
+def test_a_dirty_checkout_may_be_allowed(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    (here.repo / "mine.txt").write_text("half written")
+    assert here.run("build it", "--allow-dirty", *here.agent("change()\nprint('LOOP_COMPLETE')")).code == 0
+    assert (here.repo / "mine.txt").read_text() == "half written"
+
+
+def test_the_engines_own_files_do_not_make_it_dirty(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    here.stories(1)
+    for name in ("progress.txt", "PROMPT.md", "ralph.yml", "archive/2026-01-01-old/prd.json"):
+        (here.repo / name).parent.mkdir(parents=True, exist_ok=True)
+        (here.repo / name).write_text("" if name == "ralph.yml" else "# notes\n")
+    assert here.run("--prd", *here.agent(ONE_STORY)).code == 0
+
+
+def test_a_linked_work_tree_leaves_the_checkout_alone(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    here.stories(1)
+    (here.repo / "mine.txt").write_text("half written")
+    done = here.run("--prd", "--worktree", *here.agent(ONE_STORY))
+    assert done.code == 0, done.err
+    assert git(here.repo, "symbolic-ref", "--short", "HEAD") == "main"
+    assert git(here.repo, "log", "-1", "--format=%s", "ralph/shop") == "feat: US-001 - Part 1"
+    assert here.passing() == []
+    assert here.passing(".ralph/worktrees/ralph-shop/prd.json") == ["US-001"]
+
+
+def test_a_named_list_of_stories_goes_along_into_a_linked_work_tree(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    here.stories(1, place="tasks/prd.json")
+    flipping = ONE_STORY.replace("flip(todo()[0])", "os.chdir('tasks'); flip('US-001'); os.chdir('..')")
+    done = here.run("--prd-file", "tasks/prd.json", "--worktree", *here.agent(flipping))
+    assert done.code == 0, done.err
+    assert here.passing("tasks/prd.json") == []
+    assert here.passing(".ralph/worktrees/ralph-shop/tasks/prd.json") == ["US-001"]
+
+
+def test_the_branch_of_the_stories_is_gone_back_to(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    git(here.repo, "branch", "ralph/shop")
+    here.stories(1)
+    assert here.run("--prd", *here.agent(ONE_STORY)).code == 0
+    assert git(here.repo, "log", "-1", "--format=%s", "ralph/shop") == "feat: US-001 - Part 1"
+
+
+def test_a_branch_name_that_is_none_is_refused(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    here.stories(1, branch="--upload-pack=x")
+    done = here.run("--prd", *here.agent(ONE_STORY))
+    assert (done.code, here.calls) == (64, [])
+    assert "branchName" in done.err
+
+
+def test_a_linked_work_tree_says_how_its_work_gets_here_and_is_gone_on_in(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    agent = here.agent("change()\ncommit()")
+    first = here.run("build it", "--worktree", "--max-iterations", "1", *agent)
+    assert "git merge ralph-run/build-it" in first.err and ".ralph/worktrees/" in first.err
+    again = here.run("--worktree", "--continue", "--max-iterations", "2", *agent)
+    assert again.json["sessions"] == 2, again.err
+    assert not (here.repo / "file-1.txt").exists()

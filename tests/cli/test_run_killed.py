@@ -1,0 +1,63 @@
+"""A run of stories that is killed at any moment: whoever goes on with it loses one session at most, redoes nothing."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.loop_world import ONE_STORY, World, until, world
+
+STORIES = 5
+TAKES = 0.6  # seconds of a session and of the engine around it, or so: the moment is anywhere in there
+NOTES = "story = todo()[0]\nwith (here / 'given').open('a') as file:\n    file.write(f'{story}\\n')\n"
+SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.crash) for seed in range(2, 12))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_kill_at_any_moment_and_nothing_is_redone(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    shop = world(tmp_path)
+    shop.stories(STORIES)
+    asked = ["--prd", "--preset", "fresh", *shop.agent(NOTES + ONE_STORY)]
+    process = shop.start(*asked)
+    session = chance.randint(1, STORIES)
+    until(lambda: len(shop.calls) >= session)
+    time.sleep(chance.uniform(0, TAKES))  # nothing to wait for: any moment will do
+    shop.end(process)
+    passed, before = committed(shop), len(given(shop))
+    done = shop.run("--continue", *asked)
+    assert (done.code, done.json["ending"], done.json["sessions"]) == (0, "complete", STORIES), done.err
+    assert shop.messages() == [f"feat: US-00{number} - Part {number}" for number in range(STORIES, 0, -1)] + ["Start"]
+    assert (shop.repo / "progress.txt").read_text().count("- Passed in session") == STORIES
+    assert not set(given(shop)[before:]) & set(passed)
+    assert len(shop.calls) <= STORIES + 1
+
+
+def given(shop: World) -> list[str]:
+    """The story of each session, in order."""
+    path = shop.aside / "given"
+    return path.read_text().split() if path.exists() else []
+
+
+def committed(shop: World) -> list[str]:
+    """The stories that have their commit."""
+    return [message.split()[1] for message in shop.messages() if message.startswith("feat: ")]
+
+
+def test_what_a_killed_run_left_running_is_ended_by_the_next(tmp_path: Path) -> None:
+    shop = world(tmp_path)
+    shop.stories(1)
+    pid = shop.aside / "pid"
+    lingers = f"import time\npathlib.Path({str(pid)!r}).write_text(str(os.getpid()))\ntime.sleep(600)\n"
+    process = shop.start("--prd", "--preset", "fresh", *shop.agent(lingers))
+    until(pid.exists)
+    process.kill()
+    process.communicate()
+    agent = Path("/proc") / pid.read_text()
+    assert agent.exists()
+    done = shop.run("--continue", "--prd", "--preset", "fresh", *shop.agent(ONE_STORY))
+    assert done.code == 0, done.err
+    until(lambda: not agent.exists())  # whoever collects the dead may take a moment

@@ -1,0 +1,58 @@
+"""What people say to a loop that runs: signals, an interrupt, guidance."""
+
+from __future__ import annotations
+
+import pytest
+
+from ralph_mission.loop.model import Guidance, Turn
+from ralph_mission.trouble import Trouble
+from tests.loop.fakes import START_OF_TIME
+from tests.loop.making import DONE, NOTHING, order, played, world
+
+
+@pytest.mark.parametrize(("signal", "code"), [("stop", 1), ("cancel", 1), ("restart", 3)])
+def test_a_signal_ends_it_after_the_session(signal, code):
+    made = world(lambda _: setattr(made.desk, "asked", signal))
+    account = played(order(), made)
+    assert (account.ending.reason, account.ending.code, len(account.outputs)) == (signal, code, 1)
+
+
+def test_work_that_is_done_counts_before_a_signal():
+    made = world(lambda _: (setattr(made.desk, "asked", "stop"), DONE)[1])
+    assert played(order(), made).ending.reason == "complete"
+
+
+def test_an_interrupt_keeps_the_mark_of_the_session_it_cut_off():
+    made = world(NOTHING, KeyboardInterrupt())
+    account = played(order(), made)
+    assert (account.ending.reason, account.ending.code) == ("interrupted", 130)
+    state, output = made.desk.kept[-1]
+    assert state.mark and state.iteration == 1 and output is None and not made.desk.held
+
+
+def test_guidance_reaches_the_next_session_once():
+    made = world(NOTHING, NOTHING, DONE, words=[Guidance("g-1", "Wrap the existing code", START_OF_TIME)])
+    played(order(), made)
+    assert ["Wrap the existing code" in prompt for prompt in made.agent.prompts] == [True, False, False]
+    assert [word.id for word in made.desk.given] == ["g-1"]
+
+
+@pytest.mark.parametrize("failure", ["missing", "server"])
+def test_guidance_is_kept_while_no_agent_has_read_it(failure):
+    made = world(Turn(failure=failure, detail="x"), Turn("ok"), DONE, words=[Guidance("g-1", "Wrap it", START_OF_TIME)])
+    played(order(retries=0), made)
+    assert ["Wrap it" in prompt for prompt in made.agent.prompts] == [True, True, False]
+
+
+def test_a_checkout_that_is_taken_starts_nothing():
+    made = world(taken=True)
+    with pytest.raises(Trouble, match="another loop runs"):
+        played(order(), made)
+    assert made.agent.sessions == []
+
+
+def test_guidance_that_a_prompt_had_no_room_for_goes_to_the_next_session():
+    words = [Guidance(f"g-{number}", f"word {number}", START_OF_TIME) for number in range(45)]
+    made = world(NOTHING, NOTHING, words=words)
+    played(order(iterations=2), made)
+    assert "g-44:" not in made.agent.prompts[0] and "g-44:" in made.agent.prompts[1] and not made.desk.words

@@ -1,0 +1,73 @@
+"""Whatever people are shown says what it is, why, on what evidence, and how to say no: a phone, ten seconds."""
+
+from __future__ import annotations
+
+import pytest
+
+from ralph_mission.flows import alarm
+from ralph_mission.mission import wording
+from ralph_mission.mission.effects import Ref
+from ralph_mission.mission.kinds import KINDS, MATTERS
+from ralph_mission.mission.model import Branch
+from tests.helpers import NOON
+from tests.mission.build import BASE, finding, mission, patch
+
+KEY, FACTS = "0123456789abcdef", {"mission": "1"}
+RANKED = "impact 2 of 10, severity low; number 1 of 1 by score (5.62)"
+FIX = [finding(patch=patch(), facts=(("count", 3),))]
+BUG = finding(kind="bug", path="src/a.py", line=3, detail="it falls over")
+FAILED = alarm.Failure("you", "the token may not write", "add `contents: write`")
+
+
+def alarmed() -> str:
+    bell = alarm.Bell(None, None, NOON, print)  # type: ignore[arg-type]  # only its words are asked for
+    return alarm._body(bell, alarm.Episode(count=3, since=NOON), FAILED, KEY)
+
+
+TEXTS = {
+    "fix issue": (wording.fix_issue("spelling", FIX, RANKED, patch(), KEY, FACTS), "3 misspellings", "teh"),
+    "fix pull": (wording.fix_pull("spelling", FIX, RANKED, Ref(KEY), KEY, FACTS), "3 misspellings", "teh"),
+    "proposal": (wording.proposal_body(BUG, RANKED, None), "Bug** in", "falls over"),
+    "proposed change": (wording.proposal_body(FIX[0], RANKED, patch()), "the change below", "+line 0 the"),
+    "list": (wording.monitor_body("todo", ["- one"], 1, [], KEY), "list of TODO", "- one"),
+    "commit": (wording.commit_message("Correct 3", "spelling", FIX, Ref(KEY)), "Correct 3", "docs/guide.md: teh"),
+    "merge": (wording.merge_message(mission(), "mara"), "a title", "mara at cccccccccccc in #4"),
+    "catch-up": (wording.catch_up_message(mission(), Branch("main", BASE)), "Merge main into", "bbbbbbbbbbbb"),
+    "alarm": (alarmed(), "Every cycle fails", "may not write"),
+}
+COMMITS = ("commit", "merge", "catch-up")
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_text_says_what_why_on_what_evidence_and_how_to_say_no(name):
+    text, what, evidence = TEXTS[name]
+    first = text.splitlines()[0]
+    assert what in first
+    assert len(first) <= 200
+    why, no = text.index("Why:"), text.index("To say no:")
+    assert evidence in text
+    assert text.index(first) < why < no
+    assert len(text[no:].splitlines()[0]) <= 200
+
+
+@pytest.mark.parametrize("name", [name for name in TEXTS if name not in COMMITS])
+def test_an_issue_or_pull_that_is_for_a_person_names_its_evidence(name):
+    text, _, _ = TEXTS[name]
+    assert text.index("**Why:**") < text.index("**Evidence") < text.index("**To say no:**")
+
+
+@pytest.mark.parametrize("name", COMMITS)
+def test_a_commit_names_its_issue_and_closes_nothing(name):
+    text, _, _ = TEXTS[name]
+    assert "Part of #" in text
+
+
+@pytest.mark.parametrize("name", ["fix issue", "fix pull", "proposal", "proposed change"])
+def test_the_score_is_evidence_and_no_reason(name):
+    text, _, _ = TEXTS[name]
+    assert "impact" not in text[: text.index("**Evidence")]
+    assert RANKED in text
+
+
+def test_every_kind_has_its_reason():
+    assert set(MATTERS) == {*KINDS, "human"}

@@ -1,0 +1,217 @@
+"""What we write ourselves: it closes, pings, skips, signs, triggers and links nothing by accident."""
+
+from __future__ import annotations
+
+import pytest
+
+from ralph_mission.safety.text import closing_keywords, commands, mentions, sanitise
+
+CLOSERS = [
+    f"{word}{gap}{what}"
+    for word in ("close", "Closes", "CLOSED", "fix", "fixes", "fixed", "resolve", "Resolves", "resolved")
+    for gap in (" ", ": ", ":")
+    for what in (
+        "#3",
+        "owner/repo#4",
+        "GH-6",
+        "gh-6",
+        "https://github.com/o/r/issues/5",
+        "http://github.com/o/r/pull/5",
+    )
+]
+DISGUISED = [
+    "fixes\n#3",
+    "fixes  \t #3",
+    "fixes\u00a0#3",
+    "f\u200bixes #3",
+    "fixes \u2060#3",
+    "&#102;ixes #3",
+    "fixes &num;3",
+    "fixes \\#3",
+    "fixes **#3**",
+    "fixes [#3](x)",
+    "fixes (#3)",
+    "fi<!-- -->xes #3",
+    "fi<b></b>xes #3",
+    "bug-fix #3",
+    "(fixes #3)",
+    "fixes #003",
+    "fixes:#3",
+    "fixes\\: #3",
+    "fixes #{deadbeef12}",
+    "see: closes github.com/o/r/issues/5",
+]
+
+
+@pytest.mark.parametrize("text", CLOSERS + DISGUISED)
+def test_c27_every_closing_keyword_is_found(text: str) -> None:
+    assert closing_keywords(text)
+    assert closing_keywords(text, markdown=False) or "<" in text or "\\" in text
+
+
+@pytest.mark.parametrize("text", CLOSERS + DISGUISED)
+@pytest.mark.parametrize("sink", ["issue", "commit"])
+def test_c27_no_closing_keyword_survives(text: str, sink: str) -> None:
+    assert closing_keywords(sanitise(text, sink), markdown=sink == "issue") == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["prefix #3", "fixture #3", "closet #3", "fixes it, see #3", "disclosed #3", "resolver #3", "fixes 3"]
+)
+def test_a_word_that_only_looks_like_a_keyword_closes_nothing(text: str) -> None:
+    assert closing_keywords(text) == ()
+
+
+def test_code_closes_nothing_in_markdown_but_a_title_has_no_code() -> None:
+    assert closing_keywords("`fixes #3`") == ()
+    assert closing_keywords("`fixes #3`", markdown=False) == ("fixes #3",)
+    assert sanitise("`fixes #3`", "commit") == "`fixes no. 3`"
+
+
+def test_backticks_that_are_no_code_hide_nothing() -> None:
+    for text in (
+        "<div>\n`fixes #3 @bob`\n</div>",
+        "\\`fixes #3 @bob`",
+        "| a |\n|-|\n| ` | fixes #3 @bob ` |",
+        "[x](`) fixes #3 @bob `",
+        "https://a.b/` fixes #3 @bob `",
+        "[^1]: x\n\n    fixes #3 @bob\n",
+    ):
+        assert closing_keywords(text) and mentions(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["@bob", "@org/team", "@everyone", "@here", "<@&123>", "<@!123>", "(@bob)", ".@bob", "é@bob", "-@bob", "\\@bob"],
+)
+@pytest.mark.parametrize("sink", ["issue", "pr", "commit", "post", "summary"])
+def test_c28_no_mention_survives(text: str, sink: str) -> None:
+    assert mentions(text)
+    assert mentions(sanitise(text, sink), markdown=sink != "commit") == ()
+
+
+def test_an_address_and_a_name_in_code_ping_nobody() -> None:
+    assert mentions("mara@example.org and `@bob`") == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[skip ci]",
+        "[ci skip]",
+        "[no ci]",
+        "[skip actions]",
+        "[actions skip]",
+        "[SKIP CI]",
+        "***NO_CI***",
+        "skip-checks: true",
+        "skip-checks:true",
+        "[skip netlify]",
+        "`[skip ci]`",
+    ],
+)
+@pytest.mark.parametrize("sink", ["commit", "pr", "issue"])
+def test_c29_no_skip_marker_survives(text: str, sink: str) -> None:
+    assert commands(text)
+    assert commands(sanitise(text, sink)) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Co-authored-by: E <e@x.y>",
+        "Signed-off-by: E <e@x.y>",
+        "x\n\nco-authored-by:E",
+        "> Signed-off-by: E",
+        "Reviewed-by: E",
+    ],
+)
+@pytest.mark.parametrize("sink", ["commit", "pr"])
+def test_c30_no_trailer_survives(text: str, sink: str) -> None:
+    assert commands(text)
+    assert commands(sanitise(text, sink)) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/merge",
+        "  /approve",
+        "> /lgtm",
+        "bors r+",
+        "- bors try",
+        "@dependabot merge",
+        "`@claude do it`",
+        "/ralph approve",
+        "```\n/merge\n```",
+        "ok to test",
+        "x\r/merge",
+    ],
+)
+def test_c31_no_bot_is_triggered(text: str) -> None:
+    calm = sanitise(text, "issue")
+    assert commands(calm) == ()
+    assert mentions(calm) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "![x](https://evil.example/?d=1)",
+        "![x][r]\n\n[r]: https://evil.example/a",
+        "<img src=https://evil.example/a>",
+        "[x](//evil.example)",
+        "[x](https:\\//evil.example)",
+        "[x](https&colon;//evil.example)",
+        "<https://evil.example>",
+        "www.evil.example",
+        "[x](\\\\evil.example)",
+        "[x](https://github.com@evil.example/)",
+        "[x](https://github.com.evil.example/)",
+        "[x](http://evil.example)",
+        "HTTPS://EVIL.EXAMPLE",
+        "[x]( <https://evil.example> )",
+        "<img src='//evil.example/a'>",
+        "[x](ftp://evil.example)",
+    ],
+)
+@pytest.mark.parametrize("sink", ["issue", "pr", "summary", "post"])
+def test_c32_no_link_or_image_leads_to_a_foreign_host(text: str, sink: str) -> None:
+    calm = sanitise(text, sink).casefold()
+    live = (
+        "https://evil",
+        "http://evil",
+        "ftp://evil",
+        "(//evil",
+        "'//evil",
+        "www.evil",
+        "(\\\\evil",
+        "https://github.com@",
+        "https://github.com.evil",
+    )
+    assert not any(form in calm for form in live)
+
+
+def test_a_host_that_the_caller_allows_stays() -> None:
+    text = "[x](https://ghe.example.org/o/r)"
+    assert sanitise(text, "issue", hosts=frozenset({"ghe.example.org"})) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[x](javascript:alert)",
+        "[x](JavaScript:alert)",
+        "[x](java&Tab;script:alert)",
+        "[x](data:text/html,x)",
+        "<javascript:alert>",
+        "[x]: vbscript:x\n\n[x]",
+        "[x](&#106;avascript:x)",
+        "<a href='javascript:x'>",
+    ],
+)
+def test_c36_no_script_link_survives(text: str) -> None:
+    calm = sanitise(text, "issue")
+    assert not any(
+        form in calm.casefold() for form in ("(javascript:", "(data:", "<javascript:", " vbscript:", "'javascript:")
+    )

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.loop.model import Tree
+from ralph_mission.stores.loop.desk import Desk, Habits
+from tests.helpers import make_repo
+from tests.stores.loop.desks import NOON, STANDING, USUAL, Make
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "shop")
+
+
+@pytest.fixture
+def desk_at(root: Path) -> Make:
+    def make(habits: Habits = USUAL, tree: Callable[[], Tree] = lambda: STANDING, owner: str = "") -> Desk:
+        return Desk(root, root / ".git", tree, lambda: NOON, habits, owner=owner)
+
+    return make

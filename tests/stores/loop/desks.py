@@ -1,0 +1,35 @@
+"""Desks for tests: one work tree, one moment, and runs that were written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from ralph_mission.loop.model import Commit, HatOutput, State, Tree
+from ralph_mission.loop.order import Order, Preset
+from ralph_mission.stores.loop.desk import Desk, Habits
+
+USUAL = Habits()
+NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
+FREE = Order("build it", Preset("loop"))
+STORIES = Order("build it", Preset("prd", stories=True))
+STANDING = Tree("main", "abc", (Commit("abc", "Start"),))
+PRD = {
+    "project": "Shop",
+    "branchName": "ralph/shop",
+    "userStories": [
+        {"id": "US-1", "title": "Cart", "priority": 1, "passes": False},
+        {"id": "US-2", "title": "Pay", "priority": 2, "passes": False},
+    ],
+}
+Make = Callable[..., Desk]
+
+
+def begun(desk: Desk, order: Order = FREE) -> State:
+    """A run of one session that was written down."""
+    with desk.exclusive(order):
+        now = replace(desk.open(order, NOON), iteration=1)
+        desk.board()
+        desk.keep(now, HatOutput("ralph", 1, summary="did it"))
+    return now
