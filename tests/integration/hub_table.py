@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+import pytest
+
+Told = dict[str, dict[str, dict[str, int]]]
+"""Figures by table and row, as they go from one process to another."""
+
 
 @dataclass
 class Table:
@@ -29,8 +34,22 @@ class Table:
         ]
 
 
-def shown(config, table: Table) -> None:
-    """Print it, captured or not."""
-    if table.rows:
-        with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-            print("", *table.lines, sep="\n", flush=True)
+KEPT = pytest.StashKey[dict[str, Table]]()
+
+
+def shown(config: pytest.Config, table: Table) -> None:
+    """Have it printed at the end of the whole run, whichever process it was filled in."""
+    add(config, {table.name: {row: dict(figures) for row, figures in table.rows.items()}})
+
+
+def add(config: pytest.Config, told: Told) -> None:
+    """Add figures to those of this process."""
+    tables = tables_of(config)
+    for name, rows in told.items():
+        for row, figures in rows.items():
+            tables.setdefault(name, Table(name)).count(row, **figures)
+
+
+def tables_of(config: pytest.Config) -> dict[str, Table]:
+    """What this process has counted, by name."""
+    return config.stash.setdefault(KEPT, {})

@@ -59,7 +59,7 @@ def one_acted(
     acted = [outcome for outcome, effects in ends if effects]
     left = [outcome for outcome, effects in ends if not effects]
     twice = duplicates(harbour)
-    table.count(row, races=1, duplicates=len(twice), both_acted=len(acted) > 1, **dict.fromkeys(left, 1))
+    table.count(row, races=1, duplicates=len(twice), both_acted=int(len(acted) > 1), **dict.fromkeys(left, 1))
     if following and acted == ["done", "done"]:
         expected = following
     else:
