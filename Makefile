@@ -6,7 +6,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-real crash check bench lock clean
+.PHONY: help install install-dev run test test-long test-real crash check bench lock clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##/  make \1	/p' Makefile
@@ -26,6 +26,9 @@ run: install  ## one cycle on the sample, or on another repository: make run REP
 
 test: install-dev  ## all tests (make test COVERAGE=1 also tells what they do not reach)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=term)
+
+test-long: install-dev  ## whole lives among faults, forgeries and hostile sessions (five minutes)
+	@$(BIN)/python -m pytest -q -m "long and not crash" -n $(WORKERS)
 
 test-real: install-dev  ## what is too large for that: an emulator of GitHub (60 MB), a cold runner
 	@$(BIN)/python scripts/node.py

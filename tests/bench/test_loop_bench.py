@@ -9,6 +9,8 @@ import pytest
 
 from bench import generated, loop
 
+pytestmark = pytest.mark.long
+
 NUMBER = r"[\d,]+\.\d"
 TITLES = {
     "MCP: look": 3, "MCP: change": 3, "MCP: say": 3, "command line: look": 60, "command line: change": 60,

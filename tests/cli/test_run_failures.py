@@ -16,6 +16,8 @@ import pytest
 from ralph_mission.loop.patterns import PATTERNS
 from tests.cli.loop_world import World, world
 
+pytestmark = pytest.mark.long
+
 Steps = Mapping[str, Sequence[Mapping[str, Any]]]
 CRASH = [{"failure": "exit"}]
 ISSUE = {"file": "a.txt", "line": 1, "kind": "bug", "severity": "critical", "message": "it is wrong"}

@@ -10,6 +10,8 @@ from tests.cli.loop_world import World, world
 from tests.cli.test_run_ralplan import TWO_SECTIONS
 from tests.cli.test_run_teams import SAYS
 
+pytestmark = pytest.mark.long
+
 HATS = """
 loop: {hats: 'hats/*.toml'}
 """

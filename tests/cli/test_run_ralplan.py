@@ -11,6 +11,8 @@ from tests.cli.loop_world import World, world
 from tests.cli.test_run_teams import AGREES, OWNS, PLANS, SAYS
 from tests.helpers import git
 
+pytestmark = pytest.mark.long
+
 TWO_SECTIONS = """
 if hat == "planner":
     again = "mended" if call > 1 else "vague"

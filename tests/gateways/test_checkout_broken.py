@@ -17,6 +17,8 @@ from ralph_mission.trouble import Trouble
 from tests.gateways.checkout_world import WHO, after, opened, state
 from tests.helpers import commit, git
 
+pytestmark = pytest.mark.long
+
 
 def pipe(path: Path) -> None:
     gone(path)

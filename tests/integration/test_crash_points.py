@@ -24,6 +24,8 @@ from tests.integration.dying import INSIDE, PORTS, dying
 from tests.integration.test_life import BUG, BUGS, MISSPELT, SENTENCE
 from tests.integration.world import CALM, World, statuses, world
 
+pytestmark = pytest.mark.long
+
 NOW = timedelta(0)
 MARKERS = "hands: {fixers: []}\n"
 TODO = {"a.py": "# TODO: one\nx = 1\n"}

@@ -12,6 +12,8 @@ import pytest
 
 from bench.drift import CAP, PAUSES, SCENARIOS, Arrival, Day, Scenario, day, drifts, silence
 
+pytestmark = pytest.mark.long
+
 SEEDS = (11, 12)
 BY_TITLE = {scenario.title: scenario for scenario in SCENARIOS}
 

@@ -13,6 +13,8 @@ import pytest
 from tests.cli.loop_world import World, until, works, world
 from tests.helpers import Result, git
 
+pytestmark = pytest.mark.long
+
 STORY = "change()\nflip(todo()[0])\n"
 QUICK = """
 import sys

@@ -8,6 +8,8 @@ import pytest
 
 from tests.integration.hostile import Attack, attack, played, shop, standing, told
 
+pytestmark = pytest.mark.long
+
 ATTACKS = [
     attack("a parent becomes a link", "mv docs ../elsewhere && ln -s ../elsewhere docs && echo x > docs/guide.md",
            "docs", "docs/guide.md"),

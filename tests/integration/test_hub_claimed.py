@@ -14,6 +14,8 @@ from tests.integration.forging import ASKING, forge_memory, issue, place, pull, 
 from tests.integration.hub import Hub
 from tests.integration.world import statuses
 
+pytestmark = pytest.mark.long
+
 __all__ = ["place"]
 
 

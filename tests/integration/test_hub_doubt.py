@@ -17,6 +17,8 @@ from tests.integration.hub_stages import NOW, come_to_rest, differences, made_as
 from tests.integration.hub_witness import duplicates, open_state
 from tests.integration.world import statuses
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("path", ["/issues", pytest.param("/git-receive-pack", marks=pytest.mark.crash)])
 def test_a_process_that_was_killed_is_carried_on_by_the_next(tmp_path, path):

@@ -7,6 +7,8 @@ import pytest
 from tests.integration.hub import Hub, hub
 from tests.integration.world import CALM, statuses, verdicts
 
+pytestmark = pytest.mark.long
+
 MENDED = {
     "README.md": b"# Harbour\n\nTides are separate from waves. We receive the tables by mail.\n",
     "docs/guide.md": b"# Guide\n\nThis is definitely the way to read a table.\n",

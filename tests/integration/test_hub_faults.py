@@ -25,6 +25,8 @@ from tests.integration.hub_stages import NOW, STAGES, come_to_rest, differences,
 from tests.integration.hub_table import Table, shown
 from tests.integration.hub_witness import duplicates, watched
 
+pytestmark = pytest.mark.long
+
 SOON = 1.0  # seconds until a client gives up
 DAILY = {
     "POST /issues": ("502_applied", "reset_not_applied", "401"),

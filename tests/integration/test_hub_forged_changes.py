@@ -29,6 +29,8 @@ from tests.integration.forging import (
 from tests.integration.world import CALM, TYPOS, statuses, verdicts
 from tests.mission.build import signal
 
+pytestmark = pytest.mark.long
+
 __all__ = ["place"]
 
 

@@ -15,6 +15,8 @@ from ralph_mission.trouble import Trouble
 from tests.integration.forging import forge_memory, issue, place, push_branch, state_of, untouched
 from tests.integration.world import CALM, statuses
 
+pytestmark = pytest.mark.long
+
 __all__ = ["place"]
 
 

@@ -11,6 +11,8 @@ from tests.integration.hub import hub
 from tests.integration.hub_witness import duplicates
 from tests.integration.world import statuses
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def harbour(tmp_path):
