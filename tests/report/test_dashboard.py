@@ -68,7 +68,7 @@ def test_every_part_is_there() -> None:
         "## Done",
         "2026-05-01, merged: small",
         "spelling: 3 of 4 accepted, the next with 67%",
-        "$0.25, 2 wakes sent",
+        "$0.25, 2 wakes granted",
         "late by 119 s at the median, 2 h at most",
         "| 05-04 15:00 | 2 min |",
         "```mermaid",
