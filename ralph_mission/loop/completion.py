@@ -8,11 +8,16 @@ from ralph_mission.loop.routing import reviewed
 
 
 def claimed(order: Order, state: State, board: Board) -> bool:
-    """Whether the work looks done: stories, reviewer's verdict, or else the promise. Verification comes after."""
+    """Whether the work looks done: stories, reviewer's verdict, or else the promise. Verification comes after.
+
+    Where stories are reviewed both are asked for, unless all of them passed before anybody played.
+    """
+    agreed = state.pending.topic == CONVERGED
     if order.preset.stories:
-        return board.prd is not None and bool(board.prd.stories) and not board.prd.todo
+        passed = board.prd is not None and bool(board.prd.stories) and not board.prd.todo
+        return passed and (agreed or not reviewed(order.hats) or not state.iteration)
     if reviewed(order.hats):
-        return state.pending.topic == CONVERGED
+        return agreed
     return bool(state.last and state.last.promised)
 
 

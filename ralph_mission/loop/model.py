@@ -208,11 +208,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What the project's own checks said. Without checks nothing was proven: `ran` is False."""
+    """What the project's own checks said. Without checks nothing was proven: `ran` is False.
+
+    `undone`: what they changed of the checkout, which is as it was before them.
+    """
 
     green: bool = True
     ran: bool = False
     said: str = ""
+    undone: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

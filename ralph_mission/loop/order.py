@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ralph_mission.loop.model import Hat, HatOutput, State
+from ralph_mission.loop.model import Change, Hat, HatOutput, State
 
 Mode = Literal["loop", "fresh", "prd", "hats", "issue"]
 Reason = Literal[
@@ -113,8 +113,12 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What a run came to: its ending, its last state, and one record per session of this process."""
+    """What a run came to: its ending, its last state, and one record per session of this process.
+
+    `cut` is what became of a session that was cut off: by an interrupt now, or by a kill before this process.
+    """
 
     ending: Ending
     state: State
     outputs: tuple[HatOutput, ...] = ()
+    cut: tuple[Change, ...] = ()

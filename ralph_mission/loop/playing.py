@@ -22,9 +22,32 @@ def play(order: Order, state: State, board: Board, hat: Hat | None, ports: Ports
     session = prompt.session(order, state, board, hat, ports.desk.run_dir)
     mark = ports.workplace.mark()
     ports.desk.keep(replace(state, mark=mark), None)
+    try:
+        return _played(order, state, board, hat, ports, session, mark)
+    except KeyboardInterrupt:
+        aside = (*_allowed(ports, session.hat, mark, board.paths.kept)[0], *put_aside(ports, mark))
+        raise CutOff(tuple(change for change in aside if change.reverted)) from None
+
+
+class CutOff(KeyboardInterrupt):  # an interrupt, and no error
+    """The interrupt of a session of which `changes` were undone or put aside, as after every session."""
+
+    def __init__(self, changes: tuple[Change, ...]) -> None:
+        super().__init__()
+        self.changes = changes
+
+
+def put_aside(ports: Ports, mark: str) -> tuple[Change, ...]:
+    """Put what a session left unfinished where a person finds it: it was not judged, so nothing of it counts."""
+    return (*ports.workplace.set_aside(mark), *ports.desk.put_back())
+
+
+def _played(
+    order: Order, state: State, board: Board, hat: Hat | None, ports: Ports, session: Session, mark: str
+) -> HatOutput:
     ports.desk.brief(session.prompt)
     turn = _patiently(order, state, ports, session)
-    if turn.failure not in stories.PROVIDER:  # nobody has read it
+    if not turn.failure:  # else nobody may have read it
         ports.desk.acknowledge(situation.guided(board))
     changes, work = _allowed(ports, session.hat, mark, board.paths.kept)
     event, wrong = _heard(order, ports, hat, turn, session)
@@ -108,6 +131,7 @@ def _settled(order: Order, state: State, board: Board, ports: Ports, output: Hat
     passed = tuple(story.id for story in judged.passed)
     complete = replace(
         output,
+        changes=(*output.changes, *checked.undone),
         passed=passed,
         verification=checked,
         reason="\n".join(filter(None, (output.reason, *judged.complaints))),

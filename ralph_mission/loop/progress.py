@@ -2,8 +2,8 @@
 
 Two questions are kept apart. Is this *item* getting done (`stale`)? Does anything move at all (`idle`)?
 A commit answers the second and not the first: one story can take many honest sessions. Hats that take turns over
-one item are the exception: each turn that moves something is a step of it, and where one of them reviews, a step is
-a verdict with fewer issues than the one before.
+one item are the exception: a round of them counts as one session, and where one of them reviews, what counts are
+verdicts with no fewer issues than the one before.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from ralph_mission.loop import routing
+from ralph_mission.loop import completion, routing
 from ralph_mission.loop.model import (
     CONVERGED,
     PLANNED,
@@ -55,14 +55,31 @@ def patience(order: Order, state: State) -> Patience:
 
 def in_vain(order: Order, state: State) -> int:
     """Sessions that came no nearer to the end. With neither an item nor a reviewer only what moves can tell."""
-    return state.stale if state.item or reviewed(order.hats) else state.idle
+    if reviewed(order.hats):
+        return state.stale
+    return state.stale // max(1, len(order.hats)) if state.item else state.idle
 
 
 def focus(order: Order, state: State, board: Board) -> State:
     """The state with the item of the next session; one that took too long is skipped for the next."""
+    if _under_review(order, state):
+        return _passed_over(order, state, board)
+    if state.pending.topic == CONVERGED and order.preset.stories and board.prd and board.prd.todo:
+        state = _called(order, state, "the review is over, go on")
     item = item_of(order, state, board)
     if item != state.item:
         return replace(state, item=item, stale=0, left=None)
+    return _passed_over(order, state, board)
+
+
+def _under_review(order: Order, state: State) -> bool:
+    """Whether hats are still at what they took up: the item is theirs until a reviewer has nothing left to say."""
+    begins = (START, RESUME, PLANNED, CONVERGED)
+    return bool(state.item) and reviewed(order.hats) and state.pending.topic not in begins
+
+
+def _passed_over(order: Order, state: State, board: Board) -> State:
+    item = state.item
     if item and patience(order, state) == "skip":
         passed_over = replace(state, skipped=state.skipped | {item}, stale=0, left=None)
         following = item_of(order, passed_over, board)
@@ -97,19 +114,29 @@ def reddened(order: Order, state: State, said: str) -> State:
     event = Event(VERIFICATION_FAILED, said)
     if wearer(order.hats, event) is None and builder(order.hats):
         event = Event(PLANNED, said)
-    stale = state.stale + 1 if reviewed(order.hats) else state.stale
     return replace(state, pending=event if order.hats else state.pending, feedback=f"The checks are red:\n{said}",
-                   stale=stale, last=_refused(state.last))  # fmt: skip  # one sentence
+                   stale=_vainly(order, state), last=_refused(state.last))  # fmt: skip  # one sentence
 
 
 def unfinished(order: Order, state: State, why: str) -> State:
     """The work looked done and tasks are open: back to whoever takes the next one."""
-    return replace(_called(order, state, why), feedback=f"Not done yet: {why}.", stale=0,
+    return replace(_called(order, state, why), feedback=f"Not done yet: {why}.", stale=_vainly(order, state),
                    last=_refused(state.last))  # fmt: skip  # one sentence
+
+
+def _vainly(order: Order, state: State) -> int:
+    """Under a reviewer a clean verdict that proves nothing is as much in vain as one that finds as much."""
+    return state.stale + 1 if reviewed(order.hats) else state.stale
 
 
 def _refused(last: HatOutput | None) -> HatOutput | None:
     return replace(last, promised=False) if last else None
+
+
+def resumed(state: State) -> State:
+    """Between two pieces of work of a persistent loop."""
+    last = _refused(state.last)
+    return replace(state, pending=completion.resumed(), feedback="", item="", stale=0, left=None, last=last)
 
 
 def _called(order: Order, state: State, why: str) -> State:
@@ -141,7 +168,7 @@ def _stale(order: Order, state: State, output: HatOutput) -> int:
     if state.item and state.item in output.passed:
         return 0
     if not reviewed(order.hats):
-        return 0 if order.hats and output.progressed else state.stale + 1
+        return state.stale + 1
     if state.left is None or output.event is None or output.event.topic != VERDICT:
         return state.stale
     return 0 if len(output.issues) < state.left else state.stale + 1

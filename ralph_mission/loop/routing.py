@@ -15,6 +15,8 @@ QUOTED = re.compile(
     r"^[ \t]*(?P<fence>```+|~~~+)[^\n]*\n.*?(?:^[ \t]*(?P=fence)|\Z)|^[ \t]*>[^\n]*|`[^`\n]+`", re.DOTALL | re.MULTILINE
 )
 """Where markdown shows text and does not say it: fences, quotations, code within a line."""
+INDENTED = ("    ", "\t")
+"""How markdown's other way of showing text begins."""
 PROMISE = re.compile(r"(?:<promise>)?\s*([A-Z][A-Z_]{2,60})\s*(?:</promise>)?")
 
 
@@ -44,21 +46,26 @@ def heard(hat: Hat | None, said: Sequence[Event], promise: str) -> tuple[Event |
 
 def in_text(text: str, promise: str = "") -> tuple[Event, ...]:
     """The events that an agent's last message says: not those it shows, and `promise` as its last word only."""
-    shown = [span.span() for span in QUOTED.finditer(text)]
     found, at = [], 0
     while match := EVENT.search(text, at):
-        quoted = any(begin <= match.start() < end for begin, end in shown)
+        quoted = _quoted(text, match.start())
         at = match.start() + 1 if quoted else match.end()
         if not quoted and (match[1].strip() != promise or not text[match.end() :].strip()):
             found.append(Event(match[1].strip(), match[2].strip()))
     return tuple(found)
 
 
+def _quoted(text: str, at: int) -> bool:
+    return any(span.start() <= at < span.end() for span in QUOTED.finditer(text))
+
+
 def promised(text: str, promise: str) -> bool:
     """Whether the final non-empty line is the promise and nothing else; one that is quoted or mentioned is not."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    found = PROMISE.fullmatch(lines[-1]) if lines else None
-    return bool(found) and found.group(1) == promise  # type: ignore[union-attr]  # bool() of a match
+    whole = text.rstrip()
+    at = whole.rfind("\n") + 1
+    last = whole[at:]
+    found = PROMISE.fullmatch(last.strip())
+    return found is not None and found[1] == promise and not last.startswith(INDENTED) and not _quoted(text, at)
 
 
 def converged(event: Event, threshold: int) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ralph_mission.loop import completion, limits, playing, progress, routing
-from ralph_mission.loop.model import CONVERGED, Board, Hat, HatOutput, State
+from ralph_mission.loop.model import CONVERGED, Board, Change, Hat, HatOutput, State
 from ralph_mission.loop.order import Account, Ending, Order
 from ralph_mission.loop.ports import Ports
 
@@ -32,6 +32,7 @@ class Run:
     began: datetime
     before: float
     outputs: list[HatOutput] = field(default_factory=list)
+    cut: tuple[Change, ...] = ()
 
     @property
     def elapsed(self) -> float:
@@ -49,9 +50,11 @@ def run(order: Order, ports: Ports, story: Callable[[Run], Ending] | None = None
         this = _begin(order, ports)
         try:
             ending = (story or _until_ended)(this)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             ending = Ending("interrupted", f"in session {this.state.iteration + 1}", "go on with --continue")
-        whole = Account(ending, this.state, tuple(this.outputs))
+            if isinstance(interrupt, playing.CutOff):
+                _cut_off(this, interrupt.changes)
+        whole = Account(ending, this.state, tuple(this.outputs), this.cut)
         ports.desk.close(whole)
         ports.voice.ended(order, whole)
         return whole
@@ -60,19 +63,30 @@ def run(order: Order, ports: Ports, story: Callable[[Run], Ending] | None = None
 def _begin(order: Order, ports: Ports) -> Run:
     now = ports.clock.now()
     left = ports.desk.resumed(order)
-    if left and left.mark:  # a session had begun and nobody wrote down how it ended
-        aside = (*ports.workplace.set_aside(left.mark), *ports.desk.put_back())
-        left = replace(left, mark="", feedback=_told(left.feedback, len({change.path for change in aside})))
     state = left or ports.desk.open(order, now)
-    ports.voice.began(order, state)
-    return Run(order, ports, state, now, state.elapsed)
+    this = Run(order, ports, state, now, state.elapsed)
+    if state.mark:  # a session had begun and nobody wrote down how it ended
+        _cut_off(this, playing.put_aside(ports, state.mark))
+    ports.voice.began(order, this.state)
+    return this
+
+
+def _cut_off(this: Run, changes: tuple[Change, ...]) -> None:
+    """Take note of what became of a session that was cut off; the next one hears of it too."""
+    this.cut += changes
+    told = _told(this.state.feedback, len({change.path for change in changes}))
+    this.state = replace(this.state, mark="", feedback=told)
+    this.ports.desk.keep(this.state, None)
 
 
 def _until_ended(this: Run) -> Ending:
     while True:
-        board = this.ports.desk.board()
-        this.state = progress.focus(this.order, this.state, board)
-        if ending := _done(this, board) or _asked(this) or _exhausted(this, board):
+        board = _look(this)
+        if _proven(this, board):
+            if not this.order.persistent:
+                return _complete(this.state)
+            board = _tidied(this)
+        if ending := _asked(this) or _exhausted(this, board):
             return ending
         _session(this, board)
         if this.order.single_story and this.outputs[-1].passed:
@@ -80,22 +94,30 @@ def _until_ended(this: Run) -> Ending:
         _breathe(this)
 
 
-def _done(this: Run, board: Board) -> Ending | None:
-    """The end, when state files and green checks prove it; else whoever has to hear why not is next."""
+def _look(this: Run) -> Board:
+    board = this.ports.desk.board()
+    this.state = progress.focus(this.order, this.state, board)
+    return board
+
+
+def _proven(this: Run, board: Board) -> bool:
+    """Whether state files and green checks prove the end; else whoever has to hear why not is next."""
     if not completion.claimed(this.order, this.state, board):
-        return None
+        return False
     if why := completion.remaining(this.order, board):
         this.state = progress.unfinished(this.order, this.state, why)
-        return None
+        return False
     verification = this.ports.workplace.verify()
     if not verification.green:
         this.state = progress.reddened(this.order, this.state, verification.said)
-        return None
-    if this.order.persistent:
-        this.ports.desk.tidy()
-        this.state = replace(progress.unfinished(this.order, this.state, ""), pending=completion.resumed(), feedback="")
-        return None
-    return _complete(this.state)
+    return verification.green
+
+
+def _tidied(this: Run) -> Board:
+    """What a persistent loop does instead of ending: nothing of this piece of work is seen by the next."""
+    this.ports.desk.tidy()
+    this.state = progress.resumed(this.state)
+    return _look(this)
 
 
 def _complete(state: State) -> Ending:

@@ -219,5 +219,6 @@ def stuck(order: Order, state: State) -> str:
 def _vain(order: Order, state: State) -> str:
     if reviewed(order.hats):
         return f"{progress.in_vain(order, state)} reviews in a row found as much as the one before, or checks were red."
-    many = f"{progress.in_vain(order, state)} sessions in a row"
-    return f"{many} worked on {line(state.item, 40)}." if state.item else f"{many} changed nothing."
+    if state.item:
+        return f"{state.stale} sessions in a row worked on {line(state.item, 40)}."
+    return f"{state.idle} sessions in a row changed nothing."

@@ -76,7 +76,7 @@ def entry(order: Order, item: str, output: HatOutput, notes: Notes, now: datetim
 
 def one_line(text: str, limit: int = 300) -> str:
     """`text` on one line, cut at `limit` characters: it cannot pass for another entry or another commit."""
-    words = " ".join(text.split())
+    words = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
     return words if len(words) <= limit else f"{words[: limit - 1].rstrip()}…"
 
 

@@ -74,7 +74,8 @@ def _head(header: Header, state: OpenState, repository: str, used: int, slots: i
         f"- **Last:** {last}",
         *due,
         f"- **Backlog:** {counted(len(state.backlog), 'finding')}",
-        f"- **Spent {header.today or 'so far'}:** ${header.spend_usd:.2f}, {counted(header.dispatches, 'wake')} granted",
+        f"- **Spent {header.today or 'so far'}:** ${header.spend_usd:.2f}, "
+        f"{counted(header.dispatches, 'wake')} granted",
     ]
 
 

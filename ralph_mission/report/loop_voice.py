@@ -209,6 +209,10 @@ def account_document(
             {"session": output.iteration, "path": change.path, "how": change.how, "why": change.reverted}
             for output in account.outputs
             for change in output.reverted
+        ]
+        + [
+            {"session": account.state.iteration + 1, "path": change.path, "how": change.how, "why": change.reverted}
+            for change in account.cut
         ],
         "refused": [{"session": output.iteration, "why": why} for output in account.outputs for why in output.refused],
         "complaints": list(complaints),

@@ -143,7 +143,7 @@ class FakeWorkplace:
         left = _changes(self.head, self.files)
         self.aside |= {change.path: self.files.get(change.path, "") for change in left}
         self.files = dict(self.head)
-        return left
+        return tuple(replace(change, reverted="kept aside") for change in left)
 
     def remember(self, mark: str) -> str:
         """A mark that an earlier process made."""
@@ -278,6 +278,7 @@ class FakeDesk:
     def tidy(self) -> None:
         self._needs_hold()
         self.tidied += 1
+        self.tasks = ()
         self.tasks = ()
 
     def passes(self, *names: str) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ralph_mission.loop.model import PLANNED, VERDICT, Session, Task, Turn, Verification
+from ralph_mission.loop.model import PLANNED, RESUME, START, VERDICT, Hat, Prd, Session, Story, Task, Turn, Verification
 from ralph_mission.loop.order import Account, Order
 from ralph_mission.loop.patterns import PATTERNS
 from ralph_mission.loop.presets import PRESETS
@@ -119,3 +119,90 @@ def test_planned_anew_once_and_not_at_every_verdict() -> None:
     played(troupe, ordered())
     topics = [event.topic for event in troupe.world.desk.events]
     assert topics.count(PLANNED) == 2
+
+
+def claiming(made: FakeWorld, said: str) -> None:
+    def play(session: Session) -> Turn:
+        made.workplace.write(f"{session.iteration}.py")
+        return Turn(said)
+
+    made.agent.turns = [play]
+
+
+def open_task() -> FakeDesk:
+    return FakeDesk(tasks=[Task("t-1", "one", status="ready")])
+
+
+def test_who_claims_the_end_over_an_open_task_again_and_again_is_stuck() -> None:
+    for said in ("LOOP_COMPLETE", "I am at it."):
+        made = FakeWorld(PlannedAgent(forever=True), FakeWorkplace(), open_task())
+        claiming(made, said)
+        account = run(Order("Build the thing", PRESETS["loop"]), made.ports)
+        assert (account.ending.reason, len(account.outputs)) == ("stuck", 6), said
+        assert any("# STUCK" in prompt for prompt in made.agent.prompts)
+
+
+def test_clean_verdicts_over_a_task_that_stays_open_end_stuck() -> None:
+    troupe = Troupe(0)
+    troupe.world.desk.tasks = [Task("t-1", "one", status="ready")]
+    account = played(troupe, ordered())
+    assert account.ending.reason == "stuck" and account.state.skipped == {"t-1"}
+
+
+def test_hats_without_a_reviewer_are_stuck_after_as_many_rounds_as_one_agent_after_sessions() -> None:
+    for number in (1, 2):
+        hats = tuple(
+            Hat(f"hat-{n}", (START, PLANNED, f"go-{n}") if not n else (f"go-{n}",), (f"go-{(n + 1) % number}",))
+            for n in range(number)
+        )
+        made = FakeWorld(PlannedAgent(forever=True), FakeWorkplace(), open_task())
+
+        def play(session: Session, made: FakeWorld = made) -> Turn:
+            made.workplace.write(f"{session.iteration}.py")
+            return says(session.hat.publishes[0], str(session.iteration))
+
+        made.agent.turns = [play]
+        account = run(Order("Build the thing", replace(PRESETS["hats"], hats=hats)), made.ports)
+        assert (account.ending.reason, len(account.outputs)) == ("stuck", 6 * number)
+
+
+def test_every_story_of_a_pattern_is_built_and_reviewed_by_its_hats() -> None:
+    troupe = Troupe(1, 0, 0, 1, 0)
+    prd = Prd("thing", "ralph/thing", "", tuple(Story(f"US-{n}", f"Story {n}", priority=n) for n in (1, 2, 3)))
+    desk = troupe.world.desk = FakeDesk(prd=prd)
+    about: list[tuple[str, str]] = []
+    play = troupe.play
+
+    def flips(session: Session) -> Turn:
+        about.append((session.hat.name, session.prompt.partition("CURRENT STORY: ")[2][:4]))
+        turn = play(session)
+        if session.hat.name == "builder":
+            first = desk.prd.todo[0]
+            stories = tuple(replace(one, passes=one.passes or one == first) for one in desk.prd.stories)
+            desk.prd = replace(desk.prd, stories=stories)
+        return turn
+
+    troupe.world.agent.turns = [flips]
+    order = ordered()
+    account = played(troupe, replace(order, preset=replace(order.preset, stories=True)))
+    assert account.ending.reason == "complete"
+    assert about == [
+        ("planner", "US-1"), ("builder", "US-1"), ("reviewer", "US-1"), ("fixer", "US-1"), ("reviewer", "US-1"),
+        ("builder", "US-2"), ("reviewer", "US-2"),
+        ("builder", "US-3"), ("reviewer", "US-3"), ("fixer", "US-3"), ("reviewer", "US-3"),
+    ]  # fmt: skip  # story by story
+
+
+def test_nothing_of_a_piece_of_work_is_seen_by_the_next_of_a_persistent_loop() -> None:
+    made = FakeWorld(PlannedAgent(), FakeWorkplace(), FakeDesk())
+    hat = Hat("worker", (START, RESUME))
+
+    def notes(_: Session) -> Turn:
+        made.desk.tasks = (Task("t-1", "one", status="done"),)
+        return Turn("LOOP_COMPLETE")
+
+    made.agent.turns = [notes, Turn("I am at it."), Turn("I am at it.")]
+    preset = replace(PRESETS["hats"], hats=(hat,), limits=replace(PRESETS["hats"].limits, iterations=3))
+    run(Order("Look after it", preset, persistent=True), made.ports)
+    assert made.desk.tidied == 1
+    assert not any("1 closed" in prompt for prompt in made.agent.prompts)

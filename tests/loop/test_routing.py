@@ -44,6 +44,18 @@ def test_an_event_in_the_middle_of_a_line_is_said() -> None:
     assert topics(f"I am done. {SAID} Bye.") == ["build.complete"]
 
 
+@pytest.mark.parametrize(
+    "shown", ["```\n{}", "The prompt says:\n\n    {}", "> {}", "`{}`", "{}.", "\t{}", "~~~\nx\n{}"]
+)
+def test_a_promise_that_is_shown_is_not_made(shown: str) -> None:
+    assert not routing.promised(shown.format("LOOP_COMPLETE"), "LOOP_COMPLETE")
+
+
+@pytest.mark.parametrize("said", ["{}", "Done.\n{}\n\n", "```\nx\n```\n<promise>{}</promise>", "  {}  "])
+def test_a_promise_on_the_last_line_is_made(said: str) -> None:
+    assert routing.promised(said.format("LOOP_COMPLETE"), "LOOP_COMPLETE")
+
+
 def test_the_promise_as_an_event_is_the_last_word_or_nothing() -> None:
     promise = '<event topic="LOOP_COMPLETE">done</event>'
     assert topics(f"All is there.\n{promise}\n") == ["LOOP_COMPLETE"]

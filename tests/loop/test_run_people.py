@@ -22,12 +22,26 @@ def test_work_that_is_done_counts_before_a_signal():
     assert played(order(), made).ending.reason == "complete"
 
 
-def test_an_interrupt_keeps_the_mark_of_the_session_it_cut_off():
-    made = world(NOTHING, KeyboardInterrupt())
+def test_an_interrupt_puts_aside_what_the_session_left_and_tells_it():
+    def interrupted(_):
+        made.workplace.write("half.py")
+        raise KeyboardInterrupt
+
+    made = world(NOTHING, interrupted)
     account = played(order(), made)
     assert (account.ending.reason, account.ending.code) == ("interrupted", 130)
+    assert [(change.path, change.reverted) for change in account.cut] == [("half.py", "kept aside")]
+    assert made.workplace.files == {} and made.workplace.aside == {"half.py": "new"}
     state, output = made.desk.kept[-1]
-    assert state.mark and state.iteration == 1 and output is None and not made.desk.held
+    assert (state.mark, state.iteration, output) == ("", 1, None) and not made.desk.held
+    assert "1 files" in state.feedback
+
+
+def test_a_second_interrupt_leaves_the_mark_for_whoever_goes_on():
+    made = world(KeyboardInterrupt())
+    made.workplace.changed = lambda mark: (_ for _ in ()).throw(KeyboardInterrupt)
+    assert played(order(), made).ending.reason == "interrupted"
+    assert made.desk.kept[-1][0].mark
 
 
 def test_guidance_reaches_the_next_session_once():
@@ -37,7 +51,7 @@ def test_guidance_reaches_the_next_session_once():
     assert [word.id for word in made.desk.given] == ["g-1"]
 
 
-@pytest.mark.parametrize("failure", ["missing", "server"])
+@pytest.mark.parametrize("failure", ["missing", "server", "exit", "timeout"])
 def test_guidance_is_kept_while_no_agent_has_read_it(failure):
     made = world(Turn(failure=failure, detail="x"), Turn("ok"), DONE, words=[Guidance("g-1", "Wrap it", START_OF_TIME)])
     played(order(retries=0), made)
