@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from ralph_mission.gateways import checkout_live as live
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.loop import scope
 from ralph_mission.trouble import Trouble
@@ -33,6 +34,7 @@ def linked(git: Git, root: Path, branch: str, objective: str, named: Path | None
     place = git.state_dir / "worktrees" / _slug(name)
     if not place.exists():
         _checked(git, name)
+        live.note(git, f"refs/heads/{name}")
         known = ("--", str(place), name) if git.resolve(f"refs/heads/{name}") else ("-b", name, "--", str(place))
         try:
             git.run("worktree", "add", "--quiet", *known)
@@ -61,13 +63,16 @@ def whereabouts(git: Git, place: Path) -> str:
 
 
 def settle(git: Git, branch: str, exempt: tuple[str, ...], allow_dirty: bool) -> None:
-    """The checkout clean and on `branch` ("": as it is). Nobody else may work in it. Raises Trouble."""
+    """The checkout clean and on `branch` ("": as it is), which is noted. Nobody else may work in it. Raises Trouble."""
     dirty = [] if allow_dirty else list(_dirty(git, exempt))
     if dirty:
         more = f" and {len(dirty) - SHOWN} more" if len(dirty) > SHOWN else ""
         what = f"the checkout has changes of yours: {', '.join(dirty[:SHOWN])}{more}"
         raise Trouble(what, "commit or stash them, or give --worktree or --allow-dirty")
-    if branch and git.try_text("symbolic-ref", "--quiet", "--short", "HEAD") != branch:
+    current = git.try_text("symbolic-ref", "--quiet", "HEAD")
+    wanted = f"refs/heads/{branch}" if branch else current
+    live.note(git, wanted)
+    if current != wanted:
         _switch(git, branch)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,11 @@ from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
     from ralph_mission.loop.model import Signal
+    from ralph_mission.stores.loop.lock import Holder
+
+STARTING = 2.0
+"""Seconds in which a run that was started a moment ago takes the lock, then forgets what was asked of an earlier one."""
+LOOK = 0.05  # seconds between two looks
 
 SAID = {
     "cancel": "its session is ended now, and the run with it",
@@ -37,15 +43,48 @@ def cancel(word: Signal | None, repo: Path, as_json: bool) -> None:
 
 def _cancelled(repo: Path, word: Signal) -> tuple[str, bool]:
     from ralph_mission.gateways.git import Git
-    from ralph_mission.stores.loop import lock, place, runs, signals
+    from ralph_mission.stores.loop import place, runs
 
     git = Git.open(repo)
     if git.work_tree is None:
         raise Trouble(f"{repo} has no work tree", "name a checkout with --repo DIR", usage=True)
     home = place.folder(git.work_tree, {})
-    if found := lock.holder(git.git_dir):
-        signals.write(home, word)
+    if found := _holder(git.git_dir):
+        _ask(home, git.git_dir, word)
         return f"{found} was asked to {word}: {SAID[word]}.", True
     cleared = runs.clear_up(git.work_tree, git.git_dir, forget=word == "cancel")
     removed = f"; what a former run left is put away: {', '.join(cleared)}" if cleared else ""
     return f"Nothing runs here{removed}.", False
+
+
+def _holder(git_dir: Path) -> Holder | None:
+    """Who runs here, or begins to within moments: a person who starts a run and cancels it is not told that none is."""
+    from ralph_mission.stores.loop import lock
+
+    deadline = time.monotonic() + STARTING
+    while (found := lock.holder(git_dir)) is None and time.monotonic() < deadline:
+        time.sleep(LOOK)
+    return found
+
+
+def _ask(home: Path, git_dir: Path, word: Signal) -> None:
+    """Leave the word, again while a run that begins takes it for one of an earlier run."""
+    from ralph_mission.stores.loop import lock, signals
+
+    signals.write(home, word)
+    deadline = time.monotonic() + STARTING
+    while _young(git_dir) and time.monotonic() < deadline:
+        if not signals.read(home) and lock.holder(git_dir):
+            signals.write(home, word)
+        time.sleep(LOOK)
+
+
+def _young(git_dir: Path) -> bool:
+    """Whether the run that holds the lock has only just taken it."""
+    from datetime import UTC, datetime, timedelta
+
+    from ralph_mission.stores.loop import lock
+
+    found = lock.holder(git_dir)
+    recent = (datetime.now(UTC) - timedelta(seconds=1 + STARTING)).isoformat(timespec="seconds")
+    return found is not None and (not found.since or found.since >= recent)

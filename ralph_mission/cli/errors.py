@@ -18,9 +18,11 @@ from ralph_mission.trouble import Lost, Trouble
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 MENDS = {
+    errno.EEXIST: "a file or a broken link stands where a folder belongs: move it away, then run again",
     errno.ENOTDIR: "a file stands where a folder belongs: move it away, then run again",
     errno.ENOSPC: "free some disk space, then run again",
     errno.EDQUOT: "free some of your disk quota, then run again",
+    errno.EFBIG: "raise the limit on the size of a file (ulimit -f), then run again",
     errno.EACCES: "give this user access to it, then run again",
     errno.EPERM: "give this user access to it, then run again",
     errno.EROFS: "make the file system writable, then run again",

@@ -12,6 +12,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from ralph_mission.gateways import checkout_files as files
@@ -19,6 +20,7 @@ from ralph_mission.gateways import checkout_flags as flags
 from ralph_mission.gateways import checkout_guard as guard
 from ralph_mission.gateways import checkout_history as history
 from ralph_mission.gateways import checkout_mark as marks
+from ralph_mission.gateways import checkout_rest as rest
 from ralph_mission.gateways import checkout_sound as sound
 from ralph_mission.gateways import checkout_writing as writing
 from ralph_mission.gateways.checkout_checks import verdict
@@ -34,6 +36,7 @@ CONTENT = (files.LINK, files.REGULAR, files.EXECUTABLE)
 PATIENCE = 20.0  # seconds for a list of the paths, until we look what git may be waiting for
 PINNED = ("core.commitGraph=false", "core.multiPackIndex=false")
 """Files of the object store that git believes without a proof: a session may have written them."""
+CHECKED = "a check changed it"
 MEND = "git fsck tells what is missing, a remote or another clone may have it; mend that, then go on with --continue"
 
 
@@ -114,13 +117,15 @@ class Checkout:
             return Verification()
         before = self._maker.make()
         self._marks[before.name], ours = before, before.name not in self._marks
+        undone: tuple[Change, ...] = ()
         try:
-            return verdict(checks, self._top, self._seconds)
+            found = verdict(checks, self._top, self._seconds)
         finally:
-            self._put_back_checked(before)
+            undone = self._put_back_checked(before)
             if ours:
                 del self._marks[before.name]
                 marks.unpin(self._git, before.name)
+        return replace(found, undone=undone)
 
     @_answered()
     def commit(self, message: str, mark: str = "") -> str:
@@ -152,21 +157,18 @@ class Checkout:
             where = history.place(self._git)
         told += self._indexed(before, where.head)
         now, unnested = self._now(before, where.head)
-        rest = files.differing(before.files, now.files)
-        old, new = (history.entries(self._git, commit, rest) for commit in (before.place.head, where.head))
-        committed = {
-            path: files.File(*new[path]) if path in new else None for path in rest if old.get(path) != new.get(path)
-        }
-        wanted = {path: committed.get(path, before.files.get(path)) for path in rest}
-        wanted = {path: file for path, file in wanted.items() if file != now.files.get(path)}
-        if wanted:
-            self._keep_aside(before, where, now, wanted)
-        self._restore(wanted)
+        left = rest.found(self._git, before, where.head, now)
+        if left.files or left.staged:
+            self._keep_aside(before, where, now, left)
+        if left.index:
+            self._git.run("update-index", "--replace", "-z", "--index-info", stdin=left.lines)
+        self._restore(left.files)
         reason = f"kept in {before.aside}/rest"
         return (
             *told,
             *unnested,
-            *(Change(path, files.how(file, now.files.get(path)), reason) for path, file in wanted.items()),
+            *(Change(path, files.how(file, now.files.get(path)), reason) for path, file in left.files.items()),
+            *(Change(path, "staged", reason) for path in left.staged),
         )
 
     def tree(self) -> Tree:
@@ -276,17 +278,18 @@ class Checkout:
             if file and file.oid in contents:
                 writing.restore(top, path, file, contents[file.oid])
 
-    def _keep_aside(self, before: marks.Mark, where: history.Place, now: files.Reading, wanted: Iterable[str]) -> None:
+    def _keep_aside(self, before: marks.Mark, where: history.Place, now: files.Reading, left: rest.Rest) -> None:
         self._reader.keep(now)
-        there = {
+        there = {path: now.index[path] for path in left.staged if path in now.index}
+        there |= {
             path: (now.files[path].mode, now.files[path].oid)
-            for path in wanted
+            for path in left.files
             if path in now.files and now.files[path].mode != files.OTHER
         }
         with self._git.scratch_index() as env:
             if where.head:
                 self._git.run("read-tree", where.head, env=env)
-            lines = history.index_lines(there, wanted)
+            lines = history.index_lines(there, (*left.files, *left.staged))
             self._git.run("update-index", "--replace", "-z", "--index-info", stdin=lines, env=env)
             tree = self._git.run("write-tree", env=env).decode().strip()
         parents = [where.head] if where.head else []
@@ -326,8 +329,9 @@ class Checkout:
 
     # --- checking ---------------------------------------------------------------------
 
-    def _put_back_checked(self, before: marks.Mark) -> None:
-        changed = [change.path for change in self.changed(before.name).changes]
+    def _put_back_checked(self, before: marks.Mark) -> tuple[Change, ...]:
+        work = self.changed(before.name)
+        changed = [change.path for change in work.changes]
         if known := [path for path in changed if path in before.files]:
             self.undo(before.name, known)
         tip = history.place(self._git).head
@@ -337,6 +341,7 @@ class Checkout:
         lines = history.index_lines(before.index, left)
         self._git.run("update-index", "--replace", "-z", "--index-info", stdin=lines)
         self._left_by_checks.update(left)
+        return (*(replace(one, reverted=CHECKED) for one in work.changes if one.path in before.files), *work.foreign)
 
 
 def _waited_at(path: str, file: files.File, before: marks.Mark) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ralph_mission.gateways import checkout_live as live
 from ralph_mission.gateways import wire
@@ -29,13 +29,14 @@ Refs = Mapping[str, str]
 class Place:
     """Where the history stands: the commit, the branch ("" when detached), all other refs.
 
-    `elsewhere` are branches that loops in other work trees work on.
+    `elsewhere` are branches that loops in other work trees work on; `noted` says of which branches one ever did.
     """
 
     head: str
     branch: str
     refs: Refs
     elsewhere: frozenset[str] = frozenset()
+    noted: Refs = field(default_factory=dict)
 
     @property
     def tip(self) -> str:
@@ -49,12 +50,16 @@ def place(git: Git) -> Place:
     rows = [row.split("\0") for row in raw.split("\n") if row]
     refs = {name: f"ref: {target}" if target else oid for name, oid, target in rows if not name.startswith(MARKS)}
     name = branch(git)
-    return Place(refs.get(name, "") if name else git.resolve("HEAD"), name, refs, live.branches(git))
+    return Place(refs.get(name, "") if name else git.resolve("HEAD"), name, refs, live.branches(git), live.noted(git))
 
 
 def put_back(git: Git, before: Place, aside: str) -> tuple[Place, tuple[Change, ...]]:
     """Every ref is as it was again but the current branch, and those that loops in other work trees move; a
-    rewritten branch stands on its old head again."""
+    rewritten branch stands on its old head again.
+
+    A loop that has come and gone since is known by its note alone, which a session could forge. So a note holds only
+    for a branch that was not there, and for one that a loop had noted before and that has grown on its old head.
+    """
     now = place(git)
     tip = now.refs.get(before.branch, "") if before.branch else before.head if now.branch else now.head
     told = _switched_back(git, before, now, aside) + _others(git, before, now, aside)
@@ -164,7 +169,8 @@ def _switched_back(git: Git, before: Place, now: Place, aside: str) -> list[Chan
 def _others(git: Git, before: Place, now: Place, aside: str) -> list[Change]:
     """Refs that are not the current branch, put back: first away with what is new, then the old ones again."""
     names = sorted({*before.refs, *now.refs} - {before.branch} - before.elsewhere - now.elsewhere)
-    wrong = [name for name in names if before.refs.get(name) != now.refs.get(name) and not _news_of_ours(name, before)]
+    differing = [name for name in names if before.refs.get(name) != now.refs.get(name)]
+    wrong = [name for name in differing if not _news_of_ours(name, before) and not _of_a_loop(git, name, before, now)]
     for name in wrong:
         _keep(git, aside, name, now.refs.get(name, ""))
         if name not in before.refs:
@@ -176,6 +182,15 @@ def _others(git: Git, before: Place, now: Place, aside: str) -> list[Change]:
 
 def _news_of_ours(name: str, before: Place) -> bool:
     return name.startswith(f"{ASIDE}/") and name not in before.refs
+
+
+def _of_a_loop(git: Git, name: str, before: Place, now: Place) -> bool:
+    """Whether a loop that worked elsewhere meanwhile, and works no more, made this of the branch."""
+    if name not in before.refs:
+        return name in now.noted
+    again = name in before.noted and now.noted.get(name, before.noted[name]) != before.noted[name]
+    tip, old = now.refs.get(name, ""), before.refs[name]
+    return again and bool(tip) and "ref: " not in f"{tip} {old}" and _contains(git, tip, old)
 
 
 def _point(git: Git, name: str, value: str) -> None:

@@ -134,6 +134,7 @@ def _written(mark: Mark) -> dict[str, Any]:
         "branch": mark.place.branch,
         "refs": dict(mark.place.refs),
         "elsewhere": sorted(mark.place.elsewhere),
+        "noted": dict(mark.place.noted),
         "files": {path: _row(mark.files.get(path)) for path in sorted(changed)},
         "permissions": {path: file.permissions for path, file in mark.files.items() if _uncommon(file)},
         "nested": sorted(mark.nested),
@@ -154,7 +155,7 @@ def _read(git: Git, name: str, said: Mapping[str, Any]) -> Mark:
     for path, permissions in said["permissions"].items():
         files[path] = File(files[path].mode, files[path].oid, permissions)
     guarded, standing = _guarded(said["guarded"]), _guarded(said["standing"])
-    where = history.Place(said["head"], said["branch"], said["refs"], frozenset(said["elsewhere"]))
+    where = history.Place(said["head"], said["branch"], said["refs"], frozenset(said["elsewhere"]), said["noted"])
     return Mark(
         name,
         where,

@@ -30,6 +30,7 @@ RULES = {
     "criteria-typecheck": "every story ends with a check that a machine does",
     "criteria-browser": "what a person sees is looked at in a browser",
     "description-missing": "a session knows of a story what its description says",
+    "control-character": "a title is one line of text that a commit can have",
     "placeholder": "a template is filled in before it is built",
     "id-duplicate": "a story is known by its id",
     "priority-duplicate": "one story is next",
@@ -68,6 +69,7 @@ _PLACEHOLDER = re.compile(
     r"|[A-Za-z]+ (?:title|name|here)|\.\.\.|…)\](?!\()|\bTBD\b",
     re.IGNORECASE,
 )
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SENTENCE = re.compile(r"[.!?](?=\s+[A-Z\"'(`]|\s*$)|\n\s*(?:[-*]|\d+\.)\s")
 _SHORT = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|no|v\d+)\.", re.IGNORECASE)
 
@@ -151,8 +153,11 @@ def _size(story: Story) -> Iterator[tuple[str, str]]:
 def _words(story: Story) -> Iterator[tuple[str, str]]:
     if not story.description:
         yield "description-missing", "no description: say for whom and why in a sentence"
-    open_ends = [found[0] for text in (story.title, story.description, *story.criteria)
-                 if (found := _PLACEHOLDER.search(text))]  # fmt: skip  # one list
+    if found := _CONTROL.findall(f"{story.id}{story.title}"):
+        named = ", ".join(dict.fromkeys(f"U+{ord(one):04X}" for one in found))
+        yield "control-character", f"its id or title holds {named}: leave that out"
+    open_ends = [left[0] for text in (story.title, story.description, *story.criteria)
+                 if (left := _PLACEHOLDER.search(text))]  # fmt: skip  # one list
     if open_ends:
         yield "placeholder", f"still to be filled in: {', '.join(open_ends[:3])}"
 

@@ -42,6 +42,17 @@ def raising(error: BaseException) -> Callable[[list[str]], int]:
         (KeyboardInterrupt(), 130, "error: interrupted. run again to go on"),
         (OSError(errno.ENOSPC, "No space left on device"), 1, f"error: {FULL}"),
         (
+            OSError(errno.EFBIG, "File too large"),
+            1,
+            "error: file too large. raise the limit on the size of a file (ulimit -f), then run again",
+        ),
+        (
+            FileExistsError(errno.EEXIST, "File exists", "/x/.ralph"),
+            1,
+            "error: /x/.ralph: file exists. a file or a broken link stands where a folder belongs: move it away, "
+            "then run again",
+        ),
+        (
             PermissionError(errno.EACCES, "Permission denied", "/x/y"),
             1,
             "error: /x/y: permission denied. give this user access to it, then run again",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.cli.loop_world import ONE_STORY, world
+from tests.cli.loop_world import ONE_STORY, until, world
 from tests.helpers import git
 
 
@@ -79,3 +79,27 @@ def test_a_linked_work_tree_says_how_its_work_gets_here_and_is_gone_on_in(tmp_pa
     again = here.run("--worktree", "--continue", "--max-iterations", "2", *agent)
     assert again.json["sessions"] == 2, again.err
     assert not (here.repo / "file-1.txt").exists()
+
+
+def test_what_stands_where_the_engine_keeps_its_files_is_for_a_person_to_move(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    place = here.repo / ".ralph"
+    for make in (lambda: place.write_text("mine"), lambda: place.symlink_to(tmp_path / "nowhere")):
+        make()
+        done = here.run("build it", *here.agent("pass"))
+        assert (done.code, here.calls) == (1, [])
+        assert done.err.startswith(f"error: {place}: file exists.") and done.err.count("\n") == 1, done.err
+        place.unlink()
+
+
+def test_what_a_killed_session_had_staged_is_in_no_commit(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    here.stories(1)
+    staging = "pathlib.Path('half.py').write_text('half')\nsubprocess.run(['git', 'add', '-A'])\n"
+    process = here.start("--prd", *here.agent(f"{staging}(here / 'staged').touch()\ntime.sleep(60)"))
+    until((here.aside / "staged").exists)
+    here.end(process)
+    own = "change(); flip('US-001'); subprocess.run(['git', 'add', 'prd.json', f'file-{call}.txt'])"
+    done = here.run("--prd", "--continue", *here.agent(f"{own}\nsubprocess.run(['git', 'commit', '-qm', 'mine'])"))
+    assert done.code == 0, done.err
+    assert git(here.repo, "log", "--format=", "--name-only", "main..ralph/shop").split() == ["file-2.txt", "prd.json"]

@@ -125,6 +125,9 @@ def test_a_story_that_a_later_one_needs_is_fine(words: str) -> None:
         (with_story(description=""), "description-missing"),
         (with_story(title="[Story title]"), "placeholder"),
         (with_story(id="US-002"), "id-duplicate"),
+        (with_story(id="US-\x01"), "control-character"),
+        (with_story(title="Add\x00 it"), "control-character"),
+        (with_story(title="Add\nit"), "control-character"),
         (with_story(priority=2), "priority-duplicate"),
         (replace(GOOD, branch=""), "branch-missing"),
         (replace(GOOD, stories=()), "stories-missing"),
@@ -138,7 +141,7 @@ def test_what_is_missing_or_double_is_told(prd: Prd, rule: str) -> None:
 def test_every_rule_has_its_sentence() -> None:
     names = {"size-scope", "size-sentences", "size-criteria", "order-layer", "order-needs", "criteria-vague",
              "criteria-missing", "criteria-typecheck", "criteria-browser", "description-missing", "placeholder",
-             "id-duplicate", "priority-duplicate", "branch-missing", "stories-missing"}  # fmt: skip  # for ever
+             "id-duplicate", "control-character", "priority-duplicate", "branch-missing", "stories-missing"}  # fmt: skip  # for ever
     assert set(prd_lint.RULES) == names
 
 
