@@ -23,6 +23,7 @@ MOST = 4
 """Sessions at the same time: a person's machine and a provider's limits bear so many."""
 MESSAGE = "{name}: built apart"
 HERE = "it is not committed in the checkout"
+MEANWHILE = "it was committed in the checkout meanwhile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +105,17 @@ class Crew:
 
     def _merged(self, base: str, made: Sequence[tuple[Done, Collected]]) -> tuple[Done, ...]:
         """The checkout with everything that met nothing; whoever met something is told what."""
-        dirty = landing.uncommitted(self.git) if any(one.commit for _, one in made) else frozenset()
+        building = any(one.commit for _, one in made)
+        head, meanwhile = landing.grown(self.git, base)
+        others = {MEANWHILE: meanwhile, HERE: landing.uncommitted(self.git) if building else frozenset()}
         meets = {
-            one.name: tuple(Change(path, "conflict", HERE) for path in landing.met(one.paths, dirty)) for _, one in made
+            one.name: tuple(
+                Change(path, "conflict", why) for why, paths in others.items() for path in landing.met(one.paths, paths)
+            )
+            for _, one in made
         }
-        merged = worktrees.merge(self.git, base, [one for _, one in made if not meets[one.name]], MESSAGE, self.who)
-        landing.land(self.git, base, merged.commit)
+        merged = worktrees.merge(self.git, head, [one for _, one in made if not meets[one.name]], MESSAGE, self.who)
+        landing.land(self.git, head, merged.commit)
         return tuple(
             replace(done, conflicts=meets[done.name] or merged.left_out.get(done.name, ())) for done, _ in made
         )

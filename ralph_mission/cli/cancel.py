@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ralph_mission.stores.loop.lock import Holder
 
 STARTING = 2.0
-"""Seconds in which a run that was started a moment ago takes the lock, then forgets what was asked of an earlier one."""
+"""Seconds in which a run that was just started takes the lock, then forgets what was asked of an earlier one."""
 LOOK = 0.05  # seconds between two looks
 
 SAID = {

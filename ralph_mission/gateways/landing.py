@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ralph_mission.gateways import checkout_history as history
 from ralph_mission.gateways.checkout_user import User
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.trouble import Trouble
@@ -26,24 +27,44 @@ def met(paths: Sequence[str], others: Iterable[str]) -> tuple[str, ...]:
     )  # fmt: skip  # one value
 
 
+def grown(git: Git, base: str) -> tuple[str, frozenset[str]]:
+    """The commit to land on, and the paths that a person's commits since `base` touch; `base` itself when the branch
+    did not grow from there."""
+    head = git.resolve("HEAD")
+    if not head or git.try_text("merge-base", head, base) != base:
+        return base, frozenset()
+    return head, frozenset(history.net(git, base, head))
+
+
 def land(git: Git, base: str, commit: str) -> None:
     """The branch, the index and the files go from `base` to `commit`, through the user's filters.
 
-    Raises Trouble, with everything as it was, when the branch moved or a file stands in the way.
+    Raises Trouble, with everything as it was, when the branch moved or a file stands in the way; `commit` is kept
+    below `refs/ralph/aside/` then.
     """
     if commit == base:
         return
     here = Git(git.git_dir, git.common_dir, git.work_tree, (*git.extra, *User.of(git).settings))
     tip = here.try_text("symbolic-ref", "--quiet", "HEAD") or "HEAD"
     if here.resolve("HEAD") != base:
-        raise Trouble("the branch moved while others worked apart", MOVED)
+        raise _moved(here, commit)
     try:
         here.try_text("update-index", "-q", "--refresh")
         here.run("read-tree", "-m", "-u", base, commit)
     except GitError as error:
-        raise Trouble(
-            f"what was built cannot be taken over: {error.detail.strip()}", "mend that, then --continue"
-        ) from None
+        what = f"what was built cannot be taken over: {error.detail.strip()}; it is kept in {_kept(here, commit)}"
+        raise Trouble(what, "mend that, then --continue") from None
     if not here.move_ref(tip, commit, base):
         here.run("read-tree", "-m", "-u", commit, base)
-        raise Trouble("the branch moved while others worked apart", MOVED)
+        raise _moved(here, commit)
+
+
+def _moved(git: Git, commit: str) -> Trouble:
+    what = f"the branch moved while others worked apart; what they built is kept in {_kept(git, commit)}"
+    return Trouble(what, MOVED)
+
+
+def _kept(git: Git, commit: str) -> str:
+    ref = f"{history.ASIDE}/{commit[:12]}/apart"
+    git.run("update-ref", ref, commit)
+    return ref

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.agents.crew import MEANWHILE
 from ralph_mission.bootstrap import teams
 from ralph_mission.bootstrap.asked import Asked
 from ralph_mission.bootstrap.loop import bench
@@ -188,11 +189,27 @@ def test_a_repository_without_a_commit_is_refused(tmp_path):
         together(empty, "true", "t")
 
 
-def test_a_branch_that_moved_meanwhile_is_told_and_left_as_it_is(repo):
-    moves = 'git -C "$OUTSIDE" commit -q --allow-empty -m moved; echo x > c.py'
-    with pytest.raises(Trouble, match="moved while others worked apart"):
-        together(repo, moves.replace("$OUTSIDE", str(repo)), "t")
+def test_what_a_person_commits_meanwhile_is_built_upon(repo):
+    commits = f"cd '{repo}' && echo p > p.py && git add p.py && git commit -q -m moved"
+    (done,) = together(repo, f"echo x > c.py; ({commits})", "t")
+    assert not done.conflicts and subjects(repo)[-2:] == ["moved", "t: built apart"]
+    assert (repo / "c.py").read_text() == "x\n" and git(repo, "status", "--porcelain") == ""
+
+
+def test_what_meets_a_commit_of_a_person_is_left_out_and_told(repo):
+    commits = f"cd '{repo}' && echo p > a.py && git commit -q -a -m moved"
+    (done,) = together(repo, f"echo x > a.py; ({commits})", "t")
+    assert [(one.path, one.reverted) for one in done.conflicts] == [("a.py", MEANWHILE)]
+    assert subjects(repo)[-1] == "moved" and (repo / "a.py").read_text() == "p\n"
+
+
+def test_a_branch_that_was_rewritten_meanwhile_is_left_as_it_is_and_the_work_kept(repo):
+    rewrites = 'git -C "$OUTSIDE" commit -q --amend -m moved; echo x > c.py'
+    with pytest.raises(Trouble, match="moved while others worked apart; what they built is kept in refs/ralph/aside/"):
+        together(repo, rewrites.replace("$OUTSIDE", str(repo)), "t")
     assert subjects(repo)[-1] == "moved" and not (repo / "c.py").exists()
+    (kept,) = git(repo, "for-each-ref", "--format=%(refname)", "refs/ralph/aside").split()
+    assert git(repo, "show", f"{kept}:c.py") == "x"
 
 
 # --- a person's word -----------------------------------------------------------------

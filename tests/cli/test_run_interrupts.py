@@ -5,11 +5,19 @@ from __future__ import annotations
 import json
 import shlex
 import signal
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from click.testing import CliRunner
 
+from ralph_mission.cli.cancel import cancel
+from ralph_mission.stores.loop import lock, signals
 from tests.cli.loop_world import until, works, world
+from tests.helpers import make_repo
 
 STUBBORN = "import signal\nfor word in (signal.SIGTERM, signal.SIGINT):\n    signal.signal(word, signal.SIG_IGN)\n"
 WAITS = """
@@ -70,6 +78,26 @@ def test_cancel_lets_the_session_end_when_asked_to_stop(tmp_path: Path) -> None:
     (here.aside / "go").touch()
     out, _ = process.communicate(timeout=60)
     assert (process.returncode, json.loads(out)["ending"], json.loads(out)["sessions"]) == (1, "stop", 1)
+
+
+def test_cancel_reaches_a_run_that_begins_only_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes the lock after the first look, and forgets what was asked of an earlier run after that."""
+    git_dir, home = make_repo(tmp_path) / ".git", tmp_path / ".ralph"
+    held, looks = ExitStack(), list[str]()
+
+    def goes_on(_seconds: float) -> None:
+        looks.append(signals.read(home))
+        if len(looks) == 1:
+            held.enter_context(lock.exclusive(git_dir, tmp_path, "prd", datetime.now(UTC)))
+        if len(looks) == 2:
+            signals.clear(home)
+
+    clock = SimpleNamespace(sleep=goes_on, monotonic=count(0, 0.1).__next__)
+    monkeypatch.setattr("ralph_mission.cli.cancel.time", clock)
+    with held:
+        told = CliRunner().invoke(cancel, ["--repo", str(tmp_path)])
+    assert "was asked to cancel" in told.output, told.output
+    assert (looks[:2], signals.read(home)) == (["", "cancel"], "cancel")
 
 
 def test_cancel_where_nothing_runs_says_so(tmp_path: Path) -> None:
