@@ -112,8 +112,10 @@ def key_in(text: str | None) -> str:
 
 
 def duplicates(harbour: Hub) -> list[str]:
-    """Keys that more than one issue or pull, or more than one comment, carries."""
-    threads = Counter((bool(t.pull), key_in(t.body)) for t in harbour.fake.threads.values())
+    """Keys that more than one issue or pull, or more than one comment, carries; the standing issue is no deed."""
+    threads = Counter(
+        (bool(t.pull), key_in(t.body)) for t in harbour.fake.threads.values() if key_in(t.body) != STANDING
+    )
     comments = Counter(("comment", key_in(c.body)) for c in harbour.fake.comments.values())
     heads = Counter(("head", t.pull.head) for t in harbour.fake.threads.values() if t.pull)
     return [f"{what} {key}" for (what, key), n in (threads + comments + heads).items() if key and n > 1]

@@ -67,16 +67,22 @@ class Standing:
                 self._remember(reading.read(Thread, made).number)
             elif wire.body != body:
                 api.send("PATCH", f"/issues/{wire.number}", {"body": body})
+            for spare in self._listed()[1:]:
+                closed = {"state": "closed", "state_reason": "not_planned", "body": body}
+                api.send("PATCH", f"/issues/{spare.number}", closed)
         except (Refused, Doubt) as no:
             api.note(f"how far memory has come could not be noted on GitHub: {no}")
 
     def _found(self) -> Thread | None:
         """The oldest one, however many a race or a late list may have made."""
-        listed = (wire for _, wire in sorted(self.threads.open().items()) if self.is_it(wire))
-        found = next(listed, None) or self._kept() or self._of_ours()
+        found = next(iter(self._listed()), None) or self._kept() or self._of_ours()
         if found is not None:
             self._remember(found.number)
         return found
+
+    def _listed(self) -> list[Thread]:
+        """The open ones, oldest first. All but the first were made by a race, and say nothing that it does not."""
+        return [wire for _, wire in sorted(self.threads.open().items()) if self.is_it(wire)]
 
     def _kept(self) -> Thread | None:
         """The one this clone remembers: closed, perhaps, or too new for the list."""

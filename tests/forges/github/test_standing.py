@@ -31,6 +31,16 @@ def test_standing_issue_that_was_closed_is_used_and_never_reopened(world: GitHub
     assert len(world.fake.threads) == 1 and world.fake.issue(1).state == "closed"
 
 
+def test_of_two_standing_issues_that_a_race_made_the_younger_is_closed(world: GitHubWorld) -> None:
+    ours = world.human(world.forge.identity().login)
+    for _ in range(2):
+        ours.create_issue("Ralph looks after this repository", marker(key_of("anchor")))
+    assert [world.fake.issue(number).state for number in (1, 2)] == ["open", "open"]
+    world.connected().set_anchor(Anchor("lineage", 2, "d" * 40))
+    assert [world.fake.issue(number).state for number in (1, 2)] == ["open", "closed"]
+    assert world.connected().anchor() == Anchor("lineage", 2, "d" * 40)
+
+
 def test_standing_issue_of_somebody_else_is_none(world: GitHubWorld) -> None:
     line = f"<!-- ralph:anchor lineage=x serial=9 oid={'c' * 40} -->"
     world.human("mara").create_issue("Mine", f"{line}\n{marker(key_of('anchor'))}")
