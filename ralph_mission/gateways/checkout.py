@@ -318,11 +318,11 @@ class Checkout:
     def _staged(self, head: str, paths: Sequence[str]) -> str:
         """The tree of `head` with `paths` as they stand, through the user's filters; the index has them too."""
         names = b"".join(os.fsencode(path) + b"\0" for path in paths)
-        self._git.run("update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=names)
-        index = self._reader.read().index
         with self._git.scratch_index() as env:
-            if head:
+            if head:  # first: nothing is staged over a commit that git has lost
                 self._git.run("read-tree", head, env=env)
+            self._git.run("update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=names)
+            index = self._reader.read().index
             lines = history.index_lines(index, paths)
             self._git.run("update-index", "--replace", "-z", "--index-info", stdin=lines, env=env)
             return self._git.run("write-tree", env=env).decode().strip()

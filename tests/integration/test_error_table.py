@@ -99,7 +99,7 @@ def test_a_corrupt_repository_is_put_back_and_told_and_the_run_goes_on(shop: Wor
     assert (done.code, done.json["sessions"], shop.passing()) == (0, 2, ["US-001", "US-002"]), done.err
     assert f".git/{name}" in json.dumps(done.json["reverted"]) and f".git/{name}" in shop.prompt(2)
     assert shop.messages() == ["feat: US-002 - Part 2", "feat: US-001 - Part 1", "Start"]
-    assert git(shop.repo, "status", "--porcelain", "-uno") == " M progress.txt"
+    assert git(shop.repo, "status", "--porcelain", "-uno") == ""
 
 
 def test_objects_that_are_gone_end_the_run_with_what_to_do_and_it_can_be_continued(shop: World) -> None:
