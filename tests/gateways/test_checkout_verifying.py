@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 
 import pytest
@@ -79,7 +80,7 @@ def test_without_checks_nothing_was_proven(checkout):
 
 
 def test_a_check_that_takes_too_long_is_red(repo, tmp_path):
-    verdict = Checkout(Git.open(repo), (f"exec {sys.executable} -c 'import time; time.sleep(60)'",), 0.2)
+    verdict = Checkout(Git.open(repo), (f"exec {shlex.quote(sys.executable)} -c 'import time; time.sleep(60)'",), 0.2)
     assert "took over 0.2 s" in verdict.verify().said
 
 
