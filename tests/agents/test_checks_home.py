@@ -8,6 +8,8 @@ import pytest
 
 from tests.cli.loop_world import World, world
 
+pytestmark = pytest.mark.long
+
 LIMIT = ("--max-iterations", "2")
 GREEN = 'test -e "$HOME/green"'
 CLAIMS = "change()\nflip(todo()[0])\n"

@@ -12,6 +12,8 @@ import pytest
 from tests.cli.loop_world import RALPH, World, until, world
 from tests.cli.test_run_teams import AGREES, OBJECTS, PLANS, SAYS
 
+pytestmark = pytest.mark.long
+
 STORIES = """
 if "user stories of this task" in prompt:
     story = {"id": "US-001", "title": "Count the shelf", "description": "As a keeper I see what is left.",

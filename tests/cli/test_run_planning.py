@@ -12,6 +12,8 @@ import pytest
 from tests.cli.loop_world import World, until, world
 from tests.helpers import git
 
+pytestmark = pytest.mark.long
+
 PLANS = """
 def write_stories(*titles):
     listed = [{"id": f"US-{number:03}", "title": title, "priority": number, "passes": False, "notes": "",

@@ -10,6 +10,8 @@ import pytest
 from tests.cli.loop_world import ONE_STORY, world
 from tests.helpers import commit
 
+pytestmark = pytest.mark.long
+
 
 def test_prompt_md_is_the_task_by_default(tmp_path: Path) -> None:
     here = world(tmp_path, {"PROMPT.md": "Paint it blue"})

@@ -10,6 +10,8 @@ import pytest
 from tests.cli.loop_world import ONE_STORY, World, until, world
 from tests.helpers import git
 
+pytestmark = pytest.mark.long
+
 AT_ONCE = ("--prd", "--preset", "fresh")
 """As `--prd`, without its pause between two sessions."""
 

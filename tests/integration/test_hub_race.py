@@ -24,6 +24,8 @@ from tests.integration.hub_stages import NOW, STAGES, differences, portrait, sta
 from tests.integration.hub_table import Table, shown
 from tests.integration.hub_witness import duplicates, watched
 
+pytestmark = pytest.mark.long
+
 QUIET = {"lost", "not_due"}
 
 

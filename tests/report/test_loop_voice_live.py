@@ -14,6 +14,8 @@ import pytest
 
 from tests.cli.loop_world import RALPH, World, world
 
+pytestmark = pytest.mark.long
+
 FLIP = (
     "python3 -c \"import json, pathlib; p = pathlib.Path('prd.json'); d = json.loads(p.read_text()); "
     "next(s for s in d['userStories'] if not s['passes'])['passes'] = True; p.write_text(json.dumps(d))\""

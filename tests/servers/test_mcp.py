@@ -20,6 +20,8 @@ from ralph_mission.stores.loop.guidance import Guide
 from ralph_mission.stores.loop.tasks import Tasks
 from tests.helpers import RALPH, cli, make_repo
 
+pytestmark = pytest.mark.long
+
 TOOLS = [
     "task_add", "task_list", "task_ready", "task_claim", "task_done", "task_fail",
     "event_emit", "memory_add", "memory_search", "guidance_read",

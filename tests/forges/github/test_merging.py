@@ -12,6 +12,8 @@ from ralph_mission.mission.ledger import NEEDS_PERSON, NOT_ATTEMPTED
 from tests.contract.forge_contract import merge_pull, outcome, pulled
 from tests.forges.github_world import GitHubWorld
 
+pytestmark = pytest.mark.long
+
 
 def test_approval_dismissed_between_judging_and_merging_is_noticed(world: GitHubWorld) -> None:
     opened, mara = pulled(world), world.human("mara")

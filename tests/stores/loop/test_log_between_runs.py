@@ -11,6 +11,8 @@ import pytest
 from ralph_mission.stores.loop import state
 from tests.cli.loop_world import World, until, world
 
+pytestmark = pytest.mark.long
+
 HATS = """
 hats:
   builder: {triggers: [loop.start, build.again], publishes: [build.again]}
