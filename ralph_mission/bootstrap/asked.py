@@ -57,7 +57,8 @@ def read_stories(asked: Asked, root: Path) -> Prd | None:
 
     The preset `fresh` takes stories where it finds them and does without where there are none.
     """
-    stories = Stories(root, asked.prd_file.absolute() if asked.prd_file else None)
+    going_on = (asked.go_on or asked.restarted) and _left(root) is not None
+    stories = Stories(root, asked.prd_file.absolute() if asked.prd_file else None, going_on=going_on)
     if asked.planning or (not asked.stories and (asked.preset != "fresh" or stories.find() is None)):
         return None
     prd = stories.read()

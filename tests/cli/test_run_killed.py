@@ -61,3 +61,18 @@ def test_what_a_killed_run_left_running_is_ended_by_the_next(tmp_path: Path) -> 
     done = shop.run("--continue", "--prd", "--preset", "fresh", *shop.agent(ONE_STORY))
     assert done.code == 0, done.err
     until(lambda: not agent.exists())  # whoever collects the dead may take a moment
+
+
+@pytest.mark.parametrize("leaves", ["pathlib.Path('prd.json').write_text('')", "os.unlink('prd.json')"])
+def test_a_kill_in_the_middle_of_a_write_of_the_stories_loses_none(tmp_path: Path, leaves: str) -> None:
+    shop = world(tmp_path)
+    shop.stories(3)
+    halfway = shop.aside / "halfway"
+    dies = f"if call == 2:\n    {leaves}\n    pathlib.Path({str(halfway)!r}).touch()\n    time.sleep(600)\n"
+    asked = ["--prd", "--preset", "fresh", *shop.agent(dies + ONE_STORY)]
+    process = shop.start(*asked)
+    until(halfway.exists)
+    shop.end(process)
+    done = shop.run("--continue", *asked)
+    assert (done.code, shop.passing()) == (0, ["US-001", "US-002", "US-003"]), done.err
+    assert "prd.json" in (shop.aside / "prompt-3").read_text()

@@ -71,7 +71,7 @@ class Desk:
     ) -> None:  # fmt: skip  # as one reads it
         self._root, self._home, self._git_dir = root, root / ".ralph", git_dir
         self._tree, self._now, self._habits, self._ready = tree, now, habits, ready
-        self._stories = Stories(root, prd)
+        self._stories = Stories(root, prd, going_on=habits.go_on)
         self._log = ProgressLog(self._stories.folder, root)
         self._events = EventLog(self._home, now)
         self._tasks, self._guide = Tasks(self._home, now), Guide(self._home, now)

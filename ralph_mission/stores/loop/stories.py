@@ -22,12 +22,14 @@ class Stories:
     """The stories of one work tree. `complaint` tells why the last reading gave an earlier value, else it is "".
 
     A copy of the last readable file stays in `kept` (`.ralph/loop/`), so that the list of a run is still known when
-    the next run's has taken its place.
+    the next run's has taken its place. `going_on`: a run is gone on with, whose list the copy is, whatever a session
+    that was killed left of the file.
     """
 
-    def __init__(self, root: Path, named: Path | None = None, kept: Path | None = None) -> None:
+    def __init__(self, root: Path, named: Path | None = None, kept: Path | None = None, going_on: bool = False) -> None:
         self.root = root
         self.named = named
+        self.going_on = going_on
         self.complaint = ""
         self._copy = (kept or root / ".ralph" / "loop") / NAME
         self._path: Path | None = None
@@ -60,7 +62,9 @@ class Stories:
         self.complaint = ""
         path = self._path or self.find()  # once found it stays the one, whatever else appears
         if path is None:
-            return None
+            self._known = self._known or (self._last_run() if self.going_on else None)
+            self.complaint = f"{NAME} is gone; the stories are the last known" if self._known else ""
+            return self._known
         try:
             text, self._known = self._inside(path)
         except (OSError, ValueError) as error:
@@ -139,6 +143,8 @@ class Stories:
     def _of_the_last_run(self, path: Path) -> Prd | None:
         """The copy, when the unreadable file still names its branch: another feature's list proves nothing done."""
         last = self._last_run()
+        if self.going_on:
+            return last
         if not path.is_file():
             return None
         with suppress(OSError):
