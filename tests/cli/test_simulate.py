@@ -11,6 +11,8 @@ import pytest
 from ralph_mission.loop.patterns import PATTERNS
 from tests.helpers import cli_here
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_every_pattern_converges(pattern):

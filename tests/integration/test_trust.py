@@ -22,6 +22,8 @@ from tests.helpers import commit
 from tests.integration.test_life import edit_memory
 from tests.integration.world import BUGS_CONFIG, statuses, verdicts, world
 
+pytestmark = pytest.mark.long
+
 CRASHING = """
 import os, signal, sys
 from datetime import datetime
