@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol, cast
 
 import anyio
 from mcp.server import MCPServer
@@ -23,7 +23,7 @@ from pydantic import AfterValidator, BaseModel, Field, JsonValue
 from ralph_mission.loop import tasks as lifecycle
 from ralph_mission.loop.items import Guidance, Task, TaskStatus
 from ralph_mission.loop.memories_text import Memory
-from ralph_mission.servers.lines import Lines
+from ralph_mission.servers.lines import Lines, claimed
 from ralph_mission.trouble import Trouble
 
 INSTRUCTIONS = (
@@ -140,7 +140,7 @@ def serve(shelf: Shelf, version: str) -> None:
 async def _serve(made: MCPServer[Any]) -> None:
     lines = anyio.wrap_file(Lines(sys.stdin.buffer, encoding="utf-8", errors="replace"))
     inner = made._lowlevel_server  # `made.run` takes no stream but standard input as it is
-    async with stdio_server(lines) as (reading, writing):
+    async with stdio_server(lines, cast("anyio.AsyncFile[str]", claimed())) as (reading, writing):
         await inner.run(reading, writing, inner.create_initialization_options())
 
 
