@@ -127,6 +127,7 @@ def _settled(order: Order, state: State, board: Board, ports: Ports, output: Hat
     if judged.prd is not None and (checked.ran or judged.prd != after.prd):
         ports.desk.stories(judged.prd)
     if judged.passed:
+        ports.desk.judged()
         ports.workplace.commit(stories.message(judged.passed[0]), mark if order.preset.squash else "")
     passed = tuple(story.id for story in judged.passed)
     complete = replace(

@@ -148,6 +148,10 @@ class Desk(Protocol):
         """Write which stories pass, where the file was found, leaving the rest of it as it is."""
         ...
 
+    def judged(self) -> None:
+        """What stands in the stories now was checked, and its commit is next: a kill after it does not take it back."""
+        ...
+
     def note(self, entry: str) -> None:
         """Append to progress.txt what an iteration did or failed at; a log that was cut short is made whole first."""
         ...

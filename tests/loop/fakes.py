@@ -251,6 +251,9 @@ class FakeDesk:
         self._needs_hold()
         self.prd = prd
 
+    def judged(self) -> None:
+        pass
+
     def note(self, entry: str) -> None:
         self._needs_hold()
         assert entry.strip(), "nothing is noted"

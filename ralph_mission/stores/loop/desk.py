@@ -202,6 +202,10 @@ class Desk:
         """As in `ports.Desk`."""
         self._stories.write(prd)
 
+    def judged(self) -> None:
+        """As in `ports.Desk`."""
+        before.judged(self._root, self._lists, self._tree().head)
+
     def note(self, entry: str) -> None:
         """As in `ports.Desk`."""
         self._log.append(entry, self._now())
@@ -246,7 +250,8 @@ class Desk:
         self._stood = None
         if left is None or not (self._order and self._order.preset.stories):
             return ()
-        return before.put_back(self._root, self._lists, self._root / state.RUNS / left.run_id)
+        aside = self._root / state.RUNS / left.run_id
+        return before.put_back(self._root, self._lists, aside, self._tree().head)
 
     def close(self, account: Account) -> None:
         """As in `ports.Desk`. Raises OSError."""
