@@ -40,10 +40,13 @@ def _copy(folder: Path, lists: Sequence[Path]) -> None:
             files.write(copy, content)
 
 
-def put_back(root: Path, lists: Sequence[Path], aside: Path, head: str) -> tuple[Change, ...]:
-    """Make `lists` what the copies are, with HEAD at `head` now; what differs goes to `aside`. Raises OSError."""
+def put_back(root: Path, lists: Sequence[Path], aside: Path, head: str | None) -> tuple[Change, ...]:
+    """Make `lists` what the copies are, with HEAD at `head` now (None: unknown); what differs goes to `aside`.
+
+    Raises OSError.
+    """
     then = files.read(root / JUDGED / HEAD, CAP)
-    kept = root / (FOLDER if then is None or then.decode() == head else JUDGED)
+    kept = root / (FOLDER if then is None or head in (None, then.decode()) else JUDGED)
     found = [(path, files.read(kept / path.name, CAP), files.read(path, CAP)) for path in lists]
     wrong = [(path, copy, now) for path, copy, now in found if copy is not None and copy != now]
     for path, copy, now in wrong:

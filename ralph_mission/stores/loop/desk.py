@@ -204,7 +204,9 @@ class Desk:
 
     def judged(self) -> None:
         """As in `ports.Desk`."""
-        before.judged(self._root, self._lists, self._tree().head)
+        stands = self._tree()
+        if stands.readable:  # or nobody could tell afterwards whether the commit landed
+            before.judged(self._root, self._lists, stands.head)
 
     def note(self, entry: str) -> None:
         """As in `ports.Desk`."""
@@ -251,7 +253,8 @@ class Desk:
         if left is None or not (self._order and self._order.preset.stories):
             return ()
         aside = self._root / state.RUNS / left.run_id
-        return before.put_back(self._root, self._lists, aside, self._tree().head)
+        stands = self._tree()
+        return before.put_back(self._root, self._lists, aside, stands.head if stands.readable else None)
 
     def close(self, account: Account) -> None:
         """As in `ports.Desk`. Raises OSError."""
