@@ -154,3 +154,16 @@ def test_commands_and_links_in_documents_exist(document: str) -> None:
     assert set(re.findall(r"^\s*(?:\$ )?make ([a-z-]+)", text, re.MULTILINE)) <= targets
     links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
     assert [link for link in links if not ((ROOT / document).parent / link).exists()] == []
+
+
+def test_whoever_silences_a_check_says_why_on_the_same_line() -> None:
+    bare = r"# noqa(: [A-Z0-9, ]+)?|# type: ignore(\[[^]]*\])?|# fmt: skip|pytestmark = pytest\.mark\.\w+"
+    silent = re.compile(rf"({bare})$")
+    found = [
+        f"{path.name}:{number}"
+        for path in _ours()
+        if path.suffix == ".py"
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if silent.search(line)
+    ]
+    assert found == []

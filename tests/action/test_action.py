@@ -16,7 +16,7 @@ from tests.action.runner import ROOT, Job, Runner
 from tests.fakes.github import FakeGitHub
 from tests.helpers import git
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 HOSTILE = (
     "$(touch owned) `touch owned` ]]; touch owned; ${IFS} \"'\n::set-output name=cycle::99\n::add-mask::slackwater"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.loop_world import World, world
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 LIMIT = ("--max-iterations", "2")
 GREEN = 'test -e "$HOME/green"'

@@ -25,7 +25,7 @@ from ralph_mission.trouble import Trouble
 from tests.helpers import commit, git, make_repo
 from tests.loop.fakes import START_OF_TIME, FakeVoice
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 ANY = Hat("builder", publishes=("build.complete",), default_publishes="build.complete")
 ALIKE = "i=0; until [ $(ls ../.. | grep -c here-) = 2 ]; do i=$((i+1)); [ $i -lt 600 ] || exit 9; sleep 0.05; done"

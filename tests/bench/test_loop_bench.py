@@ -9,7 +9,7 @@ import pytest
 
 from bench import generated, loop
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 NUMBER = r"[\d,]+\.\d"
 TITLES = {

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.loop_world import RALPH, World, until, world
 from tests.cli.test_run_teams import AGREES, OBJECTS, PLANS, SAYS
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 STORIES = """
 if "user stories of this task" in prompt:

@@ -16,7 +16,7 @@ import pytest
 from ralph_mission.loop.patterns import PATTERNS
 from tests.cli.loop_world import World, world
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 Steps = Mapping[str, Sequence[Mapping[str, Any]]]
 CRASH = [{"failure": "exit"}]

@@ -19,7 +19,7 @@ from ralph_mission.stores.loop import lock, signals
 from tests.cli.loop_world import until, works, world
 from tests.helpers import make_repo
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 STUBBORN = "import signal\nfor word in (signal.SIGTERM, signal.SIGINT):\n    signal.signal(word, signal.SIG_IGN)\n"
 WAITS = """

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.loop_world import World, until, world
 from tests.helpers import git
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 PLANS = """
 def write_stories(*titles):

@@ -10,7 +10,7 @@ from tests.cli.loop_world import World, world
 from tests.cli.test_run_ralplan import TWO_SECTIONS
 from tests.cli.test_run_teams import SAYS
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 HATS = """
 loop: {hats: 'hats/*.toml'}

@@ -11,7 +11,7 @@ from tests.cli.loop_world import World, world
 from tests.cli.test_run_teams import AGREES, OWNS, PLANS, SAYS
 from tests.helpers import git
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 TWO_SECTIONS = """
 if hat == "planner":

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.loop_world import ONE_STORY, world
 from tests.helpers import commit
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 
 def test_prompt_md_is_the_task_by_default(tmp_path: Path) -> None:

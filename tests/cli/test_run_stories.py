@@ -10,7 +10,7 @@ import pytest
 from tests.cli.loop_world import ONE_STORY, World, until, world
 from tests.helpers import git
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 AT_ONCE = ("--prd", "--preset", "fresh")
 """As `--prd`, without its pause between two sessions."""

@@ -11,7 +11,7 @@ import pytest
 from ralph_mission.loop.patterns import PATTERNS
 from tests.helpers import cli_here
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

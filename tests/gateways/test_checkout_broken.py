@@ -17,7 +17,7 @@ from ralph_mission.trouble import Trouble
 from tests.gateways.checkout_world import WHO, after, opened, state
 from tests.helpers import commit, git
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 
 def pipe(path: Path) -> None:

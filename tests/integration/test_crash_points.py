@@ -24,7 +24,7 @@ from tests.integration.dying import INSIDE, PORTS, dying
 from tests.integration.test_life import BUG, BUGS, MISSPELT, SENTENCE
 from tests.integration.world import CALM, World, statuses, world
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 NOW = timedelta(0)
 MARKERS = "hands: {fixers: []}\n"

@@ -12,7 +12,7 @@ import pytest
 
 from bench.drift import CAP, PAUSES, SCENARIOS, Arrival, Day, Scenario, day, drifts, silence
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 SEEDS = (11, 12)
 BY_TITLE = {scenario.title: scenario for scenario in SCENARIOS}

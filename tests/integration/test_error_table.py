@@ -13,7 +13,7 @@ import pytest
 from tests.cli.loop_world import World, until, works, world
 from tests.helpers import Result, git
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 STORY = "change()\nflip(todo()[0])\n"
 QUICK = """

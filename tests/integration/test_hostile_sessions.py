@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.hostile import Attack, attack, played, shop, standing, told
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 ATTACKS = [
     attack("a parent becomes a link", "mv docs ../elsewhere && ln -s ../elsewhere docs && echo x > docs/guide.md",

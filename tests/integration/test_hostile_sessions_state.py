@@ -12,7 +12,7 @@ from tests.cli.loop_world import until, works
 from tests.helpers import git
 from tests.integration.hostile import SAYS, WORDS, Attack, attack, played, shop, told
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 ONE = ("--prd", "--max-iterations", "1", "--verify", "true")
 LIST = "listed = json.loads(pathlib.Path('prd.json').read_text())\nstories = listed['userStories']\n"

@@ -14,7 +14,7 @@ from tests.integration.forging import ASKING, forge_memory, issue, place, pull, 
 from tests.integration.hub import Hub
 from tests.integration.world import statuses
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 __all__ = ["place"]
 

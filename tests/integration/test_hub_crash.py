@@ -27,7 +27,7 @@ from tests.integration.hub_stages import (
 from tests.integration.hub_table import Table, shown
 from tests.integration.hub_witness import duplicates, open_state, watched
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 DAILY = ("a fix is opened", "an approved pull is merged")
 PARTS = 4  # a test of each stage's requests, so that none takes minutes

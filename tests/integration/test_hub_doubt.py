@@ -17,7 +17,7 @@ from tests.integration.hub_stages import NOW, come_to_rest, differences, made_as
 from tests.integration.hub_witness import duplicates, open_state
 from tests.integration.world import statuses
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 
 @pytest.mark.parametrize("path", ["/issues", pytest.param("/git-receive-pack", marks=pytest.mark.crash)])

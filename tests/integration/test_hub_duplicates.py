@@ -7,7 +7,7 @@ import pytest
 from tests.integration.hub import Hub, hub
 from tests.integration.world import CALM, statuses, verdicts
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 MENDED = {
     "README.md": b"# Harbour\n\nTides are separate from waves. We receive the tables by mail.\n",

@@ -25,7 +25,7 @@ from tests.integration.hub_stages import NOW, STAGES, come_to_rest, differences,
 from tests.integration.hub_table import Table, shown
 from tests.integration.hub_witness import duplicates, watched
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 SOON = 1.0  # seconds until a client gives up
 DAILY = {

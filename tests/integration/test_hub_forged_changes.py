@@ -29,7 +29,7 @@ from tests.integration.forging import (
 from tests.integration.world import CALM, TYPOS, statuses, verdicts
 from tests.mission.build import signal
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 __all__ = ["place"]
 

@@ -15,7 +15,7 @@ from ralph_mission.trouble import Trouble
 from tests.integration.forging import forge_memory, issue, place, push_branch, state_of, untouched
 from tests.integration.world import CALM, statuses
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 __all__ = ["place"]
 

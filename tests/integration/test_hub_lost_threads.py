@@ -24,7 +24,7 @@ from tests.integration.hub import Hub
 from tests.integration.test_hub_claimed import edit
 from tests.integration.world import statuses
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 __all__ = ["place"]
 ONE, TWO, THREE = ({f"{name}.py": f"# TODO: {name}\n"} for name in ("one", "two", "three"))

@@ -24,7 +24,7 @@ from tests.integration.hub_stages import NOW, STAGES, differences, portrait, sta
 from tests.integration.hub_table import Table, shown
 from tests.integration.hub_witness import duplicates, watched
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 QUIET = {"lost", "not_due"}
 

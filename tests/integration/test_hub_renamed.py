@@ -11,7 +11,7 @@ from tests.integration.hub import hub
 from tests.integration.hub_witness import duplicates
 from tests.integration.world import statuses
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.integration.hub_table import Table, shown
 from tests.integration.hub_witness import STANDING, key_in
 from tests.integration.world import TYPOS, statuses
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 IDLE = 6  # REST requests of a cycle that has nothing to do
 CROWDED = 40  # and of any cycle in a repository with hundreds of open issues and pulls

@@ -22,7 +22,7 @@ from tests.helpers import commit
 from tests.integration.test_life import edit_memory
 from tests.integration.world import BUGS_CONFIG, statuses, verdicts, world
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 CRASHING = """
 import os, signal, sys

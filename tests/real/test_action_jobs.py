@@ -18,7 +18,7 @@ from tests.action.test_action import HOSTILE
 from tests.fakes.github import FakeGitHub
 from tests.helpers import git
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.real  # needs large software
 
 STRICT = ("--strict",)
 FORGED: Mapping[str, object] = {

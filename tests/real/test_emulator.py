@@ -20,7 +20,7 @@ from tests.contract.forge_contract import KEY, OTHER, ForgeContract, World, comm
 from tests.real.conftest import EmulatedWorld
 from tests.real.emulator import BOT, OWNER, Emulator
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.real  # needs large software
 
 GIT_ALONE = "branches are read and written by git alone, which the emulator does not serve"
 NO_PULL_AS_ISSUE = "a pull is not told as an issue too, and has no events"

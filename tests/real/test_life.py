@@ -21,7 +21,7 @@ from tests.integration.test_life import BUG, BUGS
 from tests.integration.world import statuses
 from tests.real.emulator import BOT, Emulator, Person, may_push, running
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.real  # needs large software
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.loop_world import RALPH, World, world
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 FLIP = (
     "python3 -c \"import json, pathlib; p = pathlib.Path('prd.json'); d = json.loads(p.read_text()); "

@@ -20,7 +20,7 @@ from ralph_mission.stores.loop.guidance import Guide
 from ralph_mission.stores.loop.tasks import Tasks
 from tests.helpers import RALPH, cli, make_repo
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 TOOLS = [
     "task_add", "task_list", "task_ready", "task_claim", "task_done", "task_fail",

@@ -14,7 +14,7 @@ from tests.fakes.github import FakeGitHub
 from tests.helpers import NOON, Result, cli_here, git, make_repo
 from tests.stores.making import batch, on_server, server_store
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 LATER = NOON + timedelta(hours=6)
 

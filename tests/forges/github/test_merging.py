@@ -12,7 +12,7 @@ from ralph_mission.mission.ledger import NEEDS_PERSON, NOT_ATTEMPTED
 from tests.contract.forge_contract import merge_pull, outcome, pulled
 from tests.forges.github_world import GitHubWorld
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 
 def test_approval_dismissed_between_judging_and_merging_is_noticed(world: GitHubWorld) -> None:

@@ -19,7 +19,7 @@ from tests.fakes.github import Request
 from tests.forges.github.making import MAKING, Making, an_issue, new_branch
 from tests.forges.github_world import GitHubWorld
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 NOT_DONE = ("401", "403", "404", "409", "422", "rate_primary", "rate_secondary", "rate_secondary_429", "redirect")
 LOST = ("500", "502_not_applied", "timeout_not_applied", "reset_not_applied")

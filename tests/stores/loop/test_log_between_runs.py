@@ -11,7 +11,7 @@ import pytest
 from ralph_mission.stores.loop import state
 from tests.cli.loop_world import World, until, world
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # takes ten seconds or more
 
 HATS = """
 hats:
