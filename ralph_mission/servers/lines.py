@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import sys
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import BinaryIO
 
+import anyio
 from pydantic_core import from_json
 
 ESCAPE = re.compile(r"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|u[dD][89a-fA-F]\w\w|.)")
@@ -20,14 +22,35 @@ CALL = re.compile(r'\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
 UNREADABLE = "none: your message cannot be read. Send fewer digits, fewer lists in lists, and whole JSON"
 
 
-class Lines(io.TextIOWrapper):
+CHUNK = 1024 * 1024
+"""Bytes read at once; a line may be longer."""
+
+
+async def lines(descriptor: int) -> AsyncIterator[str]:
     """Lines of JSON as the package can read them: it drops what it cannot parse and never answers such a call.
 
-    Half a surrogate pair became U+FFFD; any other call became one that is answered with an error.
+    Half a surrogate pair became U+FFFD; any other call became one that is answered with an error. No thread reads
+    them: the package's own way costs a fifth of a call.
     """
+    kept = bytearray()
+    while chunk := await _chunk(descriptor):
+        kept += chunk
+        if b"\n" in chunk:
+            *whole, kept = kept.split(b"\n")
+            for line in whole:
+                yield _readable(line)
+    if kept:
+        yield _readable(kept)
 
-    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]  # the base takes any index
-        return _answerable(ESCAPE.sub(_whole, super().readline(size)))
+
+async def _chunk(descriptor: int) -> bytes:
+    with suppress(PermissionError):  # a file: it has its content at once, and no kernel tells when
+        await anyio.wait_readable(descriptor)
+    return os.read(descriptor, CHUNK)
+
+
+def _readable(line: bytes) -> str:
+    return _answerable(ESCAPE.sub(_whole, line.decode("utf-8", "replace")))
 
 
 def _answerable(line: str) -> str:

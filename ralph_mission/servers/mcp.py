@@ -23,7 +23,7 @@ from pydantic import AfterValidator, BaseModel, Field, JsonValue
 from ralph_mission.loop import tasks as lifecycle
 from ralph_mission.loop.items import Guidance, Task, TaskStatus
 from ralph_mission.loop.memories_text import Memory
-from ralph_mission.servers.lines import Lines, claimed
+from ralph_mission.servers.lines import claimed, lines
 from ralph_mission.trouble import Trouble
 
 INSTRUCTIONS = (
@@ -138,9 +138,9 @@ def serve(shelf: Shelf, version: str) -> None:
 
 
 async def _serve(made: MCPServer[Any]) -> None:
-    lines = anyio.wrap_file(Lines(sys.stdin.buffer, encoding="utf-8", errors="replace"))
     inner = made._lowlevel_server  # `made.run` takes no stream but standard input as it is
-    async with stdio_server(lines, cast("anyio.AsyncFile[str]", claimed())) as (reading, writing):
+    asked, answers = cast("anyio.AsyncFile[str]", lines(sys.stdin.fileno())), cast("anyio.AsyncFile[str]", claimed())
+    async with stdio_server(asked, answers) as (reading, writing):
         await inner.run(reading, writing, inner.create_initialization_options())
 
 
@@ -176,7 +176,7 @@ def _task_tools(shelf: Shelf) -> tuple[Callable[..., Any], ...]:
     tasks = shelf.tasks
 
     def facts(task: Task) -> TaskFacts:
-        return _facts(tasks.all(), task)
+        return _facts(tasks.all() if task.status == "pending" else (), task)
 
     async def task_add(
         title: Annotated[Line, Field(description="what is to be done, in one line", max_length=lifecycle.TITLE)],

@@ -107,7 +107,8 @@ def _priority(value: object) -> int:
 def _rewritten(line: Line, task: Task | None, moment: str, more: dict[str, dict[str, str]]) -> bytes | None:
     if task is None:
         return None
-    if line.task is None or (_written(task) == _written(line.task) and task.id not in more):
+    same = line.task is task or (line.task is not None and _written(task) == _written(line.task))
+    if line.task is None or (same and task.id not in more):
         return line.raw
     values = json.loads(line.raw) | {"status": WRITTEN[task.status], "owner": task.owner} | more.get(task.id, {})
     return _dumped(_dated(values, task.status, moment))
