@@ -21,7 +21,7 @@ def flagged(letter: str) -> bool:
 
 def put_back(git: Git, before: Flags, now: Flags, index: Iterable[str]) -> tuple[Change, ...]:
     """Flag the paths of the index as before. Raises GitError."""
-    wrong = [path for path in index if before.get(path) != now.get(path)]
+    wrong = [path for path in index if before.get(path) != now.get(path)] if before != now else []
     for name, held in (("assume-unchanged", str.islower), ("skip-worktree", _skipped)):
         _flag(git, f"--{name}", [path for path in wrong if held(before.get(path, PLAIN))])
         _flag(git, f"--no-{name}", [path for path in wrong if not held(before.get(path, PLAIN))])

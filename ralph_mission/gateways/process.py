@@ -105,17 +105,13 @@ def end_orphans(variable: str) -> int:
     """
     mark, ended = os.fsencode(variable), set[int]()
     patience = time.monotonic() + GRACE
-    while (left := _carrying(mark)) and time.monotonic() < patience:
+    while (left := _running(-1, mark)) and time.monotonic() < patience:
         for process in left:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(process, signal.SIGKILL)
                 ended.add(process)
         time.sleep(TICK / 5)
     return len(ended)
-
-
-def _carrying(mark: bytes) -> list[int]:
-    return [int(folder.name) for folder in PROC.glob("[0-9]*") if _ours(folder, -1, mark)]
 
 
 def own_tool(name: str) -> str:
@@ -255,12 +251,13 @@ def _places(home: Path, scratch: Path) -> dict[str, str]:
 def _end(process: subprocess.Popen[bytes], scratch: Path, grace: float) -> None:
     """TERM, then KILL after the grace (or at once, for a second Ctrl-C), for the group and for who left it."""
     try:
-        _signal(process, scratch, signal.SIGTERM)
-        _await(process, scratch, grace)
+        if _signal(process, scratch, signal.SIGTERM):
+            _await(process, scratch, grace)
     finally:
-        _signal(process, scratch, signal.SIGKILL)
+        killed = _signal(process, scratch, signal.SIGKILL)
         process.wait()
-        _await(process, scratch, GRACE)  # a kill is a wish until the kernel has seen to it
+        if killed:
+            _await(process, scratch, GRACE)  # a kill is a wish until the kernel has seen to it
 
 
 def _await(process: subprocess.Popen[bytes], scratch: Path, seconds: float) -> None:
@@ -270,10 +267,13 @@ def _await(process: subprocess.Popen[bytes], scratch: Path, seconds: float) -> N
         time.sleep(TICK / 5)
 
 
-def _signal(process: subprocess.Popen[bytes], scratch: Path, number: int) -> None:
-    for target in (-process.pid, *_left(process, scratch)):
+def _signal(process: subprocess.Popen[bytes], scratch: Path, number: int) -> bool:
+    """Whether there was anybody to signal."""
+    left = _left(process, scratch)
+    for target in (-process.pid, *left):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(target, number)
+    return bool(left)
 
 
 def _left(process: subprocess.Popen[bytes], scratch: Path) -> list[int]:
@@ -281,19 +281,29 @@ def _left(process: subprocess.Popen[bytes], scratch: Path) -> list[int]:
     process.poll()
     if PROC.is_dir():
         mark = os.fsencode(f"TMPDIR={scratch}")
-        return [int(folder.name) for folder in PROC.glob("[0-9]*") if _ours(folder, process.pid, mark)]
+        return _running(process.pid, mark)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, 0)
         return [-process.pid]
     return []
 
 
-def _ours(folder: Path, group: int, mark: bytes) -> bool:
+def _running(group: int, mark: bytes) -> list[int]:
+    folders = os.listdir(PROC) if PROC.is_dir() else []
+    return [int(name) for name in folders if name.isdigit() and _ours(f"{PROC}/{name}", group, mark)]
+
+
+def _ours(folder: str, group: int, mark: bytes) -> bool:
     # A child may leave the group (`setsid`), but it keeps the one TMPDIR that was given to it.
     # One that also empties its environment needs a stronger isolation than this gateway is.
     with suppress(OSError):
-        state, _, its_group, *_ = (folder / "stat").read_bytes().rpartition(b")")[2].split()
+        state, _, its_group, *_ = _content(f"{folder}/stat").rpartition(b")")[2].split()
         if state == b"Z":  # dead, only not yet collected by its parent
             return False
-        return int(its_group) == group or mark in (folder / "environ").read_bytes().split(b"\0")
+        return int(its_group) == group or mark in _content(f"{folder}/environ").split(b"\0")
     return False
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.readall()

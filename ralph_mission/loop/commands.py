@@ -48,6 +48,13 @@ def programs(patterns: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(pattern.program for pattern in map(Pattern, patterns) if pattern.program))
 
 
+def never_denied(commands: Iterable[str], patterns: Iterable[str]) -> tuple[str, ...]:
+    """Which of git's commands no pattern is about and run no line they are given: whatever words follow, they may."""
+    about = [pattern for pattern in map(Pattern, patterns) if like("git", pattern.program)]
+    named = [pattern.operands[0] if pattern.operands else "*" for pattern in about]
+    return tuple(sorted(name for name in commands if name not in CALLING and not _like_any(name, named)))
+
+
 class _Judge:
     def __init__(self, patterns: list[Pattern], aliases: dict[str, str]) -> None:
         self._patterns, self._aliases = patterns, aliases

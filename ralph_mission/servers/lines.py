@@ -49,7 +49,7 @@ async def _chunk(descriptor: int) -> bytes:
     return os.read(descriptor, CHUNK)
 
 
-def _readable(line: bytes) -> str:
+def _readable(line: bytes | bytearray) -> str:
     return _answerable(ESCAPE.sub(_whole, line.decode("utf-8", "replace")))
 
 

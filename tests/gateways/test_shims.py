@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,30 @@ def test_the_record_may_be_damaged(tmp_path):
 def test_the_words_stand_in_the_record(folder, repo, tmp_path):
     shell(folder, repo, "rm -rf 'a b'")
     assert json.loads((tmp_path / "run/denied.jsonl").read_text())["argv"] == ["rm", "-rf", "a b"]
+
+
+def test_what_no_pattern_is_about_runs_without_a_judge(folder, repo):
+    shim = folder / "git"
+    shim.write_text(shim.read_text().replace(sys.executable, "/bin/false"))
+    assert shell(folder, repo, "git log --format=%s 'a b'", PATH=f"{folder}::{os.environ['PATH']}").returncode == 128
+    assert shell(folder, repo, "git log --format=%s -- 'a' '*'").stdout == "Start\n"
+    for judged in ("git push", "git -C . status", "git rebase", "git bisect run x", "git p"):
+        assert shell(folder, repo, judged).returncode == 1
+
+
+def test_a_shim_that_was_altered_is_written_anew_and_one_that_was_not_stays(folder, repo, tmp_path):
+    before = (folder / "git").stat().st_ino
+    shims.build(folder, PATTERNS, tmp_path / "run")
+    assert (folder / "git").stat().st_ino == before
+    for spoil in (lambda place: place.write_text("x"), lambda place: place.chmod(0o644), _linked):
+        spoil(folder / "rm")
+        shims.build(folder, PATTERNS, tmp_path / "run")
+        assert shell(folder, repo, "rm -rf x").returncode == 126
+
+
+def _linked(place: Path) -> None:
+    copy = place.with_name("elsewhere")
+    copy.write_bytes(place.read_bytes())
+    copy.chmod(0o755)
+    place.unlink()
+    place.symlink_to(copy)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ralph_mission.loop.commands import DANGEROUS, denied, programs
+from ralph_mission.gateways.shim import BUILT_IN
+from ralph_mission.loop.commands import DANGEROUS, denied, never_denied, programs
 
 PATTERNS = (
     "git push --force",
@@ -343,3 +346,26 @@ def test_dangerous_by_default(line):
 )
 def test_ordinary_work_by_default(line):
     assert denied(line, DANGEROUS) == ""
+
+
+@given(st.data())
+def test_what_is_never_denied_is_not_denied_whatever_follows(data):
+    patterns = data.draw(
+        st.sampled_from([PATTERNS, tuple(DANGEROUS), (*PATTERNS, "git re* --hard", "Bash(git log:*)")])
+    )
+    command = data.draw(st.sampled_from(never_denied(BUILT_IN, patterns)))
+    words = st.sampled_from(
+        ["push", "-f", "--force", "--", "+x", "--hard", "-c", "--exec", "git push -f", "sudo", "rm -rf /"]
+    )
+    assert denied(["git", command, *data.draw(st.lists(words, max_size=5))], patterns) == ""
+
+
+@pytest.mark.parametrize("pattern", ["git", "git *", "git --force", "*", "g*t --x", "git * --force", "Bash(git:*)"])
+def test_a_pattern_about_all_of_git_leaves_nothing_unjudged(pattern):
+    assert never_denied(BUILT_IN, [pattern]) == ()
+
+
+def test_commands_that_run_a_line_are_always_judged():
+    assert not {"rebase", "bisect", "submodule"} & {*never_denied(BUILT_IN, [])}
+    assert {"log", "status"} <= {*never_denied(BUILT_IN, ["git re* --hard"])}
+    assert not {"reset", "restore"} & {*never_denied(BUILT_IN, ["git re* --hard"])}
