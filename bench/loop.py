@@ -1,12 +1,15 @@
 """What a loop costs beside the work it does: `python -m bench.loop`. Medians, all from one run.
 
 Each of our figures stands beside `python -c pass` and `git status`, taken in turns: the least that any call of a
-command line costs here. From Ctrl-C to the end of `ralph run` there is nothing to stand beside.
+command line costs here. A call of the Model Context Protocol is timed from its line to the answer's line, because
+each agent has a client of its own; the official one in Python stands beside it. From Ctrl-C to the end of `ralph run`
+there is nothing to stand beside.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -71,9 +75,10 @@ def main(most: int = 200) -> int:
 
 @contextmanager
 def serving(repo: Path) -> Iterator[Sequence[Comparison]]:
-    """The comparisons, while one `ralph mcp` serves the checkout."""
+    """The comparisons, while two `ralph mcp` serve the checkout."""
     server = StdioServerParameters(command=str(RALPH), args=["mcp", "--repo", str(repo)], env=dict(os.environ))
     with (
+        _asking(repo) as ask,
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(Client(stdio_client(server))) as client,
     ):
@@ -86,14 +91,42 @@ def serving(repo: Path) -> Iterator[Sequence[Comparison]]:
 
             return deed
 
+        def both(what: str, tool: str, **arguments: Any) -> Comparison:
+            asked = _beside(repo, what, tool, lambda: ask("tools/call", name=tool, arguments=arguments), 3, 200)
+            return replace(asked, sides=dict(asked.sides) | {"by the official client": call(tool, **arguments)})
+
         yield [
-            _beside(repo, "MCP: look", "task_ready", call("task_ready"), 3, 200),
-            _beside(repo, "MCP: change", "task_add", call("task_add", title="One more"), 3, 200),
-            _beside(repo, "MCP: say", "event_emit", call("event_emit", topic="build.note"), 3, 200),
+            both("MCP: look", "task_ready"),
+            both("MCP: change", "task_add", title="One more"),
+            both("MCP: say", "event_emit", topic="build.note"),
             _beside(repo, "command line: look", "ralph task ready", _ralph(repo, "task", "ready"), 60, 20),
             _beside(repo, "command line: change", "ralph task add", _ralph(repo, "task", "add", "One more"), 60, 20),
             _beside(repo, "command line: say", "ralph emit", _ralph(repo, "emit", "build.note"), 60, 20),
         ]
+
+
+@contextmanager
+def _asking(repo: Path) -> Iterator[Callable[..., None]]:
+    """A way to ask one `ralph mcp` line by line."""
+    command = [str(RALPH), "mcp", "--repo", str(repo)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin and process.stdout
+        asking, answers = process.stdin, process.stdout
+
+        def send(**message: Any) -> None:
+            asking.write(json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n")
+            asking.flush()
+
+        def ask(method: str, **params: Any) -> None:
+            send(id=1, method=method, params=params)
+            answer = json.loads(answers.readline())
+            if "error" in answer or answer["result"].get("isError"):
+                raise SystemExit(f"{method}: {answer}")
+
+        ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "bench", "version": "1"})
+        send(method="notifications/initialized")
+        yield ask
+        asking.close()
 
 
 def _around(repo: Path, runs: int) -> tuple[Comparison, dict[str, list[float]]]:

@@ -33,7 +33,10 @@ def read(path: Path, cap: int) -> bytes | None:
     except OSError as error:
         raise _strange(path, error) from None
     with _regular(path, descriptor) as file:
-        content = file.read(cap + 1)
+        size = os.fstat(descriptor).st_size  # to make room for the cap would take longer than to read
+        content = file.read(min(cap, size) + 1)
+        if len(content) > size:  # it grew, or it is one of the kernel's, which have no size
+            content += file.read(cap + 1 - len(content))
     if len(content) > cap:
         raise Trouble(f"{path} is larger than {cap:,} bytes", "shorten it or move it away, then run again")
     return content
