@@ -44,7 +44,7 @@ def read(path: Path, cap: int) -> bytes | None:
 
 def write(path: Path, content: bytes) -> None:
     """Put `content` there, durably and all at once; makes the folder. Replaces a link. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(path.parent)
     scratch = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
     try:
         with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
@@ -93,7 +93,7 @@ def locked(path: Path, wait: float = 30) -> Iterator[None]:
     holder dies, however it dies. Raises Trouble after `wait` seconds.
     """
     lock = path.with_name(f"{path.name}.lock")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(path.parent)
     descriptor = _taken(lock, time.monotonic() + wait)
     if descriptor is None:
         raise Trouble(f"another process has held {lock} for {wait:g} seconds", f"see who: fuser {lock}; then run again")
@@ -101,6 +101,11 @@ def locked(path: Path, wait: float = 30) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _make_folder(folder: Path) -> None:
+    if not os.path.isdir(folder):  # asked first: it nearly always is there
+        folder.mkdir(parents=True, exist_ok=True)
 
 
 def _taken(lock: Path, deadline: float) -> int | None:
