@@ -8,6 +8,7 @@ in `commit` and `tree` alone, and only those the user had configured before the 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -37,6 +38,7 @@ PATIENCE = 20.0  # seconds for a list of the paths, until we look what git may b
 PINNED = ("core.commitGraph=false", "core.multiPackIndex=false")
 """Files of the object store that git believes without a proof: a session may have written them."""
 CHECKED = "a check changed it"
+NAME = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
 MEND = "git fsck tells what is missing, a remote or another clone may have it; mend that, then go on with --continue"
 
 
@@ -128,8 +130,11 @@ class Checkout:
         return replace(found, undone=undone)
 
     @_answered()
-    def commit(self, message: str, mark: str = "") -> str:
-        """Commit what stands uncommitted, as the user; with a mark everything since becomes one commit."""
+    def commit(self, message: str, mark: str = "", landing: Callable[[str], None] = lambda _: None) -> str:
+        """Commit what stands uncommitted, as the user; with a mark everything since becomes one commit.
+
+        `landing` is told the commit before HEAD moves there.
+        """
         now, where = self._reader.read(), history.place(self._git)
         before = self._mark(mark) if mark else None
         known = before.files if before else self._committed(where.head)
@@ -137,10 +142,20 @@ class Checkout:
         tree = self._staged(where.head, paths)
         parent = before.place.head if before else where.head
         if tree == history.tree_of(self._git, parent):
+            landing(where.head)
             return ""
         parents = [parent] if parent else []
         made = self._git.commit_tree(tree, parents, message, datetime.now(UTC), self._user.identity)
+        landing(made)
         return history.moved(self._git, where.tip, made, where.head)
+
+    def landed(self, commit: str) -> bool:
+        """As in `ports.Workplace`."""
+        try:
+            self._git.run("merge-base", "--is-ancestor", commit, "HEAD")
+        except GitError:
+            return False
+        return NAME.fullmatch(commit) is not None
 
     @_answered()
     def set_aside(self, mark: str) -> tuple[Change, ...]:

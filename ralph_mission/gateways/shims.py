@@ -28,14 +28,16 @@ START = (
     "sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))"
 )
 AT_ONCE = """case ${{1-}} in {commands})
-  set -f; IFS=:
-  for place in $PATH; do
-    real=${{place:-.}}/git
-    [ -e "${{place:-.}}/{list}" ] || [ ! -f "$real" ] || [ ! -x "$real" ] || exec "$real" "$@"
-  done;;
+  _ralph_git=$(set -f; IFS=:; for place in $PATH; do
+    place=${{place:-.}}; git=$place/git
+    [ -e "$place/{list}" ] || [ "$git" -ef {ours} ] || [ ! -f "$git" ] || [ ! -x "$git" ] || break
+    git=
+  done; printf %s "$git")
+  [ -z "$_ralph_git" ] || exec "$_ralph_git" "$@";;
 esac
 """
-"""What no pattern is about needs no judge: a session calls git often, and Python takes longer to start than git."""
+"""What no pattern is about needs no judge: a session calls git often, and Python takes longer to start than git.
+Looked for in a shell of its own, so that git's environment stays as it was."""
 
 
 def build(folder: Path, patterns: Iterable[str], run_dir: Path) -> Path | None:
@@ -51,8 +53,10 @@ def build(folder: Path, patterns: Iterable[str], run_dir: Path) -> Path | None:
     lines = (str((run_dir / RECORD).resolve()), *(" ".join(pattern.split()) for pattern in patterns))
     put(folder / shim.LIST, "\n".join(lines))
     free = "|".join(never_denied(shim.BUILT_IN, patterns))
+    ours = shlex.quote(str(folder.resolve() / "git"))
     for name in names:
-        _write(folder.resolve(), name, AT_ONCE.format(commands=free, list=shim.LIST) if name == "git" and free else "")
+        at_once = name == "git" and free
+        _write(folder.resolve(), name, AT_ONCE.format(commands=free, list=shim.LIST, ours=ours) if at_once else "")
     return folder
 
 

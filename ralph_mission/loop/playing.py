@@ -39,7 +39,7 @@ class CutOff(KeyboardInterrupt):  # an interrupt, and no error
 
 def put_aside(ports: Ports, mark: str) -> tuple[Change, ...]:
     """Put what a session left unfinished where a person finds it: it was not judged, so nothing of it counts."""
-    return (*ports.workplace.set_aside(mark), *ports.desk.put_back())
+    return (*ports.workplace.set_aside(mark), *ports.desk.put_back(ports.workplace.landed))
 
 
 def _played(
@@ -127,8 +127,8 @@ def _settled(order: Order, state: State, board: Board, ports: Ports, output: Hat
     if judged.prd is not None and (checked.ran or judged.prd != after.prd):
         ports.desk.stories(judged.prd)
     if judged.passed:
-        ports.desk.judged()
-        ports.workplace.commit(stories.message(judged.passed[0]), mark if order.preset.squash else "")
+        squashed = mark if order.preset.squash else ""
+        ports.workplace.commit(stories.message(judged.passed[0]), squashed, ports.desk.judged)
     passed = tuple(story.id for story in judged.passed)
     complete = replace(
         output,

@@ -87,8 +87,15 @@ class Workplace(Protocol):
         """Run the project's own checks here."""
         ...
 
-    def commit(self, message: str, mark: str = "") -> str:
-        """Commit what stands uncommitted; with a mark everything since becomes one commit. "" when there is nothing."""
+    def commit(self, message: str, mark: str = "", landing: Callable[[str], None] = lambda _: None) -> str:
+        """Commit what stands uncommitted; with a mark everything since becomes one commit. "" when there is nothing.
+
+        `landing` is told the commit that HEAD is about to be at (where it is, when there is nothing).
+        """
+        ...
+
+    def landed(self, commit: str) -> bool:
+        """Whether HEAD has this commit behind it; False when nobody can tell."""
         ...
 
     def set_aside(self, mark: str) -> tuple[Change, ...]:
@@ -148,8 +155,8 @@ class Desk(Protocol):
         """Write which stories pass, where the file was found, leaving the rest of it as it is."""
         ...
 
-    def judged(self) -> None:
-        """What stands in the stories now was checked, and its commit is next: a kill after it does not take it back."""
+    def judged(self, commit: str) -> None:
+        """What stands in the stories now was checked; once HEAD has this commit behind it, no kill takes it back."""
         ...
 
     def note(self, entry: str) -> None:
@@ -164,8 +171,11 @@ class Desk(Protocol):
         """The state between two sessions and the handoff of it. With a mark in it: the session begins."""
         ...
 
-    def put_back(self) -> tuple[Change, ...]:
-        """The stories and their log as when the session began that died: what it claimed nobody has checked."""
+    def put_back(self, landed: Callable[[str], bool]) -> tuple[Change, ...]:
+        """The stories and their log as when the session began that died: what it claimed nobody has checked.
+
+        As they were judged where the commit of what was judged has `landed`.
+        """
         ...
 
     def close(self, account: Account) -> None:

@@ -13,6 +13,8 @@ from typing import BinaryIO
 import anyio
 from pydantic_core import from_json
 
+LAST = 100  # times that the loop is let go on for answers that nobody may wait for, 10 ms each
+
 ESCAPE = re.compile(r"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|u[dD][89a-fA-F]\w\w|.)")
 """An escape in JSON; a pair of surrogates is one, so that half a pair can be told from it."""
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[][{}]')
@@ -26,21 +28,32 @@ CHUNK = 1024 * 1024
 """Bytes read at once; a line may be longer."""
 
 
-async def lines(descriptor: int) -> AsyncIterator[str]:
+async def lines(descriptor: int, wire: Wire) -> AsyncIterator[str]:
     """Lines of JSON as the package can read them: it drops what it cannot parse and never answers such a call.
 
     Half a surrogate pair became U+FFFD; any other call became one that is answered with an error. No thread reads
-    them: the package's own way costs a fifth of a call.
+    them: the package's own way costs a fifth of a call. The end is told only when what was asked is answered: the
+    package lets go of everything then.
     """
+    async for line in _whole_lines(descriptor):
+        readable = _answerable(ESCAPE.sub(_whole, line.decode("utf-8", "replace")))
+        wire.expected += _is_call(readable)
+        yield readable
+    for _ in range(LAST):
+        if wire.answered < wire.expected:
+            await anyio.sleep(0.01)
+
+
+async def _whole_lines(descriptor: int) -> AsyncIterator[bytes | bytearray]:
     kept = bytearray()
     while chunk := await _chunk(descriptor):
         kept += chunk
         if b"\n" in chunk:
             *whole, kept = kept.split(b"\n")
             for line in whole:
-                yield _readable(line)
+                yield line
     if kept:
-        yield _readable(kept)
+        yield kept
 
 
 async def _chunk(descriptor: int) -> bytes:
@@ -49,8 +62,13 @@ async def _chunk(descriptor: int) -> bytes:
     return os.read(descriptor, CHUNK)
 
 
-def _readable(line: bytes | bytearray) -> str:
-    return _answerable(ESCAPE.sub(_whole, line.decode("utf-8", "replace")))
+def _is_call(line: str) -> bool:
+    """Whether it is one that is answered."""
+    try:
+        said = from_json(line)
+    except ValueError:
+        return False
+    return isinstance(said, dict) and "id" in said and "method" in said
 
 
 def _answerable(line: str) -> str:
@@ -85,14 +103,17 @@ class Wire:
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw = raw
+        self.expected = self.answered = 0
 
     async def write(self, text: str) -> None:
-        """Whole lines."""
+        """A whole line: an answer, as nothing else is said to a client here."""
+        self.answered += 1
         self._raw.write(text.encode("utf-8", "replace"))
 
     async def flush(self) -> None:
-        """Send what was written."""
-        self._raw.flush()
+        """Send what was written; a client that has gone hears nothing."""
+        with suppress(BrokenPipeError):
+            self._raw.flush()
 
 
 def claimed() -> Wire:

@@ -30,6 +30,7 @@ INSTRUCTIONS = (
     "Tasks, events, memories and guidance of the loop you work in. Take a task with task_claim before you work on it, "
     "end it with task_done or task_fail, and end your session with one event_emit."
 )
+AsyncFile = anyio.AsyncFile[str]
 Kind = Literal["pattern", "decision", "fix", "context"]
 NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
 """What would steer a terminal, and what stands where the client sent no character at all."""
@@ -134,13 +135,15 @@ class Said(BaseModel):
 
 def serve(shelf: Shelf, version: str) -> None:
     """Answer on standard input and output until the client closes them."""
-    anyio.run(_serve, server(shelf, version))
+    if sys.stdin is not None:  # as it is where somebody closed it: then nobody asks
+        anyio.run(_serve, server(shelf, version))
 
 
 async def _serve(made: MCPServer[Any]) -> None:
     inner = made._lowlevel_server  # `made.run` takes no stream but standard input as it is
-    asked, answers = cast("anyio.AsyncFile[str]", lines(sys.stdin.fileno())), cast("anyio.AsyncFile[str]", claimed())
-    async with stdio_server(asked, answers) as (reading, writing):
+    wire = claimed()
+    asked = lines(sys.stdin.fileno(), wire)
+    async with stdio_server(cast("AsyncFile", asked), cast("AsyncFile", wire)) as (reading, writing):
         await inner.run(reading, writing, inner.create_initialization_options())
 
 

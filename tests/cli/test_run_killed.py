@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.cli import loop_world
 from tests.cli.loop_world import ONE_STORY, World, until, world
+from tests.helpers import git
 
 STORIES = 5
 TAKES = 0.6  # seconds of a session and of the engine around it, or so: the moment is anywhere in there
@@ -36,6 +39,37 @@ def test_a_kill_at_any_moment_and_nothing_is_redone(tmp_path: Path, seed: int) -
     assert shop.messages() == [f"feat: US-00{number} - Part {number}" for number in range(STORIES, 0, -1)] + ["Start"]
     assert not set(given(shop)[before:]) & set(passed)
     assert len(shop.calls) <= STORIES + 1
+
+
+DIES = """
+import os, sys
+from ralph_mission.cli.main import main
+from ralph_mission.gateways.git import Git
+move = Git.move_ref
+def die(*given, **named):
+    {after} and move(*given, **named)
+    os.kill(os.getpid(), 9)
+Git.move_ref = die
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_story_counts_when_its_own_commit_landed_whatever_a_person_commits_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    shop = world(tmp_path)
+    shop.stories(2)
+    asked = ["--prd", "--preset", "fresh", *shop.agent(ONE_STORY)]
+    with monkeypatch.context() as patched:
+        patched.setattr(loop_world, "RALPH", [sys.executable, "-c", DIES.format(after=after)])
+        assert shop.start(*asked).wait() == -9
+    git(shop.repo, "commit", "--quiet", "--allow-empty", "--message", "A person's")
+    done = shop.run("--continue", *asked)
+    assert (done.code, done.json["ending"]) == (0, "complete"), done.err
+    wanted = ["feat: US-002 - Part 2", "A person's", "feat: US-001 - Part 1", "Start"]
+    redone = ["feat: US-002 - Part 2", "feat: US-001 - Part 1", "A person's", "Start"]
+    assert shop.messages() == (wanted if after else redone)
 
 
 def given(shop: World) -> list[str]:

@@ -140,3 +140,16 @@ def _linked(place: Path) -> None:
     copy.chmod(0o755)
     place.unlink()
     place.symlink_to(copy)
+
+
+def test_git_is_told_nothing_that_its_caller_did_not_tell(folder, repo):
+    subprocess.run(["git", "-C", repo, "config", "core.fsmonitor", "env >&2; false"], check=True)
+    told = {"place": "London", "git": "yes", "IFS": "x"}
+    seen = shell(folder, repo, "git status", **told).stderr.splitlines()
+    assert {f"{name}={value}" for name, value in told.items() if name != "IFS"} <= {*seen}
+    assert not any(line.startswith("_ralph") for line in seen)
+
+
+def test_a_folder_whose_list_was_taken_away_does_not_call_itself(folder, repo):
+    (folder / "shims.list").unlink()
+    assert shell(folder, repo, "git log --format=%s").stdout == "Start\n"

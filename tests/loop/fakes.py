@@ -128,15 +128,20 @@ class FakeWorkplace:
         self.verified += 1
         return self.checks[min(self.verified, len(self.checks)) - 1] if self.checks else Verification()
 
-    def commit(self, message: str, mark: str = "") -> str:
+    def landed(self, commit: str) -> bool:
+        return any(made.hash == commit for made in self.history)
+
+    def commit(self, message: str, mark: str = "", landing: Callable[[str], None] = lambda _: None) -> str:
         if mark:
             _, since = self._at(mark)
             del self.history[since:]
         elif self.files == self.head:
             return ""
         self.head = dict(self.files)
-        self.history.append(Commit(f"{len(self.history) + 1:07x}", message))
-        return self.history[-1].hash
+        made = Commit(f"{len(self.history) + 1:07x}", message)
+        landing(made.hash)
+        self.history.append(made)
+        return made.hash
 
     def set_aside(self, mark: str) -> tuple[Change, ...]:
         self._at(mark)
@@ -251,8 +256,8 @@ class FakeDesk:
         self._needs_hold()
         self.prd = prd
 
-    def judged(self) -> None:
-        pass
+    def judged(self, commit: str) -> None:
+        self._needs_hold()
 
     def note(self, entry: str) -> None:
         self._needs_hold()
@@ -269,7 +274,7 @@ class FakeDesk:
         assert output is None or output.iteration == state.iteration, "a record of another session"
         self.kept.append((state, output))
 
-    def put_back(self) -> tuple[Change, ...]:
+    def put_back(self, landed: Callable[[str], bool]) -> tuple[Change, ...]:
         self._needs_hold()
         return self.claimed
 

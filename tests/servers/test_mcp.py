@@ -292,6 +292,42 @@ def test_it_ends_quietly(repo: Path, end: signal.Signals | None) -> None:
         assert server.stderr.read() == b""
 
 
+def _asked(repo: Path, source: int | None = None, text: str = "", **streams: Any) -> subprocess.CompletedProcess[bytes]:
+    command = [RALPH, "mcp", "--repo", str(repo)]
+    given: dict[str, Any] = {"stdin": source} if source is not None else {"input": text.encode()}
+    return subprocess.run(command, timeout=30, check=False, stderr=subprocess.PIPE, **given, **streams)
+
+
+@pytest.mark.parametrize("given", ["pipe", "file"])
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_what_was_asked_last_is_answered_before_it_ends(repo: Path, tmp_path: Path, given: str, end: str) -> None:
+    add = {"name": "task_add", "arguments": {"title": "x"}}
+    calls = [{"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": add} for number in range(2, 5)]
+    text = "\n".join(map(json.dumps, [HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"}, *calls])) + end
+    (tmp_path / "asked").write_text(text)
+    if given == "file":
+        with open(tmp_path / "asked", "rb") as file:
+            done = _asked(repo, file.fileno(), stdout=subprocess.PIPE)
+    else:
+        done = _asked(repo, text=text, stdout=subprocess.PIPE)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["id"] for answer in answers] == [1, 2, 3, 4] and all("result" in answer for answer in answers)
+    assert len(Tasks(repo / ".ralph").all()) == 3
+
+
+def test_whoever_closes_its_streams_gets_no_report_of_a_bug(repo: Path) -> None:
+    with subprocess.Popen(
+        [RALPH, "mcp", "--repo", str(repo)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as server:
+        assert server.stdin and server.stdout and server.stderr
+        server.stdout.close()
+        server.stdin.write(json.dumps(HELLO).encode() + b"\n")
+        server.stdin.close()
+        assert (server.wait(30), server.stderr.read()) == (0, b"")
+    closed = subprocess.run(["/bin/sh", "-c", f"exec {RALPH} mcp <&-"], cwd=repo, capture_output=True, check=False)
+    assert (closed.returncode, closed.stderr) == (0, b"")
+
+
 def test_tasks_of_several_agents_are_given_once_each(repo: Path) -> None:
     claimed: list[str] = []
 

@@ -2,55 +2,60 @@
 
 git's mark does not hold them where git does not look: in `.ralph/`, in an ignored `.omc/`, outside of the work tree.
 Once a story was judged, its commit follows. Who dies between that commit and the state has done the story all the same:
-where HEAD has moved on from where it was judged, the lists are what was judged.
+where that very commit is behind HEAD, the lists are what was judged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ralph_mission.loop.model import Change
 from ralph_mission.stores.loop import files
+from ralph_mission.trouble import Trouble
 
-FOLDER, JUDGED = ".ralph/loop/before", ".ralph/loop/judged"
-HEAD = "HEAD"  # where it stood when they were judged; written last
+FOLDER, JUDGED = ".ralph/loop/before", ".ralph/loop/judged.json"
 CAP = 64_000_000  # bytes of one of them
 REASON = "a session that was cut off left it so; it is as before that session"
+Kept = Mapping[str, bytes | None]
 
 
 def keep(root: Path, lists: Sequence[Path]) -> None:
     """Copy `lists` (of different names) as a session begins; one that is not there leaves no copy. Raises OSError."""
-    (root / JUDGED / HEAD).unlink(missing_ok=True)
-    _copy(root / FOLDER, lists)
-
-
-def judged(root: Path, lists: Sequence[Path], head: str) -> None:
-    """Copy `lists` as they were judged, with HEAD at `head`. Raises OSError."""
-    _copy(root / JUDGED, lists)
-    files.write(root / JUDGED / HEAD, head.encode())
-
-
-def _copy(folder: Path, lists: Sequence[Path]) -> None:
+    files.remove(root / JUDGED)
     for path in lists:
-        content, copy = files.read(path, CAP), folder / path.name
+        content, copy = files.read(path, CAP), root / FOLDER / path.name
         if content is None:
-            copy.unlink(missing_ok=True)
+            files.remove(copy)
         elif content != files.read(copy, CAP):
             files.write(copy, content)
 
 
-def put_back(root: Path, lists: Sequence[Path], aside: Path, head: str | None) -> tuple[Change, ...]:
-    """Make `lists` what the copies are, with HEAD at `head` now (None: unknown); what differs goes to `aside`.
+def judged(root: Path, lists: Sequence[Path], commit: str) -> None:
+    """Keep `lists` as they were judged; `commit`, their story's, is made and comes next. Raises OSError."""
+    found = {path.name: files.read(path, CAP) for path in lists}
+    texts = {name: content.decode("utf-8", "surrogateescape") for name, content in found.items() if content is not None}
+    files.write(root / JUDGED, json.dumps({"commit": commit, "lists": texts}).encode())
 
-    Raises OSError.
-    """
-    then = files.read(root / JUDGED / HEAD, CAP)
-    kept = root / (FOLDER if then is None or head in (None, then.decode()) else JUDGED)
-    found = [(path, files.read(kept / path.name, CAP), files.read(path, CAP)) for path in lists]
+
+def put_back(root: Path, lists: Sequence[Path], aside: Path, landed: Callable[[str], bool]) -> tuple[Change, ...]:
+    """Make `lists` what they were; what differs goes to `aside`. `landed` tells of a commit. Raises OSError."""
+    copies = _judged(root, landed) or {path.name: files.read(root / FOLDER / path.name, CAP) for path in lists}
+    found = [(path, copies.get(path.name), files.read(path, CAP)) for path in lists]
     wrong = [(path, copy, now) for path, copy, now in found if copy is not None and copy != now]
     for path, copy, now in wrong:
         if now is not None:
             files.write(aside / f"cut-off-{path.name}", now)
         files.write(path, copy or b"")
     return tuple(Change(path.name, "deleted" if now is None else "modified", REASON) for path, _, now in wrong)
+
+
+def _judged(root: Path, landed: Callable[[str], bool]) -> Kept | None:
+    """What was judged in the session that died, if its commit landed; anything odd there says nothing."""
+    try:
+        said = json.loads(files.read(root / JUDGED, 3 * CAP) or b"null")
+        kept = {name: text.encode("utf-8", "surrogateescape") for name, text in said["lists"].items()}
+        return kept if landed(said["commit"]) else None
+    except (ValueError, TypeError, KeyError, AttributeError, Trouble):
+        return None

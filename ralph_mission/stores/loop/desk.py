@@ -202,11 +202,9 @@ class Desk:
         """As in `ports.Desk`."""
         self._stories.write(prd)
 
-    def judged(self) -> None:
+    def judged(self, commit: str) -> None:
         """As in `ports.Desk`."""
-        stands = self._tree()
-        if stands.readable:  # or nobody could tell afterwards whether the commit landed
-            before.judged(self._root, self._lists, stands.head)
+        before.judged(self._root, self._lists, commit)
 
     def note(self, entry: str) -> None:
         """As in `ports.Desk`."""
@@ -246,15 +244,13 @@ class Desk:
         self._tasks.archive(where / f"tasks-{self._state.iteration:04d}.jsonl")
         self._held.pop("agent/tasks.jsonl", None)
 
-    def put_back(self) -> tuple[Change, ...]:
+    def put_back(self, landed: Callable[[str], bool]) -> tuple[Change, ...]:
         """As in `ports.Desk`; what stood there goes to the run's folder."""
         left, _ = state.rescue(self._root)
         self._stood = None
         if left is None or not (self._order and self._order.preset.stories):
             return ()
-        aside = self._root / state.RUNS / left.run_id
-        stands = self._tree()
-        return before.put_back(self._root, self._lists, aside, stands.head if stands.readable else None)
+        return before.put_back(self._root, self._lists, self._root / state.RUNS / left.run_id, landed)
 
     def close(self, account: Account) -> None:
         """As in `ports.Desk`. Raises OSError."""

@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 from ralph_mission.trouble import Trouble
 
+RALPH = ".ralph"
 POLL = 0.002
 """Seconds between two looks at a lock that somebody holds."""
 STRANGE = "move it away, then run again"
@@ -52,7 +53,7 @@ def write(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(scratch, path)
+        _replace(scratch, path)
     except BaseException:
         with suppress(OSError):
             scratch.unlink()
@@ -71,6 +72,15 @@ def append(path: Path, line: bytes, durable: bool = True) -> None:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def remove(path: Path) -> None:
+    """Have no file there; a folder that stands there is moved aside. Raises OSError."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            aside(path)
+        else:
+            path.unlink()
 
 
 def aside(path: Path) -> Path:
@@ -103,9 +113,29 @@ def locked(path: Path, wait: float = 30) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _replace(scratch: Path, path: Path) -> None:
+    try:
+        os.replace(scratch, path)
+    except IsADirectoryError:
+        aside(path)
+        os.replace(scratch, path)
+
+
 def _make_folder(folder: Path) -> None:
+    """Have it. Below `.ralph` whatever else stands in the way goes aside: no link of a session leads us elsewhere."""
+    for place in _ours(folder):
+        with suppress(FileNotFoundError):
+            if not stat.S_ISDIR(os.lstat(place).st_mode):
+                aside(place)
     if not os.path.isdir(folder):  # asked first: it nearly always is there
         folder.mkdir(parents=True, exist_ok=True)
+
+
+def _ours(folder: Path) -> tuple[Path, ...]:
+    """The folders between `.ralph` and this one, outermost first."""
+    names = folder.parts
+    first = len(names) - names[::-1].index(RALPH) if RALPH in names else len(names)
+    return tuple(Path(*names[: end + 1]) for end in range(first, len(names)))
 
 
 def _taken(lock: Path, deadline: float) -> int | None:
