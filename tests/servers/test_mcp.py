@@ -324,7 +324,8 @@ def test_whoever_closes_its_streams_gets_no_report_of_a_bug(repo: Path) -> None:
         server.stdin.write(json.dumps(HELLO).encode() + b"\n")
         server.stdin.close()
         assert (server.wait(30), server.stderr.read()) == (0, b"")
-    closed = subprocess.run(["/bin/sh", "-c", f"exec {RALPH} mcp <&-"], cwd=repo, capture_output=True, check=False)
+    line = ["/bin/sh", "-c", 'exec "$0" mcp <&-', RALPH]
+    closed = subprocess.run(line, cwd=repo, capture_output=True, check=False)
     assert (closed.returncode, closed.stderr) == (0, b"")
 
 
