@@ -8,7 +8,6 @@ in `commit` and `tree` alone, and only those the user had configured before the 
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +37,6 @@ PATIENCE = 20.0  # seconds for a list of the paths, until we look what git may b
 PINNED = ("core.commitGraph=false", "core.multiPackIndex=false")
 """Files of the object store that git believes without a proof: a session may have written them."""
 CHECKED = "a check changed it"
-NAME = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
 MEND = "git fsck tells what is missing, a remote or another clone may have it; mend that, then go on with --continue"
 
 
@@ -151,11 +149,7 @@ class Checkout:
 
     def landed(self, commit: str) -> bool:
         """As in `ports.Workplace`."""
-        try:
-            self._git.run("merge-base", "--is-ancestor", commit, "HEAD")
-        except GitError:
-            return False
-        return NAME.fullmatch(commit) is not None
+        return history.landed(self._git, commit)
 
     @_answered()
     def set_aside(self, mark: str) -> tuple[Change, ...]:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from ralph_mission.gateways import checkout_live as live
 from ralph_mission.gateways import wire
 from ralph_mission.gateways.checkout_files import Index
-from ralph_mission.gateways.git import EMPTY_TREE, Git
+from ralph_mission.gateways.git import EMPTY_TREE, Git, GitError
 from ralph_mission.loop.model import Change, Commit
 from ralph_mission.trouble import Trouble
 
+NAME = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
 ASIDE, MARKS = "refs/ralph/aside", "refs/ralph/mark"
 PUT_BACK = "put back"
 SIGNATURE = re.compile(rb"^gpgsig(?:-sha256)? .*\n(?: .*\n)*", re.MULTILINE)
@@ -122,6 +123,17 @@ def moved(git: Git, ref: str, new: str, old: str) -> str:
     if new != old and not git.move_ref(ref, new, old):
         raise Trouble(f"{ref} moved while it was put right", "see that nothing else commits here, then run again")
     return new
+
+
+def landed(git: Git, commit: str) -> bool:
+    """Whether HEAD has the commit of this id behind it; False for anything else, and when git gives no answer."""
+    if not NAME.fullmatch(commit):
+        return False
+    try:
+        git.run("merge-base", "--is-ancestor", commit, "HEAD")
+    except GitError:
+        return False
+    return True
 
 
 def tree_of(git: Git, commit: str = "") -> str:

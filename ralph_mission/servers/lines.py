@@ -108,7 +108,8 @@ class Wire:
     async def write(self, text: str) -> None:
         """A whole line: an answer, as nothing else is said to a client here."""
         self.answered += 1
-        self._raw.write(text.encode("utf-8", "replace"))
+        with suppress(BrokenPipeError):
+            self._raw.write(text.encode("utf-8", "replace"))
 
     async def flush(self) -> None:
         """Send what was written; a client that has gone hears nothing."""

@@ -184,7 +184,7 @@ def test_a_machine_without_a_new_python_is_told_what_to_install(cold: Runner, in
     assert "Python 3.11 or newer is needed" in done.stderr
 
 
-@pytest.mark.real
+@pytest.mark.real  # installs everything anew
 def test_a_cold_runner_installs_from_a_registry_what_outlives_the_action(tmp_path: Path) -> None:
     action = release(tmp_path / "action")
     cold = Runner(tmp_path, action)

@@ -186,7 +186,7 @@ def test_what_a_session_leaves_in_gits_settings_is_gone_at_the_next(play, tmp_pa
 
 def test_ralph_is_found_by_its_name(play, monkeypatch):
     if not shutil.which("ralph", path=os.path.dirname(sys.executable)):
-        pytest.skip("ralph is not installed beside this Python")
+        pytest.skip("ralph is not installed beside this Python")  # it cannot be called there
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     assert "ralph" in play("command -v ralph").text
 

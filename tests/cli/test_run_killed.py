@@ -16,7 +16,7 @@ from tests.helpers import git
 STORIES = 5
 TAKES = 0.6  # seconds of a session and of the engine around it, or so: the moment is anywhere in there
 NOTES = "story = todo()[0]\nwith (here / 'given').open('a') as file:\n    file.write(f'{story}\\n')\n"
-SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.crash) for seed in range(2, 12))]
+SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.crash) for seed in range(2, 12))]  # the whole takes long
 
 
 @pytest.mark.parametrize("seed", SEEDS)

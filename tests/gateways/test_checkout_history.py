@@ -119,3 +119,11 @@ def test_the_branch_of_a_loop_in_another_work_tree_is_its_own(repo, checkout, tm
     mark = checkout.mark()
     commit(tmp_path / "linked", {"src/d.py": "d\n"}, message="Nobody's")
     assert after(checkout, mark)[1] == {"refs/heads/other"}
+
+
+def test_only_a_commit_behind_head_has_landed(repo, checkout):
+    first = git(repo, "rev-parse", "HEAD").strip()
+    commit(repo, {"b": "b\n"})
+    beside = git(repo, *WHO, "commit-tree", "-m", "Beside", "HEAD^{tree}").strip()
+    assert checkout.landed(first) and checkout.landed(git(repo, "rev-parse", "HEAD").strip())
+    assert not any(map(checkout.landed, (beside, "0" * 40, "", "HEAD", "--all", first[:12])))

@@ -100,7 +100,7 @@ def test_a_death_around_any_write_ends_as_if_nothing_had_happened(tmp_path, name
         die_everywhere(harbour, name, deeds, table)
 
 
-@pytest.mark.crash
+@pytest.mark.crash  # takes minutes
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", ["before", "after"])
 @pytest.mark.parametrize("name", STAGES)
@@ -147,7 +147,7 @@ def test_another_machine_carries_on_once_the_dead_run_is_over(tmp_path, table):
         on_runners(harbour, "an approved pull is merged", lambda life: deeds(life)[:1], table)
 
 
-@pytest.mark.crash
+@pytest.mark.crash  # takes minutes
 @pytest.mark.parametrize("name", STAGES)
 def test_another_machine_carries_on_from_a_death_around_any_write(tmp_path, name, table):
     with staged(tmp_path, name) as harbour:

@@ -132,7 +132,7 @@ def test_a_fault_at_a_deed_does_nothing_twice_and_the_next_cycles_make_up_for_it
                 strike(start.restore(harbour), name, kind, target, expected, table)
 
 
-@pytest.mark.crash
+@pytest.mark.crash  # takes minutes
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", STAGES)
 def test_any_fault_at_any_write_does_nothing_twice_and_the_next_cycles_make_up_for_it(tmp_path, name, kind, table):
@@ -146,7 +146,7 @@ def test_lists_that_are_late_make_nothing_twice(tmp_path, name, lag, table):
     late(tmp_path, name, lag, table)
 
 
-@pytest.mark.crash
+@pytest.mark.crash  # takes minutes
 @pytest.mark.parametrize("lag", [1, 2, 3])
 @pytest.mark.parametrize("name", STAGES)
 def test_however_late_lists_are_nothing_is_made_twice(tmp_path, name, lag, table):

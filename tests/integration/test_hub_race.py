@@ -95,7 +95,7 @@ def test_of_two_processes_started_together_one_acts_and_one_leaves(tmp_path, nam
     race_processes(tmp_path, name, 2, table)
 
 
-@pytest.mark.crash
+@pytest.mark.crash  # takes minutes
 @pytest.mark.parametrize("name", ["a fix is opened", "an approved pull is merged"])
 def test_twenty_times_of_two_processes_started_together_one_acts(tmp_path, name, table):
     race_processes(tmp_path, name, 20, table)
@@ -154,7 +154,7 @@ def test_a_whole_cycle_of_another_runner_may_come_between(tmp_path, name, table)
         interleave(harbour, name, reads_of_the_start, table)
 
 
-@pytest.mark.crash
+@pytest.mark.crash  # takes minutes
 @pytest.mark.parametrize("name", STAGES)
 def test_a_whole_cycle_of_another_runner_may_come_between_any_two_requests(tmp_path, name, table):
     with staged(tmp_path, name) as harbour:
@@ -201,7 +201,7 @@ def test_of_two_that_begin_together_one_acts(tmp_path, table):
     race_threads(tmp_path, "an approved pull is merged", 1, table)
 
 
-@pytest.mark.crash
+@pytest.mark.crash  # takes minutes
 @pytest.mark.parametrize("name", STAGES)
 def test_twenty_times_of_two_that_begin_together_one_acts(tmp_path, name, table):
     race_threads(tmp_path, name, 20, table)

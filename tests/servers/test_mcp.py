@@ -321,7 +321,11 @@ def test_whoever_closes_its_streams_gets_no_report_of_a_bug(repo: Path) -> None:
     ) as server:
         assert server.stdin and server.stdout and server.stderr
         server.stdout.close()
-        server.stdin.write(json.dumps(HELLO).encode() + b"\n")
+        long = [
+            {"jsonrpc": "2.0", "method": "notifications/initialized"},
+            {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+        ]
+        server.stdin.write("".join(f"{json.dumps(said)}\n" for said in (HELLO, *long)).encode())
         server.stdin.close()
         assert (server.wait(30), server.stderr.read()) == (0, b"")
     line = ["/bin/sh", "-c", 'exec "$0" mcp <&-', RALPH]

@@ -206,7 +206,7 @@ def test_a_zombie_works_no_more() -> None:
     child.wait()
 
 
-@pytest.mark.parametrize("each", [25, pytest.param(200, marks=pytest.mark.crash)])
+@pytest.mark.parametrize("each", [25, pytest.param(200, marks=pytest.mark.crash)])  # the whole takes long
 def test_eight_processes_add_and_claim_tasks_and_none_is_lost_or_claimed_twice(tmp_path: Path, each: int) -> None:
     workers = [_start(tmp_path, f"worker-{number}", each) for number in range(8)]
     said = [_rest(worker) for worker in workers]
@@ -221,7 +221,7 @@ def test_eight_processes_add_and_claim_tasks_and_none_is_lost_or_claimed_twice(t
     assert tasks.complaints() == ()
 
 
-@pytest.mark.parametrize("each", [120, pytest.param(200, marks=pytest.mark.crash)])
+@pytest.mark.parametrize("each", [120, pytest.param(200, marks=pytest.mark.crash)])  # the whole takes long
 def test_a_third_of_them_killed_loses_nothing_that_was_said_and_gives_nothing_twice(tmp_path: Path, each: int) -> None:
     workers = [_start(tmp_path, f"worker-{number}", each) for number in range(8)]
     said = [_beginning(worker) if number < 3 else "" for number, worker in enumerate(workers)]
