@@ -27,10 +27,10 @@ run: install  ## one cycle on the sample, or on another repository: make run REP
 test: install-dev  ## all tests (make test COVERAGE=1 also tells what they do not reach)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=term)
 
-test-long: install-dev  ## whole lives among faults, forgeries and hostile sessions (five minutes)
+test-long: install-dev  ## whole lives among faults, forgeries and hostile sessions (ten minutes)
 	@$(BIN)/python -m pytest -q -m "long and not crash" -n $(WORKERS)
 
-test-real: install-dev  ## what is too large for that: an emulator of GitHub (60 MB), a cold runner
+test-real: install-dev  ## what is too large for that: real agents, an emulator of GitHub (400 MB), a cold runner
 	@$(BIN)/python scripts/node.py
 	@$(BIN)/python -m pytest -q -m real -n $(WORKERS)
 
@@ -49,6 +49,8 @@ bench: install-dev  ## how fast it is beside what it replaces
 	@$(BIN)/python -m bench.github
 	@$(BIN)/python -m bench.drift
 	@$(BIN)/python -m bench.loop
+	@$(BIN)/python -m bench.agents
+	@$(BIN)/python -m bench.senses
 
 lock: install-dev  ## pin the newest dependencies that fit, with hashes and without naming a registry
 	@$(BIN)/python -m pip install -qq uv
@@ -58,6 +60,11 @@ lock: install-dev  ## pin the newest dependencies that fit, with hashes and with
 	  $(BIN)/uv pip compile $$from --group pyproject.toml:$$group --output-file $$out --upgrade --quiet --universal \
 	    --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
 	    || exit 1; \
+	done
+	@for extra in claude llm prisma; do \
+	  $(BIN)/uv pip compile pyproject.toml --extra $$extra --constraint requirements-dev.lock --quiet --universal \
+	    --output-file requirements-$$extra.lock --python-version 3.11 --generate-hashes --no-emit-index-url \
+	    --no-emit-find-links --no-header --no-annotate || exit 1; \
 	done
 
 clean:  ## remove what make made: .venv, the sample, caches

@@ -178,7 +178,7 @@ def _until(true: Callable[[], bool]) -> None:
 
 
 def _silent() -> PlainLoopVoice:
-    return PlainLoopVoice(io.StringIO())
+    return PlainLoopVoice(io.StringIO(), ())
 
 
 def _beside(repo: Path, title: str, name: str, deed: Deed, limit: float, rounds: int) -> Comparison:

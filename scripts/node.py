@@ -1,4 +1,6 @@
-"""Make `.venv/node`: Node.js from a Python package, and the npm packages of tests/real/node, each from its lock file.
+"""Make `.venv/node`: Node.js and Claude Code from Python packages, Codex and an emulator of GitHub from npm's.
+
+Each comes from its lock file: requirements-real.lock, tests/real/node/package-lock.json.
 
 For `make test-real` alone. It runs after environment.py, on .venv's own Python, and has its manners: a stamp
 remembers what was installed, so a second call does nothing, and what was left half made is made anew.
@@ -30,12 +32,13 @@ def main() -> int:
     if STAMP.exists() and STAMP.read_text() == wanted:
         return 0
     shutil.rmtree(PLACE, ignore_errors=True)
-    say("installing Node.js for the tests (about 60 MB, once)")
+    say("installing Node.js and Claude Code for the tests (about 250 MB, once)")
     if install_node() != 0:
         return fail(f"pip could not install {LOCK.name}: see above; when the network is back, run make again")
-    say("installing tests/real/node/package-lock.json")
+    say("installing tests/real/node/package-lock.json (about 170 MB)")
     if install_packages() != 0:
         return fail("npm could not install tests/real/node: see above; when the network is back, run make again")
+    shutil.rmtree(PLACE / "cache", ignore_errors=True)
     STAMP.write_text(wanted)
     return 0
 

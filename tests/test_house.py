@@ -30,10 +30,10 @@ HOSTS = tuple(
     )
 )
 RULES = frozenset(
-    """mission-cap new-mission-cap action-cap auto-pr-cap diff-size protected-path file-mode kind-tier human-duplicate
-    spend-cycle spend-day dispatch-day quiet-hours known-finding rejected-before branch-name default-branch
-    closing-keyword mention secret workflow-command approval-author approval-content approval-head paused scope
-    foreign-commit""".split()
+    """mission-cap new-mission-cap action-cap auto-pr-cap diff-size protected-path file-mode kind-tier
+    human-duplicate spend-cycle spend-day dispatch-day posts-day posts-pause quiet-hours known-finding
+    rejected-before branch-name default-branch closing-keyword mention secret workflow-command approval-author
+    approval-content approval-head paused scope foreign-commit""".split()
 )
 LOCK_LINE = re.compile(r"[a-z0-9-]+==\S+(?: ; .+)? \\|    --hash=sha256:[0-9a-f]{64}(?: \\)?")
 
@@ -89,7 +89,7 @@ def test_no_file_names_the_folder_of_this_checkout() -> None:
 
 
 def test_lock_files_name_no_place() -> None:
-    for lock in ("requirements.lock", "requirements-dev.lock", "requirements-real.lock"):
+    for lock in sorted(path.name for path in ROOT.glob("requirements*.lock")):
         lines = (ROOT / lock).read_text().splitlines()
         assert [line for line in lines if not LOCK_LINE.fullmatch(line)] == []
     assert '"resolved"' not in (ROOT / "tests" / "real" / "node" / "package-lock.json").read_text()
@@ -98,12 +98,21 @@ def test_lock_files_name_no_place() -> None:
 def test_runtime_lock_holds_every_dependency() -> None:
     project = _project()["project"]
     assert isinstance(project, dict)
-    wanted = {re.split(r"[><=~! ]", item)[0].lower() for item in project["dependencies"]}
+    wanted = {re.split(r"[><=~! \[]", item)[0].lower() for item in project["dependencies"]}
     assert wanted <= set(_pins("requirements.lock"))
 
 
 def test_dev_lock_agrees_with_the_runtime_lock() -> None:
     assert _pins("requirements.lock").items() <= _pins("requirements-dev.lock").items()
+
+
+@pytest.mark.parametrize("extra", ["claude", "llm", "prisma"])
+def test_what_is_installed_besides_agrees_with_the_runtime_lock(extra: str) -> None:
+    pins, runtime = _pins(f"requirements-{extra}.lock"), _pins("requirements.lock")
+    both = pins.keys() & runtime.keys()
+    assert {name: pins[name] for name in both} == {name: runtime[name] for name in both}
+    optional = _project()["project"]["optional-dependencies"][extra]
+    assert {re.split(r"[><=~! \[]", item)[0].lower() for item in optional} <= pins.keys()
 
 
 def test_floors_hold(monkeypatch: pytest.MonkeyPatch) -> None:

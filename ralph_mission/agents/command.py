@@ -16,16 +16,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ralph_mission.agents import reading
-from ralph_mission.gateways import shims
+from ralph_mission.agents.client import PLAIN, Client, Place, furnish, left
+from ralph_mission.gateways import shims, solid
 from ralph_mission.gateways.git import Identity
+from ralph_mission.gateways.isolation import OPEN, Cage
 from ralph_mission.gateways.process import own_tool, run_foreign
 from ralph_mission.loop.commands import DANGEROUS
-from ralph_mission.loop.model import Session, Turn
+from ralph_mission.loop.model import Session, Turn, Usage
 
 GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C is answered within two
 OUTPUT_CAP = 20_000_000  # bytes over both streams: hours of a talkative agent
 SHIMS = "shims"
+RUN = ".ralph"
+"""From here on folders are ours."""
 EVERYWHERE = ("**",)
+NOTHING_SPENT = Usage(1, cost_usd=0.0)
 PROFILES = (".profile", ".bash_profile", ".zprofile")
 
 
@@ -40,7 +45,8 @@ class CommandAgent:
     `allow` names variables of ours that it may see (a model's key, its endpoint); `extra_env` sets others. `home` is
     made and kept between sessions. Commands like those in `denied`, or that the hat denies, are refused by what stands
     before them on its PATH (`gateways/shims.py`). `identity` signs commits where neither the repository nor the
-    program says who does. `live` is given what it prints as it comes.
+    program says who does. `live` is given what it prints as it comes. `cage` keeps it apart. `client` knows how the
+    program is spoken to, `trusted` that it may obey what the repository says to it.
     """
 
     command: tuple[str, ...] | str
@@ -55,33 +61,52 @@ class CommandAgent:
     now: Callable[[], datetime] = _utc
     name: str = "command"
 
+    cage: Cage = OPEN
+    client: Client = PLAIN
+    trusted: bool = False
+
     def play(self, session: Session, stopped: Callable[[], bool]) -> Turn:
         """One session in a fresh process; its whole group is gone when this returns or an interrupt leaves it.
 
-        Whatever the program does is a `failure` of the turn.
+        Whatever the program does is a `failure` of the turn. Raises Trouble when it cannot be kept as far apart as
+        `cage` wants.
         """
+        place = self._place()
+        if objection := self.client.objection(place):
+            return Turn(failure="exit", detail=objection, usage=NOTHING_SPENT, agent=self.name)
+        _solid(self.home)
         _furnish(self.home, self.identity)
+        invocation = self.client.invocation(session, place)
+        furnish(self.home, self.client, invocation.files)
         denied = (*self.denied, *session.hat.commands_denied)
         run_dir = Path(session.run_dir)
         guards, before = shims.build(self.home / SHIMS, denied, run_dir), len(shims.refused(run_dir))
         finished = run_foreign(
-            self.command,
+            self.command if isinstance(self.command, str) else (*self.command, *invocation.arguments),
             cwd=self.work_tree,
             home=self.home,
             timeout=session.seconds,
             output_cap=self.output_cap,
-            stdin=session.prompt.encode(),
+            stdin=invocation.stdin.encode(),
             allow=self.allow,
-            extra_env={**self.extra_env, **_told(session), "PATH": _path(guards, self.home)},
+            extra_env={**self.extra_env, **invocation.env, **_told(session), "PATH": _path(guards, self.home)},
             stopped=stopped,
             grace=GRACE,
             live=self.live,
+            cage=self.cage,
         )
         gave = reading.Gave(
             finished.stdout, finished.stderr, finished.code, finished.timed_out, finished.stopped,
-            finished.truncated, finished.seconds,
+            finished.truncated, finished.seconds, left(self.home, self.client),
         )  # fmt: skip  # one value
-        return replace(reading.turn(gave, self.now()), refused=_since(before, shims.refused(run_dir)))
+        turn = reading.turn(gave, self.now(), self.client.read)
+        refused = (*turn.refused, *_since(before, shims.refused(run_dir)))
+        running = tuple(map(reading.line, finished.left))
+        return replace(turn, refused=tuple(dict.fromkeys(refused)), agent=self.name, left_running=running)
+
+    def _place(self) -> Place:
+        seen = {name: os.environ[name] for name in self.allow if name in os.environ} | dict(self.extra_env)
+        return Place(self.work_tree, self.home, seen, self.trusted, self.cage.level == "bwrap")
 
 
 def _since(before: int, refused: tuple[str, ...]) -> tuple[str, ...]:
@@ -107,6 +132,14 @@ def _told(session: Session) -> dict[str, str]:
 
 def _path(guards: Path | None, home: Path) -> str:
     return os.pathsep.join((shims.path_with(guards), str(home.resolve() / "bin")))
+
+
+def _solid(home: Path) -> None:
+    """No link on the way to the home, and none in place of what is made anew in it: a session may have left one."""
+    parts = home.absolute().parts
+    top = parts.index(RUN) if RUN in parts else len(parts) - 1
+    way = Path(*parts[top:])
+    solid.unlink(Path(*parts[:top]), (str(way / "bin"), str(way / SHIMS)))
 
 
 def _furnish(home: Path, identity: Identity) -> None:

@@ -31,11 +31,13 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ralph_mission.agents.command import CommandAgent
+from ralph_mission.gateways import shims, solid
 from ralph_mission.loop.model import Session, Turn
 from ralph_mission.trouble import Trouble
 
 ANY = "*"
 FOREVER = 1_000_000  # seconds: longer than any time limit
+LONGEST = 1_000_000  # bytes
 FAILURES = {
     "rate_limit": ("API Error: 429 rate_limit_error. Retry-After: 1", 1),
     "server": ("API Error: 529 overloaded_error", 1),
@@ -85,6 +87,13 @@ class Step(Part):
         return {"topic": value} if isinstance(value, str) else value
 
 
+class Counted(Part):
+    """The calls of each hat until the session of that number."""
+
+    iteration: int = 0
+    calls: dict[str, int] = {}
+
+
 class Play(Part):
     """A whole script."""
 
@@ -97,21 +106,31 @@ Script = Mapping[str, tuple[Step, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ScriptedAgent:
-    """Plays `script` by way of `agent`, whose command does not matter. Which call it is stands in its home."""
+    """Plays `script` by way of `agent`, whose command does not matter.
+
+    Which call it is stands in the file `counts`: it is the run's, and outlives the home.
+    """
 
     script: Script
     agent: CommandAgent
+    counts: Path
     name: str = "scripted"
+
+    def apart(self, agent: CommandAgent, task: str) -> ScriptedAgent:
+        """The same by way of another agent, which works on a task of its own: its calls are counted for that alone."""
+        return replace(self, agent=agent, counts=self.counts.with_suffix("") / f"{task}.json")
 
     def play(self, session: Session, stopped: Callable[[], bool]) -> Turn:
         """One session: the step that is due, as a process. A hat without steps is a failed turn."""
         steps = self.script.get(session.hat.name) or self.script.get(ANY) or ()
         if not steps:
             return Turn(failure="exit", detail=f"the script has no step for {session.hat.name}")
-        call = _counted(self.agent.home, session)
+        call = _counted(self.counts, session)
+        self.agent.home.mkdir(parents=True, exist_ok=True)
         place = self.agent.home / "step.sh"
-        place.write_text(shell(steps[min(call, len(steps)) - 1]), "utf-8")
-        return replace(self.agent, command=("/bin/sh", str(place.resolve()))).play(session, stopped)
+        shims.put(place, shell(steps[min(call, len(steps)) - 1]))
+        player = replace(self.agent, command=("/bin/sh", str(place.resolve())), name=self.name)
+        return player.play(session, stopped)
 
 
 def load(place: Path) -> Script:
@@ -169,18 +188,27 @@ def _said(step: Step) -> str:
     return json.dumps({**told, "usage": tokens, "total_cost_usd": step.usage.cost_usd})
 
 
-def _counted(home: Path, session: Session) -> int:
+def _counted(place: Path, session: Session) -> int:
     """The number of this call, written down before it is played: a run that is taken up again goes on counting.
 
     A session with a smaller number than the one before is of a new run, which counts anew.
     """
-    home.mkdir(parents=True, exist_ok=True)
-    place = home / "calls.json"
-    kept = json.loads(place.read_text("utf-8")) if place.exists() else {}
-    calls: dict[str, int] = kept.get("calls", {}) if session.iteration >= kept.get("iteration", 0) else {}
+    kept = _kept(place)
+    calls = dict(kept.calls) if session.iteration >= kept.iteration else {}
     calls[session.hat.name] = calls.get(session.hat.name, 0) + 1
-    place.write_text(json.dumps({"iteration": session.iteration, "calls": calls}), "utf-8")
+    top = solid.top_of(place)
+    solid.unlink(top, (str(place.parent.relative_to(top)),))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shims.put(place, Counted(iteration=session.iteration, calls=calls).model_dump_json())
     return calls[session.hat.name]
+
+
+def _kept(place: Path) -> Counted:
+    """What was counted; nothing where a session wrote something else."""
+    try:
+        return Counted.model_validate_json(solid.content(place, LONGEST) or b"{}")
+    except ValidationError:
+        return Counted()
 
 
 def _hint(key: str) -> str:

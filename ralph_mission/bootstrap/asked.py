@@ -18,7 +18,8 @@ class Asked:
     """One command line. Empty texts, None and () mean: as the settings or the preset have it.
 
     `planning`: the stories of the task are written first, and are not there yet. `restarted`: a process that was asked
-    to restart has become this one.
+    to restart has become this one. `errand`: for an issue or a mission, in a clone: nothing that a session writes there
+    restarts it, and none writes what configures agents.
     """
 
     repo: Path = Path()
@@ -45,6 +46,7 @@ class Asked:
     build: bool = False
     planning: bool = False
     restarted: bool = False
+    errand: bool = False
 
     @property
     def stories(self) -> bool:

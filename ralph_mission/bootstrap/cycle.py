@@ -8,30 +8,37 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from ralph_mission.bootstrap import cages, clones, orders, thinking
+from ralph_mission.bootstrap.known import known_secrets
+from ralph_mission.bootstrap.press import press
 from ralph_mission.config import Config, read
 from ralph_mission.config.settings import MemoryPlace
 from ralph_mission.forges.local import LocalForge
 from ralph_mission.gateways.git import Git
+from ralph_mission.gateways.packages import indexes
 from ralph_mission.gateways.place import Place, acts_on_github, place
 from ralph_mission.gateways.remote import Remote
+from ralph_mission.gateways.telegram_orders import TelegramInbox
 from ralph_mission.hands import FIXERS
+from ralph_mission.hands.bumps import Bumps
 from ralph_mission.hands.survey import FixerObserver
 from ralph_mission.hands.verify import Workbench
 from ralph_mission.mission.deciding import Charter
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.model import Sighting
-from ralph_mission.mission.ports import Clock, Forge, Gaze, Observer, Ports, Voice, Waker
+from ralph_mission.mission.ports import Clock, Coder, Forge, Gaze, Observer, Ports, Store, Voice, Waker
+from ralph_mission.mission.posts import Posted
 from ralph_mission.observers import OBSERVERS, Sources, look
+from ralph_mission.observers.together import OneAtATime, together
 from ralph_mission.report.dashboard import dashboard
 from ralph_mission.stores.branch import BranchStore
 from ralph_mission.stores.recordings import Recordings, keep_out_of_git
-from ralph_mission.thinkers.rules import RulesThinker
 from ralph_mission.trouble import Trouble
 from ralph_mission.wakers.dispatch import DispatchWaker, Outcome, Post
 
@@ -40,8 +47,6 @@ if TYPE_CHECKING:
 
 GIT = (2, 38)  # the oldest that can do what we need: merge-tree --write-tree
 PATIENCE = 30.0  # seconds that a dispatch may take
-SECRET_NAMES = ("TOKEN", "SECRET", "PASSWORD", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "WEBHOOK_URL", "DATABASE_URL")
-SHORTEST_SECRET = 8  # characters; anything shorter would be found in ordinary words
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,25 +92,38 @@ def build(
     else:
         ground = _on_this_machine(git, settings, clock, spell)
     settings = ground.settings
-    recordings = Recordings(git)
+    recordings, chat = Recordings(git), None if staged else orders.inbox(settings, os.environ, clock.now)
     ports = Ports(
         clock=clock,
         store=ground.store,
         forge=ground.forge,
-        observers=tuple(_observers(settings, git, ground.forge, _cache(git, staged))),
-        thinker=RulesThinker(dict(settings.thinker.weights)),
-        hands=Workbench(git, settings.hands.verify, settings.hands.verify_timeout),
+        observers=tuple(_observers(settings, git, ground, _cache(git, staged), chat)),
+        thinker=thinking.thinker(settings, _cache(git, staged)),
+        hands=Workbench(git, settings.hands.verify, settings.hands.verify_timeout, partial(cages.of_patches, settings)),
         recorder=Nowhere() if staged else recordings,
         voice=voice,
         switch=lambda: os.environ.get("RALPH_PAUSED") == "1",
         waker=ground.waker,
-        scratch=partial(_scratch, git, staged),
+        scratch=partial(_scratch, git, staged, settings.hands.agent is None),
         dashboard=partial(
             dashboard, repository=ground.name, slots=settings.limits.active_missions, link=ground.link, how=ground.how
         ),
+        coder=None if staged else _coder(git, settings, config, ground.head),
+        press=press(settings, git, clock, voice.note),
+        looks=partial(together, patience=settings.observers.patience.total_seconds()),
+        inbox=chat,
+        seal=orders.seal(settings, os.environ),
     )
     charter = _charter(settings, ground.name)
     return Household(ports, charter, settings, git, ground.store, recordings, known_secrets(), ground.github)
+
+
+def _coder(git: Git, settings: Config, config: Path | None, head: str) -> Coder | None:
+    if settings.hands.agent is None:
+        return None
+    from ralph_mission.bootstrap import coding  # a loop's parts take a while to load
+
+    return coding.coder(git, settings, config, head)
 
 
 # --- where issues, pulls and memory are ------------------------------------------------
@@ -123,6 +141,7 @@ class Ground:
     how: Callable[[str, int], str]  # as `Forge.how`, for whoever reads it anywhere
     link: Callable[[int], str]  # the address of an issue or pull, "" where it has none
     github: GitHubForge | None = None
+    head: str = ""  # the commit that the settings came from, where it is not the work tree
 
 
 def bare_forge(git: Git) -> Forge:
@@ -181,7 +200,7 @@ def _on_github(git: Git, config: Path | None, forge: str, clock: Clock, voice: V
     )
     waker = DispatchWaker(where.repository, poster(where))
     link = f"{where.page}/issues/{{}}".format  # of a pull as well: GitHub leads on
-    return Ground(where.repository, settings, github, store, waker, github.how, link, github)
+    return Ground(where.repository, settings, github, store, waker, github.how, link, github, head)
 
 
 def poster(where: Place) -> Post:
@@ -214,12 +233,6 @@ def _run(where: Place) -> str:
     return f"{where.page}/actions/runs/{told[0]}/attempts/{told[1] or 1} ({told[2]}, {runner})"
 
 
-def known_secrets() -> tuple[str, ...]:
-    """Values of the environment that must not leave, longest first."""
-    named = (value for name, value in os.environ.items() if any(part in name.upper() for part in SECRET_NAMES))
-    return tuple(sorted({value for value in named if len(value) >= SHORTEST_SECRET}, key=lambda v: (-len(v), v)))
-
-
 def _new_enough(git: Git) -> None:
     said = git.try_text("version")
     if git_version(said) < GIT:
@@ -243,12 +256,15 @@ def _apart(git: Git, memory: MemoryPlace, tip: str) -> None:
 
 def _charter(settings: Config, name: str) -> Charter:
     return Charter(
-        limits=settings.limits.limits(),
+        limits=replace(settings.limits.limits(), posts_per_day=settings.publishers.per_day),
         rhythm=settings.schedule.rhythm(),
         owners=settings.owners,
         merge_method=settings.forge.merge_method,
         memory_branch=settings.memory.branch,
         name=name,
+        quiet_hours=settings.publishers.quiet,
+        announce=settings.publishers.announce,
+        post_pause=settings.publishers.apart,
     )
 
 
@@ -261,21 +277,42 @@ def _cache(git: Git, staged: bool) -> Path | None:
     return None if staged else git.state_dir / "cache"
 
 
-def _observers(settings: Config, git: Git, forge: Forge, cache: Path | None) -> Iterator[Observer]:
-    sources = Sources(git, forge, cache)
+def _observers(
+    settings: Config, git: Git, ground: Ground, cache: Path | None, chat: TelegramInbox | None
+) -> Iterator[Observer]:
+    sources = Sources(
+        git,
+        cast("Forge", OneAtATime(ground.forge)),
+        cache,
+        bumper=Bumps(git, indexes.hosts(indexes.own_environment())),
+        posted=partial(_posted, ground.store),
+        overheard=(lambda: tuple(chat.overheard)) if chat else None,
+    )
     for name, kind in OBSERVERS.items():
         section = getattr(settings.observers, name)
+        if section is None:  # a source that only works when it is asked for
+            continue
         for item in section if isinstance(section, tuple) else (section,):
             yield Watched(kind.build(item, sources))
     for name in settings.hands.fixers:
         yield Watched(FixerObserver(git, FIXERS[name], cache))
 
 
+def _posted(store: Store) -> tuple[Posted, ...]:
+    past = store.recall()
+    return past.state.posted if past else ()
+
+
 @contextmanager
-def _scratch(git: Git, staged: bool) -> Iterator[str]:
-    """A folder for one run. What else the run leaves in `.ralph/` is kept out of git from the start."""
+def _scratch(git: Git, staged: bool, alone: bool) -> Iterator[str]:
+    """A folder for one run. What else the run leaves in `.ralph/` is kept out of git from the start.
+
+    `alone`: no agent works on missions, and what one had begun is gone.
+    """
     if not staged:
         keep_out_of_git(git)
+        if alone:
+            clones.abandon(git, os.environ)
     with tempfile.TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as folder:
         yield folder
 
@@ -290,6 +327,11 @@ class Watched:
     def name(self) -> str:
         """The observer's own."""
         return self.observer.name
+
+    @property
+    def seconds(self) -> float:
+        """How long it may take at least, where it knows that itself."""
+        return float(getattr(self.observer, "seconds", 0))
 
     def observe(self, gaze: Gaze) -> Sighting:
         """One look."""

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ralph_mission.bootstrap import ground
+from ralph_mission.bootstrap import cages, ground
 from ralph_mission.bootstrap.asked import Asked, read_stories
+from ralph_mission.bootstrap.known import known_secrets
 from ralph_mission.bootstrap.obeyed import Obeyed, unaltered
 from ralph_mission.bootstrap.order import order_of
 from ralph_mission.config import Config, read
 from ralph_mission.gateways.checkout import Checkout
 from ralph_mission.gateways.checkout_user import User
 from ralph_mission.gateways.git import Git
+from ralph_mission.gateways.isolation import Level
+from ralph_mission.gateways.isolation_probe import told
 from ralph_mission.loop import cost
 from ralph_mission.loop.model import Prd, Session, Story, Turn
 from ralph_mission.loop.order import Order
@@ -29,6 +34,9 @@ from ralph_mission.stores.loop.progress_log import ProgressLog
 from ralph_mission.stores.loop.stories import Stories
 from ralph_mission.stores.recordings import keep_out_of_git
 from ralph_mission.trouble import Trouble
+
+if TYPE_CHECKING:
+    from ralph_mission.agents.command import CommandAgent
 
 MODEL_KEYS = (
     "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY",
@@ -43,7 +51,7 @@ class Bench:
     """Everything for one run. `notes` are for the person: settings that have no effect, and the like.
 
     `after` is told at the end: where the work is, and how it gets here. `obeyed` are the files that
-    the order comes from, `began_with` what they held.
+    the order comes from, `began_with` what they held. `isolation` says how far sessions are kept apart.
     """
 
     order: Order
@@ -54,6 +62,7 @@ class Bench:
     began_with: Mapping[Path, bytes | None]
     notes: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    isolation: str = ""
 
     def unaltered(self) -> None:
         """Raises Trouble when what the order comes from is not as it was: nothing starts anew by it unseen."""
@@ -68,6 +77,7 @@ def bench(asked: Asked, voice: Voice, planned: Path | None = None) -> Bench:
     git, root = ground.open_checkout(asked.repo)
     keep_out_of_git(git)
     settings = read(git, asked.config)
+    found = cages.found(settings)
     asked = replace(asked, go_on=True) if planned else asked
     apart = asked.worktree
     if apart and (left := _left(asked, git)):
@@ -80,12 +90,13 @@ def bench(asked: Asked, voice: Voice, planned: Path | None = None) -> Bench:
         git, root = ground.linked(git, here, prd.branch if prd else "", order.objective, named)
         if named and named.is_relative_to(here):
             asked = replace(asked, prd_file=root / named.relative_to(here))
-    desk, workplace = _desk_and_place(asked, settings, order, git, root, prd, ordered.exempt, planned)
-    agent = _agent(asked, settings, git, root, order.model)
-    ports = Ports(agent, workplace, desk, SystemClock(), voice)
+    agent = agent_of(asked, settings, git, root, order.model, found.level)
+    desk, workplace = _desk_and_place(asked, settings, git, root, prd, ordered.exempt, planned, found.level)
+    ports = Ports(agent, workplace, desk, SystemClock(), voice, known_secrets())
     after = (ground.whereabouts(git, root),) if apart else ()
     notes = (*settings.warnings, *ordered.doubts)
-    return Bench(order, ports, desk, root, ordered.obeyed, began_with, notes, after)
+    voice.note(f"isolation: {told(found)}")
+    return Bench(order, ports, desk, root, ordered.obeyed, began_with, notes, after, told(found))
 
 
 def _left(asked: Asked, git: Git) -> Path | None:
@@ -95,17 +106,19 @@ def _left(asked: Asked, git: Git) -> Path | None:
 
 
 def _desk_and_place(
-    asked: Asked, settings: Config, order: Order, git: Git, root: Path, prd: Prd | None, exempt: tuple[str, ...],
-    planned: Path | None,
+    asked: Asked, settings: Config, git: Git, root: Path, prd: Prd | None, exempt: tuple[str, ...],
+    planned: Path | None, level: Level,
 ) -> tuple[Desk, Workplace]:  # fmt: skip  # as one reads it
     checks = asked.verify or settings.hands.verify
     if asked.require_tests and not checks:
         raise Trouble("--require-tests needs a check", "give --verify CMD, or hands: {verify: […]}", usage=True)
     workplace = Checkout(
         git, checks, settings.hands.verify_timeout,
-        lambda: _browsed(settings.loop.browser_check, desk.item()),
+        lambda: _browsed(settings.loop.browser_check, desk.item()), cages.of_checks(level, git), asked.errand,
     )  # fmt: skip  # one call
-    habits = Habits(asked.go_on, asked.archive_previous, settings.tasks.enabled, settings.core.scratchpad)
+    habits = Habits(
+        asked.go_on, asked.archive_previous, settings.tasks.enabled, settings.core.scratchpad, not asked.errand
+    )
 
     def ready(order: Order) -> None:
         _settle(asked, git, root, prd.branch if prd else "", (*exempt, *desk.paths.kept), order)
@@ -145,32 +158,67 @@ def _settle(asked: Asked, git: Git, root: Path, branch: str, exempt: tuple[str, 
 # --- who plays -----------------------------------------------------------------------
 
 
-def _agent(asked: Asked, settings: Config, git: Git, root: Path, model: str) -> Agent:
+def agent_of(asked: Asked, settings: Config, git: Git, root: Path, model: str, level: Level) -> Agent:
+    """Who plays in the work tree `root` of `git`, kept apart at `level`. Raises Trouble when nobody is named."""
     from ralph_mission.agents.command import CommandAgent
+    from ralph_mission.agents.fallback import FallbackAgent
     from ralph_mission.agents.scripted import ScriptedAgent, load
 
     name, command = _chosen(asked, settings)
+    choice = settings.hands.agent
     player = CommandAgent(
         command, root, root / ".ralph/loop/home", MODEL_KEYS, {"RALPH_OWNER": owners.place(os.getpid())},
-        identity=User.of(git).identity,
+        identity=User.of(git).identity, trusted=choice is not None and choice.trust,
     )  # fmt: skip  # one call
-    made: Agent = ScriptedAgent(load(Path(str(command))), player) if name == "scripted" else player
+
+    def caged(player: CommandAgent) -> CommandAgent:
+        return replace(player, cage=cages.of_agent(level, git, player.allow, player.command))
+
+    if name == "scripted":
+        made: Agent = ScriptedAgent(load(Path(str(command))), caged(player), root / ".ralph/loop/calls.json")
+    else:
+        others = () if choice is None else choice.fallback
+        named = ((name, command), *((other, "") for other in others if other != name))
+        every = tuple(caged(_speaking(player, *one)) for one in named)
+        made = FallbackAgent(every) if others else every[0]
     prices = {model: price.model_dump() for model, price in settings.cost.prices.items()}
     return Priced(made, prices, model) if prices else made
 
 
+def _speaking(player: CommandAgent, name: str, command: tuple[str, ...] | str) -> CommandAgent:
+    """The player as one of the agents that we know how to speak to; it sees the keys of that one only."""
+    from ralph_mission.agents.registry import CLIENTS
+
+    if name == "command":
+        return player
+    client = CLIENTS[name]
+    try:
+        words = tuple(shlex.split(command)) if isinstance(command, str) else command
+    except ValueError as error:
+        what = f"the command of {name} cannot be read: {error}"
+        raise Trouble(what, "mend its quotation marks", usage=True) from None
+    seen = (*client.keys, *client.endpoints)
+    return replace(player, command=words or client.program, allow=seen, client=client, name=name)
+
+
 def _chosen(asked: Asked, settings: Config) -> tuple[str, tuple[str, ...] | str]:
     """The agent's name and its command: the command line's, else ours in ralph.yml, else ralph-orchestrator's."""
+    from ralph_mission.agents.registry import CLIENTS
+
     choice, cli = settings.hands.agent, settings.cli
     name = asked.agent or ("command" if asked.command else choice.kind if choice else cli.backend)
     if name == "custom" or (name == "command" and not asked.command and not (choice and choice.run)):
         name, command = "command", _custom(settings)
     else:
-        command = asked.command or (choice.run if choice else "")
-    if name not in ("command", "scripted"):
-        what = f"the agent {name} is not one of command, scripted" if name else "no agent is named"
+        command = asked.command or (choice.run if choice and choice.kind == name else "")
+    known = ("command", "scripted", *CLIENTS)
+    if name not in known:
+        what = f"the agent {name} is not one of {', '.join(known)}" if name else "no agent is named"
         raise Trouble(what, HOW, usage=True)
-    if not command:
+    if strange := [one for one in (choice.fallback if choice else ()) if one not in CLIENTS]:
+        what = f"hands.agent.fallback: {strange[0]} is not one of {', '.join(CLIENTS)}"
+        raise Trouble(what, "mend ralph.yml", usage=True)
+    if not command and name not in CLIENTS:
         raise Trouble(f"the agent {name} has no program to run", HOW, usage=True)
     return name, command
 
@@ -201,7 +249,8 @@ class Priced:
         """One session."""
         turn = self.agent.play(session, stopped)
         usage = turn.usage
-        if usage.cost_usd is not None or not (usage.input_tokens or usage.output_tokens):
+        told = usage.cost_usd is not None or not (usage.input_tokens or usage.output_tokens)
+        if told or turn.agent not in ("", self.agent.name):  # somebody else took over, with a model of his own
             return turn
         return replace(turn, usage=replace(usage, cost_usd=cost.price(usage, session.model, self.prices)))
 

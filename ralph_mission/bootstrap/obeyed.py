@@ -49,6 +49,6 @@ def unaltered(obeyed: Obeyed, before: Mapping[Path, bytes | None]) -> None:
 
 def _content(path: Path) -> bytes | None:
     try:
-        return files.read(path, LONGEST)
+        return files.read_named(path, LONGEST)
     except (Trouble, OSError):
         return None

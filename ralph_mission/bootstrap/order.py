@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,6 +53,7 @@ def order_of(asked: Asked, settings: Config, root: Path, prd: Prd | None) -> Ord
         require_checks=asked.require_tests,
         kind=_kind(asked, preset),
         protected=obeyed.globs,
+        unsteered=asked.errand,
     )
     doubts = (*(warning for _, warnings in worn for warning in warnings), *_checked(asked, order))
     named = asked.prd_file.absolute() if asked.prd_file else None
@@ -83,10 +85,10 @@ def _objective(asked: Asked, settings: Config, root: Path, prd: Prd | None) -> t
     if asked.task:
         return asked.task, place
     if asked.prompt_file:
-        return _text(named), place
+        return _text(named, None), place
     found = _left(asked, root, prd) or (_of_stories(prd) if prd else "") or settings.event_loop.prompt
     if not found and named.exists():
-        found = _text(named)
+        found = _text(named, root if Path(os.path.normpath(named)).is_relative_to(root) else None)
     if not found.strip():
         raise Trouble("there is no task", "give one: ralph run TASK, -P FILE, or write PROMPT.md", usage=True)
     return found, place
@@ -110,8 +112,9 @@ def _of_stories(prd: Prd) -> str:
     return ": ".join(filter(None, (prd.project, prd.description))) or "Make every story of prd.json pass."
 
 
-def _text(path: Path) -> str:
-    content = files.read(path, LONGEST)
+def _text(path: Path, top: Path | None) -> str:
+    """The text of a file that was named, or that was found in the work tree `top`: by no link out of it."""
+    content = files.read(path, LONGEST, top) if top else files.read_named(path, LONGEST)
     if content is None or not content.strip():
         wrong = "is not there" if content is None else "is empty"
         raise Trouble(f"{path} {wrong}", "write the task into it", usage=True)
@@ -175,7 +178,7 @@ def _in_files(settings: Config, root: Path) -> Iterator[hats.Found]:
     if not paths:
         raise Trouble(f"no hat file matches {settings.loop.hats}", "mend loop.hats in ralph.yml", usage=True)
     for path in paths:
-        yield hats.parse(_text(path), path.relative_to(root).as_posix())
+        yield hats.parse(_text(path, root), path.relative_to(root).as_posix())
 
 
 def _hat(name: str, keys: HatKeys, settings: Config) -> Hat:
@@ -197,7 +200,7 @@ def _kind(asked: Asked, preset: Preset) -> str:
 
 def _threshold(kind: str, settings: Config, root: Path) -> int:
     """Issues that may be left: fixed by the settings, else learned from people's verdicts."""
-    said = (files.read(verdicts.path(root), verdicts.CAP) or b"").splitlines()
+    said = (files.read(verdicts.path(root), verdicts.CAP) or b"").split(b"\n")
     return convergence.threshold(kind, settings.loop.thresholds or {}, convergence.read(map(_json, said)))
 
 

@@ -11,6 +11,9 @@ from typing import Protocol
 
 from ralph_mission.agents.command import CommandAgent
 from ralph_mission.agents.crew import MOST, Crew, Kit
+from ralph_mission.agents.fallback import FallbackAgent
+from ralph_mission.agents.scripted import ScriptedAgent
+from ralph_mission.bootstrap import cages
 from ralph_mission.bootstrap.asked import Asked
 from ralph_mission.bootstrap.loop import Bench
 from ralph_mission.gateways.checkout import Checkout
@@ -88,21 +91,30 @@ def crew(made: Bench, git: Git, most: int = MOST) -> Crew:
     def equip(part: Part, job: Job, ended: Callable[[], bool]) -> Kit:
         place = Checkout(part.git, (), 0.0)
         desk = DeskApart(part, place, ports, ended)
-        home = made.root / ".ralph/loop/home/apart" / job.name
-        return Kit(replace(ports, agent=moved(ports.agent, part.folder, home, job.name), workplace=place, desk=desk),
+        home = made.root / ".ralph/loop/apart" / job.name  # not in the run's own home, which nobody else may enter
+        return Kit(replace(ports, agent=moved(ports.agent, part.git, home, job.name), workplace=place, desk=desk),
                    Papers(part.folder / ".ralph"))  # fmt: skip  # one value
 
     return Crew(git, made.root / ".ralph/apart", equip, User.of(git).identity, most)
 
 
-def moved(agent: Agent, work_tree: Path, home: Path, task: str) -> Agent:
-    """The same agent in another work tree, with a home that stays for the task, whose name is `RALPH_TASK`."""
+def moved(agent: Agent, git: Git, home: Path, task: str) -> Agent:
+    """The same agent in another checkout, with a home that stays for the task, whose name is `RALPH_TASK`."""
     if isinstance(agent, CommandAgent):
-        return replace(agent, work_tree=work_tree, home=home, extra_env={**agent.extra_env, "RALPH_TASK": task})
+        return _elsewhere(agent, git, home, task)
+    if isinstance(agent, ScriptedAgent):
+        return agent.apart(_elsewhere(agent.agent, git, home, task), task)
+    if isinstance(agent, FallbackAgent):
+        return replace(agent, agents=tuple(moved(one, git, home, task) for one in agent.agents))
     inner = getattr(agent, "agent", None)
     if inner is None:
         raise TypeError(f"nobody knows how {agent.name} works elsewhere")
-    return replace(agent, agent=moved(inner, work_tree, home, task))  # type: ignore[type-var]  # every one of ours is a dataclass
+    return replace(agent, agent=moved(inner, git, home, task))  # type: ignore[type-var]  # every one of ours is a dataclass
+
+
+def _elsewhere(agent: CommandAgent, git: Git, home: Path, task: str) -> CommandAgent:
+    env, cage = {**agent.extra_env, "RALPH_TASK": task}, cages.elsewhere(agent.cage, git)
+    return replace(agent, work_tree=git.work_tree or agent.work_tree, home=home, extra_env=env, cage=cage)
 
 
 class DeskApart(Desk):

@@ -57,7 +57,7 @@ def alarmed(repo: Path, staged: bool = False) -> Iterator[Course]:
 
 
 def _hear(repo: Path, course: Course, outcome: Outcome | Exception, staged: bool) -> None:
-    from ralph_mission.bootstrap.cycle import known_secrets
+    from ralph_mission.bootstrap.known import known_secrets
     from ralph_mission.flows.alarm import Bell, hear
     from ralph_mission.gateways.git import Git
     from ralph_mission.stores.failures import FailureFile, place
@@ -89,7 +89,9 @@ def _forge(course: Course, git: Git) -> Forge | None:
 
 @contextmanager
 def gated() -> Iterator[None]:
-    """Around the gate of a workflow: it fails as a cycle does, and when it answers what failed before it is over."""
+    """Around the gate of a workflow, or an agent's work in one: it fails as a cycle does, and when it comes to an end
+    what failed before it is over.
+    """
     if not acts_on_github(os.environ) or os.environ.get(STAGED) == "true":
         yield
         return
@@ -153,7 +155,7 @@ def _bare(folder: Path) -> Forge | None:
 
 
 def _secrets() -> tuple[str, ...]:
-    from ralph_mission.bootstrap.cycle import known_secrets
+    from ralph_mission.bootstrap.known import known_secrets
 
     return known_secrets()
 

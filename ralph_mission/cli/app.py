@@ -32,6 +32,9 @@ COMMANDS = {
     "policy": ("ralph_mission.cli.policy:policy", "Ask what policy says of a patch."),
     "sanitize": ("ralph_mission.cli.sanitize:sanitize", "Make a text safe for where it will be shown."),
     "run": ("ralph_mission.cli.run:run", "Work on a task in fresh sessions until files prove that it is done."),
+    "work": ("ralph_mission.cli.work:work", "Work through the issues that are labelled ralph-ready."),
+    "review": ("ralph_mission.cli.review:review", "Review a pull request that Ralph made; a person approves."),
+    "publish": ("ralph_mission.cli.publish:publish", "Publish the texts of an issue that somebody approved."),
     "cancel": ("ralph_mission.cli.cancel:cancel", "End the loop that runs here, or clear up after a dead one."),
     "plan": ("ralph_mission.cli.plan:plan", "Have the user stories of a task written and checked."),
     "simulate": ("ralph_mission.cli.simulate:simulate", "Show how a pattern of hats converges, with a scripted agent."),
@@ -42,11 +45,14 @@ COMMANDS = {
     "mcp": ("ralph_mission.cli.mcp:mcp", "Serve tasks, events, memories and guidance to agents over stdio."),
     "prd": ("ralph_mission.cli.prd:prd", "Write, convert and check the user stories of a run."),
     "cost": ("ralph_mission.cli.cost:cost", "Show what a loop's sessions cost, or estimate what they would."),
+    "telegram": ("ralph_mission.cli.telegram:telegram", "Hear orders in a chat while a loop runs."),
     "schema": ("ralph_mission.cli.schema:schema", "Print the JSON Schema of ralph.yml or of the cycle report."),
     "completion": ("ralph_mission.cli.completion:completion", "Print the completion script of a shell."),
 }
 """Name -> where the command is (`module:attribute`) and its line in `ralph --help`."""
-OF_LOOPS = frozenset({"run", "cancel", "plan", "simulate", "task", "emit", "guidance", "verdict", "mcp", "prd", "cost"})
+OF_LOOPS = frozenset(
+    {"run", "work", "review", "cancel", "plan", "simulate", "task", "emit", "guidance", "verdict", "mcp", "prd", "cost"}
+)
 """Commands whose wrong usage or settings end with 64 (EX_USAGE): 2 says that a loop reached a limit."""
 
 

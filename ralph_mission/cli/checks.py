@@ -17,8 +17,17 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ralph_mission.cli.checks_agents import agents
+from ralph_mission.cli.checks_database import database
+from ralph_mission.cli.checks_dependencies import dependencies
+from ralph_mission.cli.checks_flows import flows, present, reviewing
 from ralph_mission.cli.checks_line import Check, Get, Hub, attempted, mend
 from ralph_mission.cli.checks_loop import event_log
+from ralph_mission.cli.checks_publishers import publishers
+from ralph_mission.cli.checks_social import social
+from ralph_mission.cli.checks_thinker import thinker
+from ralph_mission.cli.checks_web import web
+from ralph_mission.cli.checks_work import work
 from ralph_mission.cli.checks_workflow import action
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.trouble import Trouble
@@ -47,12 +56,18 @@ def checkup(repo: Path, config: Path | None) -> tuple[Check, ...]:
         settings = read(git, config)
     except Trouble as trouble:
         return (*checks, _wrong("configuration", trouble))
-    checks += [*_configuration(settings), *_tools(git, settings), *_memory_branch(git, settings), *action(git)]
+    checks += [*_configuration(settings), _code(settings), *_tools(git, settings), *agents(settings, os.environ)]
+    checks += [*web(settings, os.environ), *dependencies(settings, git), *database(settings, git, os.environ)]
+    checks += thinker(settings, os.environ)
+    checks += publishers(settings, git, os.environ)
+    checks += social(settings, os.environ)
+    checks += [*_memory_branch(git, settings), *action(git), *flows(git.work_tree)]
     try:
         house = household(repo, config, staged=True)
     except Trouble as trouble:
         return (*checks, _wrong("setup", trouble))
-    return (*checks, *_alive(house))
+    checks += _alive(house)
+    return (*checks, work(settings, checks))
 
 
 def _wrong(name: str, trouble: Trouble) -> Check:
@@ -129,6 +144,13 @@ def _configuration(settings: Config) -> Iterator[Check]:
         yield Check("configuration", "note", warning)
 
 
+def _code(settings: Config) -> Check:
+    markers = settings.observers.code.markers
+    if markers:
+        return Check("code", "ok", f"ready: {', '.join(markers)}")
+    return Check("code", "note", "not configured", "to look for markers: observers.code.markers in ralph.yml")
+
+
 def _tools(git: Git, settings: Config) -> Iterator[Check]:
     for fixer in settings.hands.fixers:
         yield _installed(fixer)
@@ -136,6 +158,8 @@ def _tools(git: Git, settings: Config) -> Iterator[Check]:
         yield Check("verify", "note", "no command proves a change", "set hands.verify in ralph.yml")
     for command in settings.hands.verify:
         yield _present("verify", command, git)
+    if not settings.observers.commands:
+        yield Check("commands", "note", "not configured", "to look at your own checks: observers.commands in ralph.yml")
     for check in settings.observers.commands:
         yield _present(f"command {check.name}", check.run, git)
 
@@ -197,9 +221,11 @@ def _github(house: Household) -> Iterator[Check]:
             config.forge.merge_method,
             here.workflow,
             os.environ,
+            present(folder),
         )
     )
     yield from attempted("waking", lambda: _waking(get, config.schedule.wake, here))
+    yield from reviewing(config.schedule.review, house.forge.identity().login, folder)
 
 
 def _waking(get: Get, wanted: str, here: Facts) -> Iterable[Check]:

@@ -219,9 +219,13 @@ def _opening_pulls(hub: Hub, _: Repository) -> Made:
 
 def _labels(hub: Hub, _: Repository) -> Made:
     from ralph_mission.forges.github.labels import LABELS
+    from ralph_mission.mission.work_terms import READY
 
     there = {name.casefold() for name in _names(hub)}
     missing = [name for name in LABELS if name.casefold() not in there]
+    if READY in missing:
+        found, mend = f"nobody can set {READY}, since it is not there yet", f"gh label create {READY}"
+        yield Check(f"label {READY}", "note", found, f"{mend}, or Issues → Labels → New label")
     if missing:
         yield Check("labels", "note", f"made when first needed: {', '.join(missing)}")
     else:

@@ -25,7 +25,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """A repository on GitHub as the checks see it. `workflow`: the text of the one that runs us, "" for none."""
+    """A repository on GitHub as the checks see it. `workflow`: the text of the one that runs us, "" for none.
+
+    `agents`: the texts of those in which agents act, by the names of their files.
+    """
 
     get: Get
     account: str
@@ -34,6 +37,7 @@ class Hub:
     merge_method: str = "squash"
     workflow: str = ""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    agents: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def token(self) -> str:

@@ -36,7 +36,8 @@ SWITCHED_OFF = {
 def runner(hub: Hub, repository: Mapping[str, Any]) -> Made:
     """Whose machine works: this one when it is a runner, and the one that the workflow asks for."""
     kind = hub.environment.get("RUNNER_ENVIRONMENT", "")
-    asked = any(SELF in labels for labels in _runs_on(hub.workflow))
+    texts = (hub.workflow, *hub.agents.values())
+    asked = any(SELF in labels for text in texts for labels in runs_on(text))
     if not repository.get("private") and (kind == SELF or asked):
         found = SELF if kind == SELF else f"the workflow asks for a {SELF} one"
         yield Check("runner", "wrong", f"{found}, and the repository is public", NEVER)
@@ -47,7 +48,7 @@ def runner(hub: Hub, repository: Mapping[str, Any]) -> Made:
         yield Check("runner", "ok", kind)
 
 
-def _runs_on(text: str) -> Iterator[tuple[str, ...]]:
+def runs_on(text: str) -> Iterator[tuple[str, ...]]:
     """The labels that each job of a workflow asks for, lower case as GitHub compares them."""
     import yaml
 
@@ -61,21 +62,26 @@ def _runs_on(text: str) -> Iterator[tuple[str, ...]]:
 
 
 def workflow(hub: Hub, _: Mapping[str, Any]) -> Made:
-    """Whether the workflow is on the default branch, and on."""
+    """Whether the workflow, and each in which agents act here, is on the default branch, and on."""
     status, told = hub.get("/actions/workflows?per_page=100")
     if status != 200 or not isinstance(told, dict):
         yield unseen("workflow", "the Actions tab, or give the job `permissions: {actions: read}`")
         return
-    found = [flow for flow in told.get("workflows", ()) if str(flow.get("path", "")).endswith(f"/{WORKFLOW}")]
-    if not found:
-        yield Check("workflow", "wrong", f"the default branch has no {WORKFLOW}", "ralph init, then commit and push it")
-        return
-    state = str(found[0].get("state"))
+    flows = told.get("workflows", ())
+    states = {str(flow.get("path", "")).rpartition("/")[2]: str(flow.get("state")) for flow in flows}
+    yield _there(states, WORKFLOW, "ralph init, then commit and push it")
+    for name in hub.agents:
+        yield _there(states, name, "commit and push it")
+
+
+def _there(states: Mapping[str, str], name: str, mend: str) -> Check:
+    state = states.get(name)
+    if state is None:
+        return Check("workflow", "wrong", f"the default branch has no {name}", mend)
     if state == "active":
-        yield Check("workflow", "ok", f"{WORKFLOW} is active")
-        return
+        return Check("workflow", "ok", f"{name} is active")
     level, words = SWITCHED_OFF.get(state, ("note", f"its state is {state}"))
-    yield Check("workflow", level, f"{WORKFLOW}: {words}", f"Actions → {WORKFLOW} → Enable workflow")
+    return Check("workflow", level, f"{name}: {words}", f"Actions → {name} → Enable workflow")
 
 
 def schedule(hub: Hub, repository: Mapping[str, Any]) -> Made:

@@ -10,13 +10,16 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ralph_mission.loop import tasks as lifecycle
-from ralph_mission.loop.items import Event, Guidance, Task
+from ralph_mission.loop.task import Task
 from ralph_mission.stores.loop import place
 from ralph_mission.stores.loop.tasks import Tasks
 from ralph_mission.trouble import Trouble
+
+if TYPE_CHECKING:
+    from ralph_mission.loop.items import Guidance
 
 MISUSED = 64
 """The exit code for wrong usage of a loop's commands (EX_USAGE of sysexits)."""
@@ -95,19 +98,13 @@ def task_show(where: Path, id: str) -> Said:
 
 def emit(where: Path, topic: str, payload: str, json_payload: bool) -> Said:
     """Say an event for the loop to hear after this session."""
-    from ralph_mission.stores.loop.said import say
+    from ralph_mission.stores.loop.saying import say
 
-    event = Event(
-        topic_of(topic), _payload(payload, json_payload), hat=os.environ.get("RALPH_HAT", ""), iteration=iteration()
-    )
+    said = {"topic": topic_of(topic), "payload": _payload(payload, json_payload)}
+    hat, number = os.environ.get("RALPH_HAT", ""), iteration()
     place.prepare(where)
-    say(where, event)
-    return f"said {event.topic}", {
-        "topic": event.topic,
-        "payload": event.payload,
-        "hat": event.hat,
-        "iteration": event.iteration,
-    }
+    say(where, said["topic"], said["payload"], hat, number)
+    return f"said {topic}", {**said, "hat": hat, "iteration": number}
 
 
 def guidance(where: Path, text: str) -> Said:

@@ -36,10 +36,11 @@ def cycle(
 
     Exit code 0 when it ran or had nothing to do, 1 when it failed.
     """
+    from ralph_mission.bootstrap.known import known_secrets
     from ralph_mission.report.outputs import tell_runner
     from ralph_mission.report.voice import speaking
 
-    with alarmed(repo, staged) as course, speaking(sys.stderr) as voice:
+    with alarmed(repo, staged) as course, speaking(sys.stderr, known_secrets()) as voice:
         course.house = house = household(repo, config, forge, staged=staged, now=moment(now), voice=voice)
         for warning in house.config.warnings:
             voice.note(f"note: {warning}")

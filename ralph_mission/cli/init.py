@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from ralph_mission.cli import units, workflow
+from ralph_mission.cli import init_agents, units, workflow
+from ralph_mission.cli import server as host
 from ralph_mission.cli.checks import program
 from ralph_mission.cli.options import json_option, print_json, repo_option
 from ralph_mission.cli.overwriting import Planned, fate, no_link, refuse, write
@@ -31,13 +32,16 @@ class Wish:
     runner: str | None
     wake: str | None
     service: bool
+    server: bool
     action: str | None
     units: Path | None
+    agents: tuple[str, ...] = ()  # work, review, publish: workflows beside the loop
 
     @property
     def told(self) -> bool:
         """Whether more was asked for than a ralph.yml: one that is there then stays as it is."""
-        return self.service or any(asked is not None for asked in (self.runner, self.wake, self.action, self.units))
+        asked = (self.runner, self.wake, self.action, self.units)
+        return self.service or self.server or bool(self.agents) or any(each is not None for each in asked)
 
 
 @click.command()
@@ -45,9 +49,12 @@ class Wish:
 @click.option("--runner", metavar="LABELS", help="Labels of your runner, for the workflow; default: self-hosted.")
 @click.option("--wake", type=click.Choice(["auto", *WAKERS]), help="What wakes the next cycle.")
 @click.option("--service", is_flag=True, help="A systemd service that runs `ralph watch`, without GitHub Actions.")
+@click.option("--work", is_flag=True, help="A workflow that gives labelled issues to an agent.")
+@click.option("--review", is_flag=True, help="A workflow in which an agent reviews what ralph proposes.")
+@click.option("--publish", is_flag=True, help="A workflow that publishes texts which somebody approved.")
 @click.option("--action", metavar="OWNER/NAME@COMMIT", help="The action that the workflow uses.")
 @click.option("--units", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Where units are written.")
-@click.option("--server", is_flag=True, help="Not part of this version.")
+@click.option("--server", is_flag=True, help="A tunnel to a database, a role that only reads, a runner.")
 @click.option("--uninstall", is_flag=True, help="Remove what init wrote and nobody has edited since.")
 @click.option("--keep", is_flag=True, help="Leave files that are yours as they are, without asking.")
 @click.option("--yes", is_flag=True, help="Overwrite (or with --uninstall: remove) edited files without asking.")
@@ -57,6 +64,9 @@ def init(
     runner: str | None,
     wake: str | None,
     service: bool,
+    work: bool,
+    review: bool,
+    publish: bool,
     action: str | None,
     folder: Path | None,
     server: bool,
@@ -66,15 +76,14 @@ def init(
     as_json: bool,
 ) -> None:
     """Write a commented ralph.yml that fits this repository, and on GitHub the workflow that runs it."""
-    if server:
-        raise Trouble("--server is not part of this version", "use --service, or GitHub Actions", usage=True)
     if keep and yes:
         raise Trouble("--keep and --yes say opposite things", "give one of them", usage=True)
     git = Git.open(repo)
     top = git.work_tree
     if top is None:
         raise Trouble(f"{repo} is bare: there is no place for {NAME}", "run it in a clone, commit and push", usage=True)
-    wish = Wish(runner, wake, service, action, folder.absolute() if folder else None)
+    agents = tuple(mode for mode, wanted in (("work", work), ("review", review), ("publish", publish)) if wanted)
+    wish = Wish(runner, wake, service, server, action, folder.absolute() if folder else None, agents)
     if uninstall:
         _tell_removed(list(remove(_places(top, wish), git, yes)), as_json, repo)
     else:
@@ -90,7 +99,7 @@ def _install(git: Git, top: Path, wish: Wish, answer: str, as_json: bool, repo: 
     settings, names = _settings(top, wish, load(present).schedule.wake if stays else "auto")
     first = fate(settings, answer, git, top)
     config = load(present if first.state == "kept" else settings.text)
-    plan = [settings, *_workflow(git, top, wish, config), *_units(top, wish)]
+    plan = [settings, *_workflow(git, top, wish, config), *_agents(git, top, wish), *_units(top, wish)]
     fates = [first, *(fate(planned, answer, git, top) for planned in plan[1:])]  # every question before any deed
     refuse(fates)
     steps = list(_steps(git, top, wish, fates, config))
@@ -123,10 +132,15 @@ def _workflow(git: Git, top: Path, wish: Wish, config: Config) -> Iterator[Plann
         yield Planned(top / workflow.PLACE, workflow.render(action, labels, waits))
 
 
+def _agents(git: Git, top: Path, wish: Wish) -> Iterator[Planned]:
+    if _for_github(git, wish):
+        yield from init_agents.planned(top, wish.agents, wish.action, wish.runner)
+
+
 def _for_github(git: Git, wish: Wish) -> bool:
     """Whether a workflow is wanted: asked for, or unasked on a clone of a repository on GitHub."""
-    asked = any(option is not None for option in (wish.wake, wish.runner, wish.action))
-    return asked or (not wish.service and bool(workflow.hosted(git)))
+    asked = bool(wish.agents) or any(option is not None for option in (wish.wake, wish.runner, wish.action))
+    return asked or (not (wish.service or wish.server) and bool(workflow.hosted(git)))
 
 
 def _waits(config: Config) -> dict[str, int]:
@@ -140,6 +154,9 @@ def _units(top: Path, wish: Wish) -> Iterator[Planned]:
     if texts:
         yield from (Planned(_folder(top, wish) / name, text) for name, text in texts.items())
         yield Planned(top / units.ENVIRONMENT, units.CREDENTIALS, keep=True, private=True)
+    if wish.server:
+        yield from (Planned(_folder(top, wish) / name, text) for name, text in host.files().items())
+        yield Planned(top / host.SETTINGS, host.TUNNEL_SETTINGS, keep=True, private=True)
 
 
 def _unit_texts(wish: Wish) -> dict[str, str]:
@@ -151,8 +168,9 @@ def _folder(top: Path, wish: Wish) -> Path:
 
 
 def _places(top: Path, wish: Wish) -> Iterator[Path]:
-    yield from (top / NAME, top / workflow.PLACE, top / units.ENVIRONMENT)
-    yield from (_folder(top, wish) / name for name in {**units.timer(), **units.service()})
+    yield from (top / NAME, top / workflow.PLACE, top / units.ENVIRONMENT, top / host.SETTINGS)
+    yield from init_agents.places(top)
+    yield from (_folder(top, wish) / name for name in {**units.timer(), **units.service(), **host.files()})
 
 
 # --- what a person is told ------------------------------------------------------------
@@ -168,8 +186,9 @@ def _steps(git: Git, top: Path, wish: Wish, fates: Sequence[Fate], config: Confi
     if flow and flow.state == "kept" and EVENT not in (read(flow.place) or ""):
         yield f"in {workflow.PLACE}, which is yours: listen to {EVENT} and use the action (docs/action.md)"
     if flow:
-        yield f"commit {NAME} and {workflow.PLACE} to the default branch and push them"
+        yield f"commit {init_agents.committed(top, fates)} to the default branch and push them"
         yield "Settings, Actions, General: allow GitHub Actions to create pull requests"
+        yield from init_agents.steps(top, fates, config)
     elif _for_github(git, wish):
         yield f"{workflow.PLACE} is not written, because {workflow.UNKNOWN}: {workflow.NAMED}"
     if wish.wake == "environment":
@@ -179,13 +198,15 @@ def _steps(git: Git, top: Path, wish: Wish, fates: Sequence[Fate], config: Confi
 
 
 def _unit_steps(top: Path, wish: Wish) -> Iterator[str]:
-    if not _unit_texts(wish):
-        return
-    yield f"write the credentials into {top / units.ENVIRONMENT}"
+    if wish.server:
+        yield from host.steps(_folder(top, wish), top)
+    if _unit_texts(wish):
+        yield f"write the credentials into {top / units.ENVIRONMENT}"
     for wanted, texts in ((wish.wake == "timer", units.timer), (wish.service, units.service)):
         if wanted:
             yield from units.commands(texts(), _folder(top, wish), top)
-    yield "to run them while nobody is logged in: loginctl enable-linger"
+    if wish.server or _unit_texts(wish):
+        yield "to run them while nobody is logged in: loginctl enable-linger"
 
 
 def _tell(fates: Sequence[Fate], names: Sequence[str], steps: Sequence[str], as_json: bool, repo: Path) -> None:

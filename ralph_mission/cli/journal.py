@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,9 @@ from ralph_mission.cli.options import at_repository, config_option, json_option,
 from ralph_mission.cli.wiring import household
 from ralph_mission.safety.text import sanitise
 from ralph_mission.trouble import Trouble
+
+if TYPE_CHECKING:
+    from ralph_mission.mission.ledger import Recollection
 
 
 @click.group(invoke_without_command=True)
@@ -65,13 +68,42 @@ def show(context: click.Context, cycle_id: str, repo: Path, config: Path | None,
     """Show what the cycle CYCLE_ID found, decided and did; with --json its report."""
     above_repo, above_config = context.obj
     house = household(repo if repo != Path() else above_repo, config or above_config)
-    told = next((d["report"] for d in house.store.journal() if d["report"]["cycle_id"] == cycle_id), None)
-    if told is None:
+    found = next((d for d in house.store.journal() if d["report"]["cycle_id"] == cycle_id), None)
+    if found is None:
         raise Trouble(f"the journal knows no cycle {cycle_id!r}", "see: ralph journal", usage=True)
     if as_json:
-        print_json(told)
+        print_json(found["report"])
     else:
-        click.echo("\n".join(sanitise(line, "log") for line in _page(told)))
+        click.echo("\n".join(sanitise(line, "log") for line in (*_page(found["report"]), *_said(found["telling"]))))
+
+
+@journal.command()
+@repo_option
+@config_option
+@json_option
+@click.pass_context
+def count(context: click.Context, repo: Path, config: Path | None, as_json: bool) -> None:
+    """Count what was learned again, from the journal alone, and compare it with Learnings; exit 1 where they differ."""
+    from ralph_mission.mission.recount import recounted
+
+    above_repo, above_config = context.obj
+    store = household(repo if repo != Path() else above_repo, config or above_config).store
+    past, documents = store.recall(), tuple(store.journal())
+    lines = recounted(documents)
+    same = lines == (past.memory.measured if past else ())
+    if as_json:
+        print_json({"lines": list(lines), "same": same})
+    else:
+        verdict = "Learnings says the same" if same else f"Learnings says something else{_gap(past, documents)}"
+        click.echo("\n".join(sanitise(line, "log") for line in (*lines, verdict)))
+    if not same:
+        context.exit(1)
+
+
+def _gap(past: Recollection | None, documents: Sequence[dict[str, Any]]) -> str:
+    """Why Learnings may know more than the journal: what a recovery could not find of it."""
+    known, cycles = len({one["report"]["cycle"] for one in documents}), past.memory.header.cycle if past else 0
+    return f": the journal holds {known} of {cycles} cycles, the others were lost" if known < cycles else ""
 
 
 def _page(told: dict[str, Any]) -> Iterator[str]:
@@ -86,6 +118,14 @@ def _page(told: dict[str, Any]) -> Iterator[str]:
         yield f"{decision['verdict']}  {decision['action']}  {decision['kind']}{f'  ({rules})' if rules else ''}"
     for effect in told["effects"]:
         yield f"{effect['status']}  {effect['kind']}  {effect['url'] or effect['key']}"
+
+
+def _said(telling: dict[str, Any]) -> Iterator[str]:
+    """What went out in public, or would have, word for word."""
+    for post in telling.get("posts", ()):
+        for part, length in zip(post["parts"], post["lengths"], strict=True):
+            words = " ".join(part.split())
+            yield f"{post['status']}  {post['network']}  {length} of {post['limit']}  {words}"
 
 
 def _line(entry: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from math import isfinite
 from typing import Any, TypeVar
 
 import click
@@ -27,13 +28,24 @@ class Seconds(click.ParamType[float]):
         return float(found[1]) * UNITS[found[2]]
 
 
+class Dollars(click.FloatRange):
+    """An amount of USD. What is no number is no limit either: nothing is ever more than it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The amount; click tells the person when it is none."""
+        amount = float(super().convert(value, param, ctx))
+        if not isfinite(amount):
+            self.fail(f"{value!r} is no amount of money", param, ctx)
+        return amount
+
+
 SECONDS = Seconds()
 
 model_option = click.option("--model", default="", metavar="NAME", help="The model of hats that name none.")
 LIMITS = (
     click.option("--max-iterations", "iterations", type=click.IntRange(min=1), metavar="N", help="Sessions at most."),
     click.option("--max-runtime", "runtime", type=SECONDS, metavar="S", help="Seconds at most, or 15m, 4h."),
-    click.option("--max-cost", "usd", type=click.FloatRange(min=0), metavar="USD", help="Spent at most."),
+    click.option("--max-cost", "usd", type=Dollars(min=0), metavar="USD", help="Spent at most."),
 )
 
 

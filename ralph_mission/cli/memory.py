@@ -29,7 +29,7 @@ def memory() -> None:
 @at_repository
 @json_option
 def show(repo: Path, config: Path | None, as_json: bool) -> None:
-    """Print the memory file; with --json its front matter and the missions."""
+    """Print the memory file; with --json its front matter, the missions and the issues at work."""
     house = household(repo, config)
     if as_json:
         print_json(_document(house))
@@ -138,6 +138,7 @@ def _document(house: Household) -> dict[str, Any]:
     return {
         "front_matter": to_jsonable_python(recalled.memory.header),
         "missions": to_jsonable_python(recalled.state.missions),
+        "working": list(recalled.state.working),
     }
 
 

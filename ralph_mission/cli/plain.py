@@ -6,8 +6,8 @@ Everything unusual (help, abbreviations, mistakes, `--`) is left to click, which
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from ralph_mission.cli import chores
 from ralph_mission.loop import tasks as lifecycle
@@ -16,8 +16,10 @@ PRIORITIES = frozenset(map(str, lifecycle.PRIORITIES))
 """The only numbers that any of these commands takes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+class Form(NamedTuple):
     """One command: its deed, its words in order (the first `required` must be there), its options and flags.
 
     `values` are options with one value -> (name, default), `many` may be repeated, `flags` have none.
@@ -26,9 +28,9 @@ class Form:
     deed: Callable[..., chores.Said]
     words: tuple[str, ...] = ()
     required: int = 0
-    values: Mapping[str, tuple[str, str | int]] = field(default_factory=dict)
-    many: Mapping[str, str] = field(default_factory=dict)
-    flags: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, tuple[str, str | int]] = NONE
+    many: Mapping[str, str] = NONE
+    flags: Mapping[str, str] = NONE
 
 
 FORMS = {

@@ -40,12 +40,13 @@ def plan(as_json: bool, force: bool, consensus: bool, **options: Any) -> int:
     What else it ends with, and the exit codes of that, are those of `ralph run`.
     """
     from ralph_mission.bootstrap.asked import Asked
+    from ralph_mission.bootstrap.known import known_secrets
     from ralph_mission.bootstrap.loop import SystemClock
     from ralph_mission.report.loop_voice import telling
 
     asked = restart.marked(Asked(**options))
     agreed_on = _writing(asked, force)
-    with telling(sys.stderr, SystemClock().now) as voice:
+    with telling(sys.stderr, known_secrets(), SystemClock().now) as voice:
         made, account = _planned(asked, voice, force, consensus and not agreed_on)
     if account.ending.reason == "restart":
         restart.again(made)
@@ -83,10 +84,10 @@ def _planned(asked: Asked, voice: PlainLoopVoice, force: bool, consensus: bool) 
 
 
 def _not_planned(account: Account, made: Bench, as_json: bool) -> int:
-    from ralph_mission.report.loop_voice import account_document
+    from ralph_mission.report.loop_account import account_document
 
     if as_json:
-        print_json(account_document(account, None, made.desk.complaints))
+        print_json(account_document(account, None, made.desk.complaints, made.isolation, made.ports.secrets))
     return account.ending.code
 
 

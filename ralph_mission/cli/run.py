@@ -49,18 +49,21 @@ def run(as_json: bool, **options: Any) -> int:
     Exit code 0 when complete, 2 at a limit, 1 when it failed or was stopped, 130 when interrupted.
     """
     from ralph_mission.bootstrap.asked import Asked
+    from ralph_mission.bootstrap.known import known_secrets
     from ralph_mission.bootstrap.loop import SystemClock
     from ralph_mission.report.loop_voice import telling
 
     asked = restart.marked(Asked(**options))
-    with telling(sys.stderr, SystemClock().now) as voice:
+    with telling(sys.stderr, known_secrets(), SystemClock().now) as voice:
         account, made = played(asked, voice)
     if account.ending.reason == "restart":
         restart.again(made)
     if as_json:
-        from ralph_mission.report.loop_voice import account_document
+        from ralph_mission.report.loop_account import account_document
 
-        print_json(account_document(account, made.desk.counted(), made.desk.complaints))
+        print_json(
+            account_document(account, made.desk.counted(), made.desk.complaints, made.isolation, made.ports.secrets)
+        )
     return account.ending.code
 
 

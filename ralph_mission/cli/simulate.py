@@ -35,6 +35,7 @@ def simulate(pattern: str, script: Path | None, keep: Path | None, as_json: bool
     No model is called and nothing of yours is touched. Exit code 0 when it converged, else as of `ralph run`.
     """
     from ralph_mission.bootstrap.asked import Asked
+    from ralph_mission.bootstrap.known import known_secrets
     from ralph_mission.bootstrap.loop import SystemClock
     from ralph_mission.cli.run import played
     from ralph_mission.loop import simulation
@@ -48,7 +49,7 @@ def simulate(pattern: str, script: Path | None, keep: Path | None, as_json: bool
         _seed(repo, simulation.SEED)
         asked = Asked(repo, task=simulation.OBJECTIVE, pattern=name, agent="scripted", command=str(play),
                       iterations=SESSIONS)  # fmt: skip  # one call
-        with telling(sys.stderr, SystemClock().now) as voice:
+        with telling(sys.stderr, known_secrets(), SystemClock().now) as voice:
             account, _ = played(asked, voice)
     if as_json:
         print_json(simulation.document(name, account))

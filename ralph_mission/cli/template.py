@@ -35,6 +35,10 @@ observers:
     # markers: {todo: 'TODO|FIXME|HACK', ts-ignore: '@ts-ignore', any: ': any\\b'}
     # Paths to leave out, as in .gitignore.
     exclude: ['vendor/**', 'node_modules/**', 'dist/**']
+  # Outdated and vulnerable packages, by the registries of your lock files and OSV.
+  # dependencies: {}
+  # Rows of the database at DATABASE_URL: what moved, what is new, what is out of bounds.
+  # database: {watches: [{name: price-feed, table: prices, at: created_at, missing: 2h}]}
 """
 
 EXAMPLE = """\

@@ -14,8 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 
 _VERBS = "list|show|diff|create|comment|label|unlabel|close|approve|request-changes|merge|verify|recover|resolve|check"
-_HERE = "cycle|due|wake|watch|status|report|doctor|init|pause|resume|replay"
-_LOOP = "run|plan|cancel|cost|emit|guidance|verdict|mcp"
+_HERE = "publish|cycle|due|wake|watch|status|report|doctor|init|pause|resume|replay"
+_LOOP = "run|review|plan|cancel|cost|emit|guidance|verdict|mcp"
 _DEEDS = "task (?:add|list|ready|claim|done|fail|show)|prd (?:new|convert|lint|skills)"
 _COMMAND = re.compile(
     rf"(?<![\w./-])ralph (?P<words>(?:issue|pr|memory|journal|policy)\b(?: (?:{_VERBS})\b)?|"

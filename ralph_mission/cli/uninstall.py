@@ -14,8 +14,8 @@ from ralph_mission.gateways.git import Git
 from ralph_mission.stores.anchor import durable
 from ralph_mission.stores.recordings import EXCLUDE
 
-_MARK = "# written by `ralph init` "
-_SEAL = re.compile(rf"{_MARK}\S+; sha256 of the lines above: ([0-9a-f]{{64}})\n?\Z")
+_MARK = "written by `ralph init` "
+_SEAL = re.compile(rf"(?:#|--) {_MARK}\S+; sha256 of the lines above: ([0-9a-f]{{64}})\n?\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ class Fate:
 
 def sealed(text: str) -> str:
     """`text` with its seal as the last line. `text` ends with a line break."""
-    return f"{text}{_MARK}{__version__}; sha256 of the lines above: {_digest(text)}\n"
+    comment = "--" if text.startswith("--") else "#"  # SQL's, and everyone else's
+    return f"{text}{comment} {_MARK}{__version__}; sha256 of the lines above: {_digest(text)}\n"
 
 
 def untouched(text: str) -> bool:

@@ -1,4 +1,7 @@
-"""`ralph wake`: for a timer. Asks the gate and, when a cycle is due, dispatches once for each due time."""
+"""`ralph wake`: for a timer. Asks the gate and, when a cycle is due, dispatches once for each due time.
+
+`ralph wake --review`, for a workflow, dispatches once for each head that we proposed.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +22,18 @@ from ralph_mission.trouble import Trouble
 
 
 @click.command()
+@click.option("--review", is_flag=True, help="Wake the review of what ralph proposed, where GitHub does not.")
 @at_repository
 @now_option
 @json_option
-def wake(repo: Path, config: Path | None, now: str | None, as_json: bool) -> int:
+def wake(repo: Path, config: Path | None, now: str | None, review: bool, as_json: bool) -> int:
     """Wake the loop on GitHub when a cycle is due: exit code 0 when one is, 10 when not.
 
     Sends one dispatch for each due time, and the same again after 10 minutes while nothing has come of it.
     GITHUB_REPOSITORY and GITHUB_TOKEN say where.
     """
+    if review:
+        return _review(repo, config, now, as_json)
     from ralph_mission.stores import layout
     from ralph_mission.stores.due import due_on_server
     from ralph_mission.wakers.reading import header_on_server
@@ -47,6 +53,21 @@ def wake(repo: Path, config: Path | None, now: str | None, as_json: bool) -> int
     else:
         click.echo(reason)
     return 0 if due else NOT_DUE
+
+
+def _review(repo: Path, config: Path | None, now: str | None, as_json: bool) -> int:
+    """Wake the review of our open pulls, each head once. Raises Trouble when GitHub refused it."""
+    from ralph_mission.bootstrap.calling import call_reviews
+
+    called = call_reviews(repo, config, moment(now))
+    if called.refusal:
+        raise Trouble(f"the review was not woken: {called.refusal}", "the next cycle tries again", who="forge")
+    woken = f"woke the review of {', '.join(f'#{pull}' for pull in called.pulls)}" if called.pulls else ""
+    reason = "; ".join(text for text in (woken, called.reason) if text)
+    if as_json:
+        print_json({"pulls": list(called.pulls), "reason": reason})
+    click.echo(reason, err=as_json)  # in a workflow, a person reads it in the log
+    return 0
 
 
 def _send(repo: Path, config: Path | None, server: Place, header: Header, now: datetime) -> tuple[bool, str]:

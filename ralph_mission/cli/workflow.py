@@ -165,6 +165,11 @@ def labels_of(text: str) -> tuple[str, ...]:
     return labels
 
 
+def runs_on(labels: tuple[str, ...]) -> str:
+    """Labels as a workflow says them."""
+    return labels[0] if len(labels) == 1 else f"[{', '.join(labels)}]"
+
+
 def minutes_of(pauses: Mapping[str, float]) -> dict[str, int]:
     """Wait timers by urgency for pauses in seconds: whole minutes, within GitHub's bounds."""
     return {name: min(max(round(seconds / 60), SHORTEST), LONGEST) for name, seconds in pauses.items()}
@@ -172,9 +177,8 @@ def minutes_of(pauses: Mapping[str, float]) -> dict[str, int]:
 
 def render(action: Action, labels: tuple[str, ...], waits: Mapping[str, int] | None = None) -> str:
     """The file. `waits`: minutes by urgency, for jobs that wait behind an environment and then wake the loop."""
-    runner = labels[0] if len(labels) == 1 else f"[{', '.join(labels)}]"
     words = {
-        "RUNNER": runner,
+        "RUNNER": runs_on(labels),
         "ACTION": str(action),
         "EVENT": EVENT,
         "EVERY": EVERY,
@@ -242,8 +246,18 @@ jobs:
         with:
           staged: ${{ inputs.staged }}
           force: ${{ inputs.force }}
-          # Each key enables what it is for; store them in Settings, Secrets and variables, Actions.
-          # anthropic-api-key: ${{ secrets.ANTHROPIC_API_KEY }}
+          # Each of these enables what it is for and is optional: Settings, Secrets and variables, Actions.
+          anthropic-api-key: ${{ secrets.ANTHROPIC_API_KEY }}
+          database-url: ${{ secrets.DATABASE_URL }}
+          twitter-api-key: ${{ secrets.TWITTER_API_KEY }}
+          twitter-api-secret: ${{ secrets.TWITTER_API_SECRET }}
+          twitter-access-token: ${{ secrets.TWITTER_ACCESS_TOKEN }}
+          twitter-access-token-secret: ${{ secrets.TWITTER_ACCESS_TOKEN_SECRET }}
+          twitter-bearer-token: ${{ secrets.TWITTER_BEARER_TOKEN }}
+          telegram-bot-token: ${{ secrets.TELEGRAM_BOT_TOKEN }}
+          telegram-channel-id: ${{ secrets.TELEGRAM_CHANNEL_ID }}
+          discord-webhook-url: ${{ secrets.DISCORD_WEBHOOK_URL }}
+          discord-bot-token: ${{ secrets.DISCORD_BOT_TOKEN }}
 """
 
 BETWEEN = """\

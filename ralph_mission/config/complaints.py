@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
 from typing import get_args
 
 from pydantic import BaseModel, ValidationError
@@ -35,14 +34,12 @@ def trouble(source: str, line: int, what: str, next_step: str) -> Trouble:
     return Trouble(f"{source}{f' line {line}' if line else ''}: {what}", next_step, usage=True)
 
 
-def explain(
-    error: ValidationError, document: Document, source: str, model: type[BaseModel], later: Iterable[Path]
-) -> Trouble:
-    """The first of pydantic's errors as a person would say it; `later` are known keys beyond the model's."""
+def explain(error: ValidationError, document: Document, source: str, model: type[BaseModel]) -> Trouble:
+    """The first of pydantic's errors as a person would say it."""
     # A mistyped key comes first: it is often why another one is missing.
     first, *others = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     place = _place(first["loc"], document)
-    what, next_step = _complaint(first, place, model, later)
+    what, next_step = _complaint(first, place, model)
     more = f" (and {len(others)} more)" if others else ""
     return trouble(source, document.lines[place], what + more, next_step)
 
@@ -55,10 +52,10 @@ def _place(location: Path, document: Document) -> Path:
     return path
 
 
-def _complaint(error: ErrorDetails, place: Path, model: type[BaseModel], later: Iterable[Path]) -> tuple[str, str]:
+def _complaint(error: ErrorDetails, place: Path, model: type[BaseModel]) -> tuple[str, str]:
     name = _dotted(place)
     if error["type"] == "extra_forbidden":
-        return f"unknown key {name}", _nearest(place, model, later)
+        return f"unknown key {name}", _nearest(place, model)
     if error["type"] == "missing":
         lacking = error["loc"][-1]
         return f"{name} lacks the key {lacking}", f"add {lacking}: to it"
@@ -85,20 +82,19 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _nearest(place: Path, model: type[BaseModel], later: Iterable[Path]) -> str:
-    known = known_keys(place[:-1], model, later)
+def _nearest(place: Path, model: type[BaseModel]) -> str:
+    known = known_keys(place[:-1], model)
     close = difflib.get_close_matches(str(place[-1]), known, n=1)
     return f"did you mean {close[0]}?" if close else f"known here: {', '.join(sorted(known))}"
 
 
-def known_keys(parents: Path, model: type[BaseModel], later: Iterable[Path]) -> list[str]:
+def known_keys(parents: Path, model: type[BaseModel]) -> list[str]:
     """The keys that may stand below `parents`; none when it takes any key, or none at all."""
     models = [model]
     for name in (part for part in parents if isinstance(part, str)):
         fields = [one.model_fields[name] for one in models if name in one.model_fields]
         models = [found for field in fields for found in _models(field.annotation)]
-    names = [field.alias or name for one in models for name, field in one.model_fields.items()]
-    return names + [str(path[-1]) for path in later if path[:-1] == parents]
+    return [field.alias or name for one in models for name, field in one.model_fields.items()]
 
 
 def _models(annotation: object) -> list[type[BaseModel]]:

@@ -116,8 +116,16 @@ class TaskKeys(Lenient):
     enabled: bool = Field(True, description="Whether open tasks are shown to sessions and keep a loop running.")
 
 
+class RObot(Lenient):
+    """A person in a chat; who that is stands in `telegram`, where it is ours."""
+
+    enabled: bool = Field(True, description="false: no orders are heard, whoever is listed.")
+    timeout_seconds: Whole = Field(600, ge=1, description="Seconds that an agent's question waits for a person.")
+    checkin_interval_seconds: Whole = Field(300, ge=1, description="Seconds between two words on how a loop fares.")
+
+
 SECTIONS: dict[str, type[Lenient]] = {
-    "event_loop": EventLoop, "cli": Cli, "core": Core, "memories": MemoryKeys, "tasks": TaskKeys,
+    "event_loop": EventLoop, "cli": Cli, "core": Core, "memories": MemoryKeys, "tasks": TaskKeys, "RObot": RObot,
 }  # fmt: skip  # one table
 FLAT = {
     "prompt_file": "prompt_file", "completion_promise": "completion_promise", "max_iterations": "max_iterations",

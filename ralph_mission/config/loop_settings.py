@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from ralph_mission.gateways.isolation import Level
 from ralph_mission.hands.settings import Settings as HandsSettings
-from ralph_mission.observers.settings import PathPattern, Section
+from ralph_mission.observers.settings import Duration, PathPattern, Section
 
 Count = Annotated[int, Field(strict=True, ge=0)]
 Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
@@ -46,6 +48,16 @@ class Loop(Section):
     hats: PathPattern | None = Field(None, description="Hat files, such as hats/*.toml.")
 
 
+class Work(Section):
+    """How `ralph work` goes about issues that are labelled `ralph-ready`."""
+
+    usd_per_issue: Dollars = Field(
+        5.0, description="Spent on one issue in one try, in USD; written down, it also ends sessions of unknown cost."
+    )
+    max_iterations: int = Field(50, strict=True, ge=1, le=10_000, description="Sessions of one try.")
+    max_runtime: Duration = Field(timedelta(hours=4), description="How long one try may take.")
+
+
 class AgentChoice(Section):
     """Which coding agent carries out larger changes, and plays the sessions of a loop."""
 
@@ -53,7 +65,19 @@ class AgentChoice(Section):
         "command", description="The agent; command: the program in `run`."
     )
     run: Line = Field("", description="The command line of kind command; it reads the prompt from standard input.")
-    model: Line = Field("", description="The model of its sessions, unless a hat names another; empty: its own.")
+    fallback: tuple[Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")], ...] = Field(
+        (), description="Agents that take over, in this order, when the first one is missing or down."
+    )
+    sandbox: Level | None = Field(
+        None, description="How far it is kept apart; else env here, and on GitHub the strongest that the runner offers."
+    )
+    model: Line = Field("", description="The model of its sessions where a hat names none; empty: its usual one.")
+    plan: Literal["none", "ralplan"] = Field(
+        "none", description="ralplan: a mission is planned, criticised and approved by hats before it is built."
+    )
+    trust: bool = Field(
+        False, description="Whether it may obey the repository's own settings for agents (hooks, servers, rules)."
+    )
 
 
 class Hands(HandsSettings):

@@ -1,5 +1,5 @@
-"""From a file to a Config. Two sets of keys are accepted and only warned about: those of later
-versions of ours, and ralph-orchestrator's, whose file has the same name.
+"""From a file to a Config. The keys of ralph-orchestrator, whose file has the same name, are accepted and only warned
+about where they mean nothing here.
 """
 
 from __future__ import annotations
@@ -19,19 +19,8 @@ from ralph_mission.trouble import Trouble
 
 NAME = "ralph.yml"
 
-LATER: dict[tuple[str, ...], str] = {
-    ("observers", "dependencies"): "Outdated and vulnerable dependencies.",
-    ("observers", "database"): "Watches on rows of a database.",
-    ("observers", "web"): "Pages and feeds to watch.",
-    ("observers", "social"): "Mentions on social networks.",
-    ("hands", "agent", "fallback"): "Agents to use when the first one cannot.",
-    ("hands", "agent", "sandbox"): "How far the agent is kept apart.",
-    ("publishers",): "Where posts go, and when they may.",
-}
-"""Keys of later versions: one file serves both, and what has no effect yet is said."""
-
 ORCHESTRATOR = frozenset(
-    "RObot _suppress_warnings adapters agent agent_priority agents allow_unsafe_paths archive_prompts backpressure "
+    "_suppress_warnings adapters agent agent_priority agents allow_unsafe_paths archive_prompts backpressure "
     "checkpoint_interval context_threshold context_window dry_run enable_metrics events features git_checkpoint hooks "
     "iteration_telemetry max_prompt_size max_tokens metrics_interval output_format output_preview_length plugins "
     "retry_delay robot skills tui verbose".split()
@@ -62,7 +51,7 @@ def load(text: str, source: str = NAME) -> Config:
     try:
         config = Config.model_validate(_used(loop_keys.lifted(document.value or {})))
     except ValidationError as error:
-        raise explain(error, document, source, Config, LATER) from None
+        raise explain(error, document, source, Config) from None
     config._warnings = tuple(_warnings(document, source))
     return config
 
@@ -70,22 +59,11 @@ def load(text: str, source: str = NAME) -> Config:
 def schema() -> dict[str, Any]:
     """The JSON Schema of `ralph.yml`, for editors and checkers."""
     made = Config.model_json_schema()
-    for path, description in LATER.items():
-        place = made
-        for name in path[:-1]:
-            place = made["$defs"][_reference(place["properties"][name])]
-        place["properties"][path[-1]] = {"description": f"{description} Not used by this version."}
     for name in sorted(ORCHESTRATOR):
         made["properties"][name] = {"description": "A key of ralph-orchestrator; not used here."}
     for name in loop_keys.FLAT:
         made["properties"][name] = {"description": f"An older place of event_loop.{loop_keys.FLAT[name]}."}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": NAME}
-
-
-def _reference(said: dict[str, Any]) -> str:
-    """The definition that a property names, an optional one too."""
-    name: str = next(one["$ref"] for one in (said, *said.get("anyOf", ())) if "$ref" in one)
-    return name.rpartition("/")[2]
 
 
 def _in_work_tree(path: Path) -> bytes | None:
@@ -115,19 +93,17 @@ def _text(raw: bytes, source: str) -> str:
 
 def _used(value: dict[str, Any], path: tuple[str, ...] = ()) -> dict[str, Any]:
     """`value` without the keys that only warn, and without those that were left empty."""
-    empty = set(known_keys(path, Config, LATER))
+    empty = set(known_keys(path, Config))
     return {
         key: _used(child, (*path, key)) if isinstance(child, dict) else child
         for key, child in value.items()
-        if (*path, key) not in LATER and (path or key not in ORCHESTRATOR) and (child is not None or key not in empty)
+        if (path or key not in ORCHESTRATOR) and (child is not None or key not in empty)
     }
 
 
 def _warnings(document: Document, source: str) -> Iterator[str]:
     for path, line in document.lines.items():
-        if path in LATER:
-            yield f"{source} line {line}: {'.'.join(map(str, path))} is not used by this version"
-        elif _foreign(path):
+        if _foreign(path):
             yield f"{source} line {line}: {'.'.join(map(str, path))} is a key of ralph-orchestrator; not used here"
 
 

@@ -7,22 +7,29 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
 
-from ralph_mission.config.loop_keys import Cli, Core, EventLoop, HatKeys, MemoryKeys, TaskKeys
-from ralph_mission.config.loop_settings import Completion, Cost, Hands, Loop
+from ralph_mission.config.loop_keys import Cli, Core, EventLoop, HatKeys, MemoryKeys, RObot, TaskKeys
+from ralph_mission.config.loop_settings import Completion, Cost, Hands, Loop, Work
+from ralph_mission.config.telegram import Telegram
 from ralph_mission.mission.model import Limits
 from ralph_mission.mission.schedule import Rhythm
 from ralph_mission.observers.code import Settings as Code
 from ralph_mission.observers.commands import Settings as Command
+from ralph_mission.observers.database.settings import Settings as Database
+from ralph_mission.observers.dependencies import Settings as Dependencies
 from ralph_mission.observers.forge import Settings as ForgeWatch
 from ralph_mission.observers.settings import Duration, Section
+from ralph_mission.observers.social.settings import Settings as Social
+from ralph_mission.observers.web.settings import Settings as Web
+from ralph_mission.publishers.settings import Publishers
 from ralph_mission.stores.layout import ARCHIVE, DASHBOARD, JOURNAL, LEDGER
-from ralph_mission.thinkers.rules import Settings as Thinker
+from ralph_mission.thinkers.settings import Settings as Thinker
 
 CEILING = Limits()
+Named = TypeVar("Named", Command, Web)
 SHORTEST, LONGEST = timedelta(minutes=1), timedelta(days=366)
 
 
@@ -47,10 +54,10 @@ def _memory_branch(name: str) -> str:
     return name
 
 
-def _distinct(commands: tuple[Command, ...]) -> tuple[Command, ...]:
-    if len({command.name for command in commands}) < len(commands):
-        raise ValueError("give each command a name of its own")
-    return commands
+def _distinct(named: tuple[Named, ...]) -> tuple[Named, ...]:
+    if len({one.name for one in named}) < len(named):
+        raise ValueError("give each one a name of its own")
+    return named
 
 
 Pause = Annotated[Duration, AfterValidator(_sensible)]
@@ -70,6 +77,9 @@ class Schedule(Section):
     high: Pause = Field(Rhythm().high, description="A bug, an error or a vulnerability.")
     wake: Literal["auto", "timer", "environment", "heartbeat"] = Field(
         "auto", description="What wakes the next cycle; `ralph init --wake` sets it up. auto: the best that is set up."
+    )
+    review: Literal["auto", "always", "never"] = Field(
+        "auto", description="Whether a dispatch wakes the review of our pulls. auto: where GitHub starts none itself."
     )
 
     def rhythm(self) -> Rhythm:
@@ -137,11 +147,26 @@ class ForgeChoice(Section):
 class Observers(Section):
     """What is looked at."""
 
+    patience: Pause = Field(
+        timedelta(minutes=5), description="How long each observer may take; all look at the same time."
+    )
     code: Code = Field(Code(), description="Markers left in the code.")
     commands: Annotated[tuple[Command, ...], AfterValidator(_distinct)] = Field(
         (), description="Your own checks: a command and how to read its output."
     )
+    database: Database | None = Field(
+        None, description="Rows of a database: what changed, what is new, what is out of bounds."
+    )
+    dependencies: Dependencies | None = Field(
+        None, description="Outdated and vulnerable packages; `{}` asks the registries of your lock files and OSV."
+    )
     forge: ForgeWatch = Field(ForgeWatch(), description="Issues and pull requests that wait for someone.")
+    social: Social | None = Field(
+        None, description="What became of our posts, questions and topics on social networks; `{}` looks once a day."
+    )
+    web: Annotated[tuple[Web, ...], AfterValidator(_distinct)] = Field(
+        (), description="Feeds, JSON documents, pages and searches."
+    )
 
 
 class Config(Section):
@@ -158,12 +183,16 @@ class Config(Section):
     completion: Completion = Field(Completion(), description="When a loop counts as complete.")
     cost: Cost = Field(Cost(), description="What models cost.")
     loop: Loop = Field(Loop(), description="How `ralph run` works here.")
+    work: Work = Field(Work(), description="How `ralph work` goes about issues.")
     hats: dict[str, HatKeys] = Field({}, description="As in ralph-orchestrator: who is called by what.")
     event_loop: EventLoop = Field(EventLoop(), description="As in ralph-orchestrator: when a loop starts and ends.")
     cli: Cli = Field(Cli(), description="As in ralph-orchestrator: which agent.")
     core: Core = Field(Core(), description="As in ralph-orchestrator: what every session is told.")
     memories: MemoryKeys = Field(MemoryKeys(), description="As in ralph-orchestrator: what is remembered between runs.")
     tasks: TaskKeys = Field(TaskKeys(), description="As in ralph-orchestrator: the task list of agents.")
+    publishers: Publishers = Field(Publishers(), description="Where posts go, what they say, and when they may.")
+    telegram: Telegram = Field(Telegram(), description="Who gives orders in a Telegram chat.")
+    robot: RObot = Field(RObot(), alias="RObot", description="As in ralph-orchestrator: how a person is asked.")
     _warnings: tuple[str, ...] = PrivateAttr(())
 
     @model_validator(mode="before")

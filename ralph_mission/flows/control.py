@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ralph_mission.mission.acting import Deed
 from ralph_mission.mission.chronicle import settle_open
-from ralph_mission.mission.effects import OpenIssue, Receipt
+from ralph_mission.mission.effects import OpenIssue, Publish, Receipt
 from ralph_mission.mission.ledger import (
     NOT_ATTEMPTED,
     Batch,
@@ -92,7 +92,8 @@ def _settled(store: Store, past: Recollection, record: EffectRecord, receipt: Re
         unknown = tuple(key for key in past.state.unknown if key != record.key)
         return Batch(past.memory, replace(past.state, unknown=unknown), (settle(record, receipt),), subject)
     members = {m for mission in past.state.missions if mission.id == record.mission for m in mission.members}
-    records = {record.key: record, **store.records({monitor_key(record.kind), *members}, past)}
+    about = {record.effect.finding} - {""} if isinstance(record.effect, Publish) else set()
+    records = {record.key: record, **store.records({monitor_key(record.kind), *members, *about}, past)}
     batch = settle_open(past, [Deed(record.effect, receipt)], records)
     uncounted = _uncounted(record, receipt, records.get(monitor_key(record.kind)))
     return replace(

@@ -6,13 +6,16 @@ from a commit this clone knows as its own, and nothing is sent or redone here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Protocol
+from datetime import datetime, timedelta
+from typing import Any, Protocol
 
+from ralph_mission.flows.recover_work import at_work
 from ralph_mission.flows.traces import Trace, traces_on
-from ralph_mission.mission.effects import AT_MOST_ONCE, Receipt
+from ralph_mission.mission import approval, belonging, orders, recount, reflect, wishes
+from ralph_mission.mission.effects import Publish, Receipt
 from ralph_mission.mission.kinds import lookup
 from ralph_mission.mission.ledger import (
     SETTLED,
@@ -25,6 +28,7 @@ from ralph_mission.mission.ledger import (
     Record,
     absorb,
     key_of,
+    may_redo,
     monitor_key,
     refers_to,
     settle,
@@ -32,8 +36,9 @@ from ralph_mission.mission.ledger import (
 from ralph_mission.mission.memory import Memory, MissionNote
 from ralph_mission.mission.model import Action, Issue, Mission, Pull, Status, Tier
 from ralph_mission.mission.ports import Forge, Store
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import Missing, Trouble
 
+HUSHED = timedelta(hours=24)  # what is seen by then may have been said in public before memory was lost
 ASK_AGAIN = "recovered"  # no text has this hash: the next cycle posts the proposal's line anew
 
 
@@ -72,6 +77,10 @@ class Recoverable(Store, Protocol):
         """Commit a new lineage on top of the present head, never resetting it, and remember the position."""
         ...
 
+    def journal(self) -> Iterable[dict[str, Any]]:
+        """Every cycle's journal document, oldest first. Raises Trouble when one cannot be read."""
+        ...
+
     def document(self) -> str:
         """The memory file as it stands; "" when there is none."""
         ...
@@ -100,8 +109,17 @@ def recover(store: Recoverable, forge: Forge, now: datetime, take_over: bool = F
         anchors = [anchor for anchor in (salvaged.anchor, forge.anchor()) if anchor]
         traces = traces_on(forge)
         records, open_state = _ledger(salvaged, traces, forge, told)
-        state = _claim(replace(open_state, missions=_missions(open_state, traces, now, told)), store, take_over, told)
+        state = _claim(
+            replace(open_state, missions=_missions(open_state, traces, forge, now, told)), store, take_over, told
+        )
+        found = at_work(records, state, forge, now, take_over)
+        records |= {record.key: record for record in found}
+        state = replace(state, working=tuple(record.issue for record in found))
         state = replace(state, next_mission=_next_mission(state, traces))
+        if not _whole(salvaged, anchors):
+            state = _hushed(state, now, told)
+        if salvaged.state is None:
+            state = _recounted(state, store, told)
         memory = _memory(salvaged, state, anchors, now)
         anchor = store.restart(Batch(memory, state, tuple(records.values()), "ralph: memory recovered"), salvaged)
         forge.set_anchor(anchor)
@@ -161,10 +179,11 @@ def _fate(record: EffectRecord, traces: Mapping[str, Trace], forge: Forge) -> Re
     if record.key in traces:
         return traces[record.key].receipt
     effect = record.effect
-    found = forge.find(effect) if effect is not None and not refers_to(effect) else None
+    listed = effect is not None and not refers_to(effect) and not isinstance(effect, Publish)
+    found = forge.find(effect) if effect is not None and listed else None
     if found is not None:
         return found
-    certain = effect is not None and (forge.lists_at_once or not isinstance(effect, AT_MOST_ONCE))
+    certain = effect is not None and may_redo(effect, forge.lists_at_once)
     return Receipt(record.key, "failed" if certain else "unknown", detail="not there when memory was recovered")
 
 
@@ -211,7 +230,9 @@ def _action(trace: Trace) -> Action:
 # --- missions ---------------------------------------------------------------------------
 
 
-def _missions(state: OpenState, traces: tuple[Trace, ...], now: datetime, told: _Told) -> tuple[Mission, ...]:
+def _missions(
+    state: OpenState, traces: tuple[Trace, ...], forge: Forge, now: datetime, told: _Told
+) -> tuple[Mission, ...]:
     known = {mission.issue: mission for mission in state.missions if mission.issue}
     pulls = {trace.mission: trace.thing for trace in traces if isinstance(trace.thing, Pull)}
     for trace in traces:
@@ -219,8 +240,11 @@ def _missions(state: OpenState, traces: tuple[Trace, ...], now: datetime, told: 
         if trace.remark or not isinstance(issue, Issue) or not trace.mission or issue.number in known:
             continue
         if issue.state == "open" and "ralph:mission" in issue.labels:
-            known[issue.number] = _rebuilt(trace, issue, pulls.get(trace.mission), now)
+            known[issue.number] = _rebuilt(trace, issue, pulls.get(trace.mission), forge, now)
             told.kept.append(f"mission #{trace.mission} from issue #{issue.number}: {issue.title}")
+    for mission in _peoples_own(traces, forge, known, now):
+        known[mission.issue] = mission
+        told.kept.append(f"mission #{mission.id} from pull #{mission.pull}: {mission.title}")
     return tuple(_one_of_each_number(known.values(), traces, told))
 
 
@@ -235,9 +259,23 @@ def _one_of_each_number(missions: Iterable[Mission], traces: tuple[Trace, ...], 
     return kept.values()
 
 
-def _rebuilt(trace: Trace, issue: Issue, pull: Pull | None, now: datetime) -> Mission:
+def _peoples_own(traces: Iterable[Trace], forge: Forge, known: Collection[int], now: datetime) -> Iterable[Mission]:
+    """Missions that people made of their own issues, and whose pull waits for them; the others are adopted anew."""
+    pulls = [trace.thing for trace in traces if isinstance(trace.thing, Pull)]
+    for number, (mission, pull) in wishes.pulls_for(pulls, forge.identity().id).items():
+        if number in known:
+            continue
+        with suppress(Missing):  # nothing is left of it to work on
+            issue = forge.issue(number)
+            authorised = frozenset(p.id for p in approval.voices(issue, pull) if forge.may_approve(p))
+            if issue.state == "open" and belonging.wished(issue, authorised):
+                made = wishes.mission_of(issue, mission, 0, now, agent=True)
+                yield wishes.found_again(made, mission, issue, pull, authorised)
+
+
+def _rebuilt(trace: Trace, issue: Issue, pull: Pull | None, forge: Forge, now: datetime) -> Mission:
     action, tier = _action(trace), lookup(trace.kind).tier
-    return Mission(
+    rebuilt = Mission(
         trace.mission,
         key_of("mission", "recovered", str(issue.number)),
         issue.title,
@@ -250,16 +288,17 @@ def _rebuilt(trace: Trace, issue: Issue, pull: Pull | None, now: datetime) -> Mi
         now,
         members=trace.members,
         issue=issue.number,
-        pull=pull.number if pull else 0,
-        branch=pull.head if pull else "",
-        head_sha=pull.head_sha if pull else "",
         proposal_hash=ASK_AGAIN if action is Action.OPEN_PROPOSAL else "",
         last_action="found again when memory was recovered",
     )
+    if pull is None:
+        return rebuilt
+    authorised = frozenset(r.author.id for r in pull.reviews if forge.may_approve(r.author))
+    return wishes.caught_up(rebuilt, pull, authorised)
 
 
 def _status(issue: Issue, pull: Pull | None, action: Action) -> Status:
-    for label, status in (("ralph:parked", Status.PARKED), ("ralph:escalated", Status.ESCALATED)):
+    for label, status in wishes.STANDING:
         if label in issue.labels:
             return status
     if pull is not None:
@@ -270,6 +309,46 @@ def _status(issue: Issue, pull: Pull | None, action: Action) -> Status:
 def _next_mission(state: OpenState, traces: Iterable[Trace]) -> int:
     used = [mission.id for mission in state.missions] + [trace.mission for trace in traces]
     return max([state.next_mission, *(number + 1 for number in used)])
+
+
+# --- posts ------------------------------------------------------------------------------
+
+
+def _whole(salvaged: Salvage, anchors: Iterable[Anchor]) -> bool:
+    """Whether nothing of what was said in public can be missing: our last commit is there, and none is known after."""
+    seen = {anchor.oid for anchor in anchors}
+    return salvaged.state is not None and not salvaged.broken and seen == {salvaged.head}
+
+
+def _hushed(state: OpenState, now: datetime, told: _Told) -> OpenState:
+    """Posts leave no mark that could be found again: what is seen within a day counts as said."""
+    told.lost.append("what was posted: what is seen within a day from now is not posted, since it may have been before")
+    missions = tuple(_silent(mission) for mission in state.missions)
+    return replace(state, finished=(), missions=missions, hushed_until=now + HUSHED)
+
+
+def _silent(mission: Mission) -> Mission:
+    """The mission; of one that publishes, only the question is left: nobody knows any more which network has it."""
+    if mission.action is not Action.PUBLISH:
+        return mission
+    asked = Status.DISCOVERED if mission.status in (Status.PLANNED, Status.EXECUTING) else mission.status
+    return replace(mission, action=Action.OPEN_PROPOSAL, status=asked, proposal_hash=ASK_AGAIN, pending=())
+
+
+# --- what was learned -------------------------------------------------------------------
+
+
+def _recounted(state: OpenState, store: Recoverable, told: _Told) -> OpenState:
+    """What people and networks said, counted again from the journal that is still there."""
+    try:
+        documents = tuple(store.journal())
+        tallies, posts = recount.acceptance(documents), recount.posts(documents)
+    except (Trouble, LookupError, TypeError, ValueError, AttributeError):
+        told.lost.append("what was learned: the journal cannot be read, so its verdicts and posts are not counted")
+        return state
+    if documents:
+        told.kept.append(f"what was learned, counted again from the journals of {len(documents)} cycles")
+    return replace(state, acceptance=tuple(sorted(tallies.items())), posted=posts)
 
 
 # --- claim and memory -------------------------------------------------------------------
@@ -300,10 +379,11 @@ def _memory(salvaged: Salvage, state: OpenState, anchors: Iterable[Anchor], now:
         next_due_at=None,
         high_streak=0,
         high_cause="",
-        cursors=(),
+        cursors=tuple(pair for pair in old.header.cursors if pair[0] == orders.CURSOR),  # what was obeyed stays obeyed
     )
     active = tuple(_note(mission) for mission in state.missions if mission.status.active)
-    return replace(old, header=header, active=active)
+    measured = reflect.learnings(dict(state.acceptance), state.posted)
+    return replace(old, header=header, active=active, measured=measured)
 
 
 def _note(mission: Mission) -> MissionNote:

@@ -6,11 +6,11 @@ Answers about object ids are remembered. Missing history (a shallow clone) makes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ralph_mission.gateways.git import EMPTY_TREE, Git
+from ralph_mission.gateways.git import EMPTY_TREE, Git, Identity
 from ralph_mission.mission.model import Touch
 from ralph_mission.safety.patch import patch_id
 
@@ -52,9 +52,32 @@ def diff(git: Git, base: str, head: str) -> str:
     return git.text("diff-tree", *flags, fork(git, base, head), head)
 
 
+def shown(git: Git, base: str, head: str) -> Mapping[str, tuple[tuple[int, int], ...]]:
+    """The files of that diff, and which of their lines on the side of `head` it shows; none of a file that is gone."""
+    flags = ("-r", "-p", "--raw", "-z", "--text", "--no-renames", "--no-ext-diff", "--no-textconv")
+    names, _, patch = git.run("diff-tree", *flags, fork(git, base, head), head).partition(b"\0\0")
+    paths, position = _paths(names) if names else [], -1
+    found: dict[str, tuple[tuple[int, int], ...]] = dict.fromkeys(paths, ())
+    for line in patch.split(b"\n"):
+        if line.startswith(b"diff --git "):
+            position += 1
+        elif (match := HUNK.match(line)) and int(match[4] or 1):
+            first = int(match[3])
+            found[paths[position]] += ((first, first + int(match[4] or 1) - 1),)
+    return found
+
+
 def commits(git: Git, base: str, head: str) -> tuple[str, ...]:
     """Object ids on `head` that are not on `base`, oldest first."""
     return tuple(git.text("rev-list", "--reverse", head, f"^{base}").split())
+
+
+def own(git: Git, base: str, head: str) -> frozenset[str]:
+    """Those of `commits` that have our name, as author and as committer: nobody else's, unless it was forged."""
+    us = f"{Identity().name} <{Identity().email}>"
+    told = git.text("log", "--no-show-signature", "--format=%H %an <%ae>%x00%cn <%ce>", head, f"^{base}")
+    lines = (line.partition(" ") for line in told.split("\n"))
+    return frozenset(oid for oid, _, names in lines if names.split("\0") == [us, us])
 
 
 def _paths(names: bytes) -> list[str]:

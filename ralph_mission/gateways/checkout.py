@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,17 +23,21 @@ from ralph_mission.gateways import checkout_history as history
 from ralph_mission.gateways import checkout_mark as marks
 from ralph_mission.gateways import checkout_rest as rest
 from ralph_mission.gateways import checkout_sound as sound
+from ralph_mission.gateways import checkout_steering as steering
 from ralph_mission.gateways import checkout_writing as writing
 from ralph_mission.gateways.checkout_checks import verdict
+from ralph_mission.gateways.checkout_dirty import dirty
 from ralph_mission.gateways.checkout_kept import PUT_BACK, Kept, remove, write
 from ralph_mission.gateways.checkout_pipes import READ_BY_GIT, blocking
 from ralph_mission.gateways.checkout_user import User
 from ralph_mission.gateways.git import TIMED_OUT, Git, GitError
+from ralph_mission.gateways.isolation import OPEN, Cage
 from ralph_mission.loop.model import Change, Commit, Tree, Verification
 from ralph_mission.loop.ports import Work
 from ralph_mission.trouble import Trouble
 
 CONTENT = (files.LINK, files.REGULAR, files.EXECUTABLE)
+FRESH = 0.5  # seconds for which what was seen of the files is told without another look
 PATIENCE = 20.0  # seconds for a list of the paths, until we look what git may be waiting for
 PINNED = ("core.commitGraph=false", "core.multiPackIndex=false")
 """Files of the object store that git believes without a proof: a session may have written them."""
@@ -52,28 +57,33 @@ def _answered() -> Iterator[None]:
 class Checkout:
     """A `Workplace` in a work tree. `checks` are shell commands, each of at most `seconds`.
 
-    `more` is asked at each verification for checks that are due then.
+    `more` is asked at each verification for checks that are due then; `cage` keeps all of them apart. `unsteered`: what
+    configures agents and came with a session, ignored by git or not, goes with it.
     """
 
     def __init__(
         self, git: Git, checks: tuple[str, ...], seconds: float,
-        more: Callable[[], tuple[str, ...]] = tuple,
+        more: Callable[[], tuple[str, ...]] = tuple, cage: Cage = OPEN, unsteered: bool = False,
     ) -> None:  # fmt: skip  # as one reads it
         if git.work_tree is None:
             raise Trouble("this repository is bare, so there is nothing to work in", "name a checkout", usage=True)
         self._user = User.of(git)
         self._git = Git(git.git_dir, git.common_dir, git.work_tree, (*git.extra, *self._user.settings, *PINNED))
         self._top, self._checks, self._more, self._seconds = git.work_tree, checks, more, seconds
+        self._cage, self._unsteered = cage, unsteered
         self._reader = files.Reader(self._git)
-        self._maker = marks.Maker(self._git, self._reader)
+        self._sweep = sound.Sweep(self._git)
+        self._maker = marks.Maker(self._git, self._reader, self._sweep)
         self._marks: dict[str, marks.Mark] = {}
         self._left_by_checks: set[str] = set()
+        self._seen: tuple[float, files.Reading] | None = None  # what `changed` saw last, and when
 
     @_answered()
     def mark(self) -> str:
         """Remember everything as it is now. Raises Trouble when git cannot read the checkout."""
-        made = self._maker.make(next(iter(self._marks), ""))
+        made, self._seen = self._maker.make(next(iter(self._marks), "")), None
         self._marks = {made.name: made}
+        self._steady(made)
         return made.name
 
     @_answered()
@@ -82,21 +92,24 @@ class Checkout:
 
         Raises Trouble when git cannot say it (objects are gone): nothing is known of what the session did then.
         """
-        before = self._mark(mark)
-        foreign = self._sound(before)
-        where, moved = history.put_back(self._git, before.place, before.aside)
-        indexed = self._indexed(before, where.head)
-        with ThreadPoolExecutor(2) as beside:
+        before, began, self._seen = self._mark(mark), time.monotonic(), None
+        foreign = self._sound(before) + self._steady(before)
+        with ThreadPoolExecutor(3) as beside:
+            reading = beside.submit(self._reader.read, wait=PATIENCE) if sound.index(self._git) else None
+            where, moved = history.put_back(self._git, before.place, before.aside)
             commits = beside.submit(history.commits, self._git, before.place, where.head)
             touched = beside.submit(history.touched, self._git, before.place, where.head)
-            now, mended = self._now(before, where.head)
+            indexed = self._indexed(before, where.head)
+            now, mended = self._now(before, where.head, reading)
         told = {change.path: change for change in (*indexed, *mended, *moved, *foreign)}
+        same = files.ignores(now.files) == files.ignores(before.files)  # else git sees other files than we did
+        self._seen = (began, now) if same else None
         return Work(self._changes(before, touched.result(), now), commits.result(), tuple(told.values()))
 
     @_answered()
     def undo(self, mark: str, paths: Sequence[str]) -> None:
         """Put `paths` back as at the mark: in the files, in the index and in every commit since."""
-        before = self._mark(mark)
+        before, self._seen = self._mark(mark), None
         tip = history.place(self._git).head
         if tip != before.place.head:
             old = history.entries(self._git, before.place.head, paths)
@@ -115,11 +128,12 @@ class Checkout:
         checks = (*self._checks, *self._more())
         if not checks:
             return Verification()
+        self._seen = None
         before = self._maker.make()
         self._marks[before.name], ours = before, before.name not in self._marks
         undone: tuple[Change, ...] = ()
         try:
-            found = verdict(checks, self._top, self._seconds)
+            found = verdict(checks, self._top, self._seconds, self._cage)
         finally:
             undone = self._put_back_checked(before)
             if ours:
@@ -133,7 +147,7 @@ class Checkout:
 
         `landing` is told the commit before HEAD moves there.
         """
-        now, where = self._reader.read(), history.place(self._git)
+        now, where, self._seen = self._reader.read(), history.place(self._git), None
         before = self._mark(mark) if mark else None
         known = before.files if before else self._committed(where.head)
         paths = [path for path in files.differing(known, now.files) if self._committable(path, now)]
@@ -157,7 +171,7 @@ class Checkout:
 
         Its commits stay where they are, and so do refs: since then a person may have moved them.
         """
-        before = self._mark(mark)
+        before, self._seen = self._mark(mark), None
         told = self._sound(before)
         where = history.place(self._git)
         broken = not where.head or f".git/{where.tip}" in {change.path for change in told}
@@ -182,17 +196,17 @@ class Checkout:
 
     def tree(self) -> Tree:
         """Where the checkout stands, for a prompt. `readable` is False when git gives no answer."""
-        asking = ("--porcelain", "-z", "--no-renames", "--ignore-submodules=all", "--untracked-files=normal")
+        seen = self._seen[1] if self._seen and time.monotonic() - self._seen[0] < FRESH else None
         try:
             with ThreadPoolExecutor(1) as beside:
-                asked = beside.submit(self._git.run, "status", *asking)
+                asked = beside.submit(dirty, self._git, seen)
                 last = self._git.try_text("log", "--no-show-signature", "-5", "--format=%H %s")  # "" before the first
-                dirty = bool(asked.result())
+                uncommitted = asked.result()
         except GitError:
             return Tree(readable=False)
         commits = tuple(Commit(*line.split(" ", 1)) for line in last.split("\n") if line)
         branch = history.branch(self._git).removeprefix("refs/heads/")
-        return Tree(branch, commits[0].hash if commits else "", commits, dirty)
+        return Tree(branch, commits[0].hash if commits else "", commits, uncommitted)
 
     # --- comparing --------------------------------------------------------------------
 
@@ -203,12 +217,20 @@ class Checkout:
 
     def _sound(self, before: marks.Mark) -> tuple[Change, ...]:
         """No git runs before this: what it obeys is as at the mark, and nothing keeps it from reading the rest."""
-        told = guard.put_back(self._git, before.guarded, before.standing, before.nested)
+        told = guard.put_back(self._git, before.guarded, before.standing, before.nested, self._sweep)
         return told + guard.abandon(self._git, before.unfinished)
 
-    def _now(self, before: marks.Mark, head: str) -> tuple[files.Reading, tuple[Change, ...]]:
-        """The files as they stand, seen with the ignore files of the mark; nested repositories are unmade first."""
-        now, mended = self._read(before, head)
+    def _steady(self, before: marks.Mark) -> tuple[Change, ...]:
+        return steering.put_away(str(self._top), before.files) if self._unsteered else ()
+
+    def _now(
+        self, before: marks.Mark, head: str, begun: Future[files.Reading] | None = None
+    ) -> tuple[files.Reading, tuple[Change, ...]]:
+        """The files as they stand, seen with the ignore files of the mark; nested repositories are unmade first.
+
+        `begun`: they are being read already.
+        """
+        now, mended = self._read(before, head, begun)
         if waiting := [path for path, file in now.files.items() if _waited_at(path, file, before)]:
             mended += self._unblocked(before, waiting)
             now = self._reader.read()
@@ -221,9 +243,11 @@ class Checkout:
             now = self._reader.read(before.files)
         return now, mended + unnested
 
-    def _read(self, before: marks.Mark, head: str) -> tuple[files.Reading, tuple[Change, ...]]:
+    def _read(
+        self, before: marks.Mark, head: str, begun: Future[files.Reading] | None
+    ) -> tuple[files.Reading, tuple[Change, ...]]:
         try:
-            return self._reader.read(wait=PATIENCE), ()
+            return begun.result() if begun else self._reader.read(wait=PATIENCE), ()
         except GitError as error:
             if error.code == TIMED_OUT:
                 told = self._unblocked(before, blocking(str(self._top)))
@@ -350,6 +374,8 @@ class Checkout:
         lines = history.index_lines(before.index, left)
         self._git.run("update-index", "--replace", "-z", "--index-info", stdin=lines)
         self._left_by_checks.update(left)
+        if left:
+            self._seen = None  # what a check staged of them is not in the index any more
         return (*(replace(one, reverted=CHECKED) for one in work.changes if one.path in before.files), *work.foreign)
 
 

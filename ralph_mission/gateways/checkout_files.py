@@ -13,12 +13,13 @@ import re
 import stat
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ralph_mission.gateways import wire
-from ralph_mission.gateways.checkout_flags import Flags, flagged
+from ralph_mission.gateways.checkout_flags import PLAIN, Flags, flagged
 from ralph_mission.gateways.checkout_pipes import IGNORES, READ_BY_GIT, special, status_of
 from ralph_mission.gateways.git import Git, GitError
 
@@ -29,6 +30,8 @@ OURS = ".ralph/"
 """The engine's own folder, where a repository does not leave it out: the desk answers for it."""
 NO_PATH = re.compile(r"(?:^|/)(?:\.{0,2}|\.git)(?:/|$)", re.IGNORECASE)
 """What git lets into no index: it leads out of the checkout or into the repository. A forged index holds it."""
+NO_ROW = re.compile(r"[\t/](?:\.{0,2}|\.git)[/\0]", re.IGNORECASE)
+"""What such a path leaves in the list as a whole, and some a harmless one too."""
 NONE_IGNORED = 1
 """What `check-ignore` exits with when no path is ignored."""
 FRESH, FRESH_COARSE = 100_000_000, 2_000_000_000
@@ -91,14 +94,18 @@ class Reader:
         self._held: dict[str, tuple[tuple[int, int, int], frozenset[str]]] = {}
         self._kept: set[str] = set()
         self._algorithm = ""
-        self._raw, self._last = b"", _Listed.of({}, [], {})
+        self._raw, self._rows, self._last = b"", [""], _Listed.of({}, [], {})
 
     def read(self, rules: Files | None = None, wait: float = 600) -> Reading:
         """What stands there now; with `rules` the ignore files are those of another moment.
 
         Raises GitError, also when git gives no list of the paths within `wait` seconds.
         """
-        listed = self._listed(wait)
+        began = time.time_ns()
+        with ThreadPoolExecutor(1) as beside:
+            asked = beside.submit(self._asked, wait)
+            unchanged = self._unchanged()
+            listed = self._listed(asked.result())
         if rules is not None:
             listed = _Listed.of(listed.index, self._not_ignored(rules), listed.flags)
         paths = dict.fromkeys(listed.paths)
@@ -113,7 +120,7 @@ class Reader:
             nested.update({folder} if folder and ".git" in names else ())
         for folder in nested:
             paths.update(dict.fromkeys(_walk(self.top, folder)))
-        return Reading(self._files(paths), listed.index, frozenset(nested), listed.flags)
+        return Reading(self._files(paths, unchanged, began), listed.index, frozenset(nested), listed.flags)
 
     def keep(self, reading: Reading) -> tuple[str, ...]:
         """Write what the index does not hold into the object store. Gives the ids of all such objects."""
@@ -128,10 +135,14 @@ class Reader:
         self._kept = oids
         return tuple(sorted(oids))
 
-    def _listed(self, wait: float) -> _Listed:
-        raw = self._git.run("ls-files", "-z", "-v", "-s", "--cached", "--others", "--exclude-standard", timeout=wait)
+    def _asked(self, wait: float) -> bytes:
+        return self._git.run("ls-files", "-z", "-v", "-s", "--cached", "--others", "--exclude-standard", timeout=wait)
+
+    def _listed(self, raw: bytes) -> _Listed:
         if raw != self._raw:
-            self._last, self._raw = _parsed(raw), raw
+            rows = raw.decode("utf-8", "surrogateescape").split("\0")
+            self._last = _updated(self._last, self._rows, rows) or _parsed(rows, bool(NO_ROW.search("\0".join(rows))))
+            self._raw, self._rows = raw, rows
         return self._last
 
     def _not_ignored(self, rules: Files) -> list[str]:
@@ -166,35 +177,40 @@ class Reader:
         """
         began, seen, real = time.time_ns(), {}, {"": True}
         for folder in ("", *folders):
-            status = status_of(f"{self.top}/{folder}")
-            if status is None or not reachable(f"{self.top}/", folder, real):
+            status = status_of(f"{self.top}/{folder}") if reachable(f"{self.top}/", folder, real) else None
+            if status is None:
                 continue
             times = (status.st_ctime_ns, status.st_mtime_ns, status.st_ino)
             before = self._held.get(folder)
             names = before[1] if before and before[0] == times else _names(f"{self.top}/{folder}")
-            if _settled(status.st_ctime_ns, began):
+            if settled(status.st_ctime_ns, began):
                 seen[folder] = (times, names)
             if names:
                 yield folder, names
         self._held = seen
 
-    def _files(self, paths: Iterable[str]) -> dict[str, File]:
-        top, known, real = self.top + "/", self._known, {"": True}
-        began, seen, found = time.time_ns(), {}, {}
+    def _unchanged(self) -> dict[str, tuple[Signature, File]]:
+        """What stands as it was known, which most of it does."""
+        known = ((path, entry, _glance(f"{self.top}/{path}")) for path, entry in self._known.items())
+        return {path: entry for path, entry, status in known if status and _signature(status) == entry[0]}
+
+    def _files(
+        self, paths: Iterable[str], unchanged: Mapping[str, tuple[Signature, File]], began: int
+    ) -> dict[str, File]:
+        """What they are; `began` (ns) is when it was first asked."""
+        seen, found, top, real = {}, {}, f"{self.top}/", {"": True}
+        beyond = {folder for folder in {path.rpartition("/")[0] for path in paths} if not reachable(top, folder, real)}
         for path in paths:
-            if not reachable(top, path.rpartition("/")[0], real):
+            if beyond and path.rpartition("/")[0] in beyond:
+                continue
+            if entry := unchanged.get(path):
+                seen[path], found[path] = entry, entry[1]
                 continue
             status = status_of(top + path)
-            if status is None:
-                continue
-            signature = (status.st_ctime_ns, status.st_mtime_ns, status.st_ino, status.st_size, status.st_mode)
-            before = known.get(path)
-            if before and before[0] == signature:
-                found[path], seen[path] = before[1], before
-            elif not stat.S_ISDIR(status.st_mode):
+            if status and not stat.S_ISDIR(status.st_mode):
                 file = found[path] = self._file(top + path, status)
-                if _settled(status.st_ctime_ns, began) and file.oid != UNREADABLE:
-                    seen[path] = (signature, file)
+                if settled(status.st_ctime_ns, began) and file.oid != UNREADABLE:
+                    seen[path] = (_signature(status), file)
         self._known = seen
         return found
 
@@ -262,24 +278,54 @@ def quoted(path: str) -> bytes:
     return b'"%s"' % name.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
 
 
-def _parsed(raw: bytes) -> _Listed:
+def _parsed(rows: Iterable[str], doubtful: bool) -> _Listed:
     index: dict[str, tuple[str, str]] = {}
     others, flags = [], {}
-    for row in raw.decode("utf-8", "surrogateescape").split("\0"):
+    for row in rows:
         if row.startswith("? "):
             others.append(row[2:])
         elif row:
-            meta, path = row[2:].split("\t", 1)
-            if NO_PATH.search(path):
+            path, entry = _entry(row)
+            if doubtful and NO_PATH.search(path):
                 raise GitError(("ls-files",), 0, f"the index names {path!r}")
-            index[path] = (meta[:6], meta[7:-2])
+            index[path] = entry
             if flagged(row[0]):
                 flags[path] = row[0]
     return _Listed.of(index, others, flags)
 
 
+def _updated(last: _Listed, before: Sequence[str], rows: Sequence[str]) -> _Listed | None:
+    """The list with what some of its paths are now, None when it differs in more: a session commits a few files."""
+    if len(before) != len(rows):
+        return None
+    pairs = [(old, new) for old, new in zip(before, rows, strict=True) if old != new]
+    if not all(old[0] == new[0] == PLAIN and _entry(old)[0] == _entry(new)[0] for old, new in pairs):
+        return None  # neither flagged nor one of several of its path
+    if any(row.startswith(f"{PLAIN} {GITLINK} ") for pair in pairs for row in pair):
+        return None  # what is a repository of its own is listed apart
+    return replace(last, index={**last.index, **dict(_entry(new) for _, new in pairs)})
+
+
+def _entry(row: str) -> tuple[str, tuple[str, str]]:
+    """Path, and mode and object id, of a row of `ls-files -v -s`."""
+    meta, path = row[2:].split("\t", 1)
+    return path, (meta[:6], meta[7:-2])
+
+
 def _without_links(name: str, flags: int) -> int:
     return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def _glance(where: str) -> os.stat_result | None:
+    """`lstat`, None too where a folder above became something else, such as a link to itself: `_files` tells what."""
+    try:
+        return os.lstat(where)
+    except OSError:
+        return None
+
+
+def _signature(status: os.stat_result) -> Signature:
+    return (status.st_ctime_ns, status.st_mtime_ns, status.st_ino, status.st_size, status.st_mode)
 
 
 def _names(folder: str) -> frozenset[str]:
@@ -288,7 +334,8 @@ def _names(folder: str) -> frozenset[str]:
     return frozenset(name for name, status in seen.items() if name in (IGNORES, ".git") or special(status.st_mode))
 
 
-def _settled(changed: int, now: int) -> bool:
+def settled(changed: int, now: int) -> bool:
+    """Whether a change after `now` is sure to carry another time than `changed`; both in nanoseconds."""
     return changed + (FRESH if changed % 1_000_000_000 else FRESH_COARSE) < now
 
 

@@ -58,19 +58,21 @@ UNFINISHED = (
 """What a merge, rebase or bisect leaves behind that was begun and not ended, and locks of a git that was killed."""
 
 
-def read(git: Git, nested: Iterable[str]) -> dict[str, Kept]:
+def read(git: Git, nested: Iterable[str], sweep: sound.Sweep) -> dict[str, Kept]:
     """All that is guarded, as it is now. Raises Trouble when the repository itself was exchanged for a link."""
     _present(git)
-    return {**_obeyed(git, nested), **sound.odd(git)}
+    return {**_obeyed(git, nested), **sweep.odd()}
 
 
-def put_back(git: Git, before: Guarded, standing: Guarded, nested: Iterable[str]) -> tuple[Change, ...]:
+def put_back(
+    git: Git, before: Guarded, standing: Guarded, nested: Iterable[str], sweep: sound.Sweep
+) -> tuple[Change, ...]:
     """Make it as it was; tells what was not. `standing` is put back only where git could not read what stands there.
 
     Raises Trouble as `read` does."""
     _present(git)
-    told = sound.stand(git, standing) + _put_back(git, before, nested)
-    told += _put_back(git, before, nested) if told else ()  # what a link had hidden
+    told = sound.stand(git, standing) + _put_back(git, before, nested, sweep)
+    told += _put_back(git, before, nested, sweep) if told else ()  # what a link had hidden
     sound.have_refs(git)
     return told
 
@@ -116,8 +118,8 @@ def _obeyed(git: Git, nested: Iterable[str]) -> dict[str, Kept]:
     return found
 
 
-def _put_back(git: Git, before: Guarded, nested: Iterable[str]) -> tuple[Change, ...]:
-    odd = sound.odd(git)
+def _put_back(git: Git, before: Guarded, nested: Iterable[str], sweep: sound.Sweep) -> tuple[Change, ...]:
+    odd = sweep.odd()
     now = {**_obeyed(git, nested), **odd}
     differing = sorted(path for path in {*before, *now} if before.get(path) != now.get(path))
     told = tuple(

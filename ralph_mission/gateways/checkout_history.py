@@ -19,6 +19,8 @@ from ralph_mission.trouble import Trouble
 NAME = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
 ASIDE, MARKS = "refs/ralph/aside", "refs/ralph/mark"
 PUT_BACK = "put back"
+ROWS = ("--raw", "-z", "--no-renames", "--no-abbrev", "--ignore-submodules=none")
+"""Every path that differs, a submodule too: `log` heeds `diff.ignoreSubmodules`, and both heed `.gitmodules`."""
 SIGNATURE = re.compile(rb"^gpgsig(?:-sha256)? .*\n(?: .*\n)*", re.MULTILINE)
 """The header of a commit that would be false in any other commit."""
 
@@ -84,16 +86,18 @@ def touched(git: Git, before: Place, tip: str) -> dict[str, str]:
     """Every path that a commit made since touches, even if a later one takes it back: path -> how."""
     if not tip or tip == before.head:
         return {}
-    flags = ("--no-show-signature", "--format=", "--raw", "-z", "--no-renames", "--no-abbrev", "--root")
+    flags = ("--no-show-signature", "--format=%P", *ROWS, "--root")
     raw = git.run("log", *flags, "--diff-merges=first-parent", "--stdin", stdin=_since(before, tip))
-    found = dict.fromkeys(_paths(raw), "committed and taken back")
-    return found | dict.fromkeys(net(git, before.head, tip), "committed")
+    parents, paths = _rows(raw)
+    if parents == [before.head]:  # one commit: what it touches is what differs
+        return dict.fromkeys(paths, "committed")
+    return dict.fromkeys(paths, "committed and taken back") | dict.fromkeys(net(git, before.head, tip), "committed")
 
 
 def net(git: Git, old: str, new: str) -> list[str]:
     """The paths in which two commits ("" for none) differ."""
     ends = (old or EMPTY_TREE, new or EMPTY_TREE)
-    return _paths(git.run("diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev", *ends))
+    return _rows(git.run("diff-tree", "-r", *ROWS, *ends))[1]
 
 
 def rebuilt(git: Git, before: Place, tip: str, old: Index, paths: Sequence[str]) -> str:
@@ -237,16 +241,16 @@ def _since(before: Place, tip: str) -> bytes:
     return b"".join(line.encode() + b"\n" for line in (tip, *(f"^{oid}" for oid in sorted(known))))
 
 
-def _paths(raw: bytes) -> list[str]:
-    parts = raw.decode("utf-8", "surrogateescape").split("\0")
-    found, position = [], 0
-    while position < len(parts) - 1:
-        if parts[position].lstrip("\n").startswith(":"):
-            found.append(parts[position + 1])
-            position += 2
+def _rows(raw: bytes) -> tuple[list[str], list[str]]:
+    """What `--format` says of each commit, and the paths of the rows of `--raw -z`."""
+    parts = iter(raw.decode("utf-8", "surrogateescape").split("\0")[:-1])
+    said, paths = [], []
+    for part in parts:
+        if part.lstrip("\n").startswith(":"):
+            paths.append(next(parts))
         else:
-            position += 1
-    return found
+            said.append(part)
+    return said, paths
 
 
 def _again(

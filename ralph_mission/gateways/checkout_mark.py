@@ -52,8 +52,8 @@ class Mark:
 class Maker:
     """Makes the marks of one checkout; what did not change since the last one is not asked for again."""
 
-    def __init__(self, git: Git, reader: Reader) -> None:
-        self._git, self._reader = git, reader
+    def __init__(self, git: Git, reader: Reader, sweep: sound.Sweep) -> None:
+        self._git, self._reader, self._sweep = git, reader, sweep
         self._index: tuple[bytes, str] = (b"", "")
         self._anchor: tuple[object, str] = (None, "")
 
@@ -63,7 +63,7 @@ class Maker:
             asked = beside.submit(self._standing)
             reading = self._reader.read()
             where, index = asked.result()
-        guarded = guard.read(self._git, reading.nested)
+        guarded = guard.read(self._git, reading.nested, self._sweep)
         mark = Mark(
             "", where, reading.files, reading.index, reading.nested, reading.flags, guarded, sound.standing(self._git),
             guard.unfinished(self._git), self._index[0],

@@ -11,10 +11,13 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from ralph_mission.gateways.checkout_files import settled
 from ralph_mission.gateways.checkout_kept import PUT_BACK, Guarded, Kept, kept, write
+from ralph_mission.gateways.checkout_pipes import status_of
 from ralph_mission.gateways.git import Git
 from ralph_mission.loop.model import Change
 
@@ -58,18 +61,39 @@ def have_refs(git: Git) -> None:
     os.makedirs(f"{git.common_dir}/refs", exist_ok=True)
 
 
-def odd(git: Git) -> dict[str, Kept]:
-    """Links, pipes, sockets and devices anywhere in the repository; files and folders in each other's place; refs that
-    name nothing, and locks of refs."""
-    folders = tuple(dict.fromkeys((git.git_dir, git.common_dir)))
-    outer = [one for one in folders if not any(one != other and one.is_relative_to(other) for other in folders)]
-    paths = {path for folder in outer for path in _strange(str(folder))}
-    for folder in folders:
-        paths |= {f"{folder}/{name}" for name in FILES if os.path.isdir(f"{folder}/{name}")}
-        paths |= {f"{folder}/{name}" for name in FOLDERS if os.path.isfile(f"{folder}/{name}")}
-        paths.update(_no_refs(f"{folder}/refs"))
-    packed = _place(git, "packed-refs")
-    return {path: _kept(path) for path in sorted(paths | ({packed} if _broken(packed) == UNREADABLE else set()))}
+class Sweep:
+    """Looks through a repository again and again; a folder is read once more only when its times changed."""
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._plain: dict[str, tuple[tuple[int, int, int], tuple[str, ...]]] = {}
+
+    def odd(self) -> dict[str, Kept]:
+        """Links, pipes, sockets and devices anywhere in the repository; files and folders in each other's place; refs
+        that name nothing, and locks of refs."""
+        folders = tuple(dict.fromkeys((self._git.git_dir, self._git.common_dir)))
+        outer = [one for one in folders if not any(one != other and one.is_relative_to(other) for other in folders)]
+        paths = self._strange(map(str, outer))
+        for folder in folders:
+            paths |= {f"{folder}/{name}" for name in FILES if os.path.isdir(f"{folder}/{name}")}
+            paths |= {f"{folder}/{name}" for name in FOLDERS if os.path.isfile(f"{folder}/{name}")}
+            paths.update(_no_refs(f"{folder}/refs"))
+        packed = _place(self._git, "packed-refs")
+        return {path: _kept(path) for path in sorted(paths | ({packed} if _broken(packed) == UNREADABLE else set()))}
+
+    def _strange(self, tops: Iterable[str]) -> set[str]:
+        """Whatever is neither file nor folder."""
+        began, before, self._plain = time.time_ns(), self._plain, {}
+        waiting, found = list(tops), set[str]()
+        while waiting:
+            folder = waiting.pop()
+            times, known = _times(folder), before.get(folder)
+            inner, odd = (known[1], []) if known and known[0] == times else _parted(_entries(folder))
+            if not odd and settled(times[0], began):
+                self._plain[folder] = (times, inner)
+            found.update(odd)
+            waiting += inner
+        return found
 
 
 def how(path: str) -> str:
@@ -112,13 +136,17 @@ def _broken(path: str) -> str:
         return UNREADABLE
 
 
-def _strange(folder: str) -> Iterator[str]:
-    """Whatever is neither file nor folder."""
-    for entry in _entries(folder):
-        if entry.is_dir(follow_symlinks=False):
-            yield from _strange(entry.path)
-        elif not entry.is_file(follow_symlinks=False):
-            yield entry.path
+def _times(folder: str) -> tuple[int, int, int]:
+    """They change with each name in a folder; a session can set the second one back, the first it cannot."""
+    status = status_of(folder)
+    return (status.st_ctime_ns, status.st_mtime_ns, status.st_ino) if status else (0, 0, 0)
+
+
+def _parted(entries: Iterable[os.DirEntry[str]]) -> tuple[tuple[str, ...], list[str]]:
+    """The folders, and what is neither folder nor file."""
+    folders = {entry.path for entry in entries if entry.is_dir(follow_symlinks=False)}
+    odd = [one.path for one in entries if one.path not in folders and not one.is_file(follow_symlinks=False)]
+    return tuple(folders), odd
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,6 +22,8 @@ from ralph_mission.gateways.git import EMPTY_TREE, Git, GitError
 from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, FileChange, Patch
 from ralph_mission.safety.paths import unsafe_path
 from ralph_mission.trouble import Trouble
+
+OID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 ABSENT = "000000"
 MODES = frozenset({REGULAR, EXECUTABLE, SYMLINK, GITLINK})
@@ -215,6 +218,9 @@ def _content(where: bytes, path: str, size: int) -> bytes:
     if size > LARGEST:
         raise Trouble(f"{path} has {size:,} bytes, too many to judge", "leave it out, or ignore it in .gitignore")
     with open(where, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW)) as file:
+        found = os.fstat(file.fileno())
+        if found.st_nlink > 1 and not found.st_mode & stat.S_IROTH:  # a session may have given it its second name
+            raise Trouble(f"{path} may be somebody else's file too: it has a second name", "leave it out")
         return file.read()
 
 
@@ -230,7 +236,15 @@ def _submodule(where: bytes) -> Now:
 
 
 def _checked_out(dot_git: Path) -> str:
-    """The commit of a nested repository, by reading files: nothing of its configuration is run."""
+    """The commit of a nested repository, by reading files: nothing of its configuration is run.
+
+    They may be links of a session: what is no commit's id is not told.
+    """
+    said = _standing(dot_git)
+    return said if OID.fullmatch(said) else "unknown"
+
+
+def _standing(dot_git: Path) -> str:
     folder = dot_git if dot_git.is_dir() else dot_git.parent / dot_git.read_text().removeprefix("gitdir:").strip()
     head = (folder / "HEAD").read_text().strip()
     if not head.startswith("ref:"):
@@ -238,7 +252,7 @@ def _checked_out(dot_git: Path) -> str:
     ref = head.removeprefix("ref:").strip()
     if (folder / ref).is_file():
         return (folder / ref).read_text().strip()
-    packed = (line.split() for line in (folder / "packed-refs").read_text().splitlines())
+    packed = (line.split(" ") for line in (folder / "packed-refs").read_text().split("\n"))
     return next((words[0] for words in packed if words[1:] == [ref]), "unknown")
 
 

@@ -18,10 +18,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
+
+from ralph_mission.gateways import isolation_uid as users
+from ralph_mission.gateways.isolation import OPEN, Cage, Inside, entered
+from ralph_mission.gateways.isolation_inside import still
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 PASSED_ON = ("PATH", "LANG", "LC_ALL")
@@ -33,12 +38,17 @@ PROC = Path("/proc")
 FILE_BLOCKS = 8 * 1024 * 1024  # of 512 bytes, POSIX's unit for `ulimit -f`: 4 GiB
 # Limits are set by a shell rather than in a forked copy of ourselves, which is unsafe beside threads.
 # The same shell answers 127 for a program that is missing and 126 for one that cannot run.
+STOPPED: ContextVar[Callable[[], bool] | None] = ContextVar("STOPPED", default=None)
+"""Asked by whoever is not told of another way to be ended: a thread cannot be interrupted, its processes can."""
 LIMITED = ("/bin/sh", "-c", f'ulimit -c 0; ulimit -f {FILE_BLOCKS} 2>/dev/null; exec "$@"', "sh")
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What came of a foreign command; `seconds` of wall time, `code` 124 when we ended it, for whatever reason."""
+    """What came of a foreign command; `seconds` of wall time, `code` 124 when we ended it, for whatever reason.
+
+    `left` are the command lines of what it left running when it ended by itself: that was ended too.
+    """
 
     code: int
     stdout: bytes
@@ -47,6 +57,7 @@ class Finished:
     timed_out: bool
     truncated: bool
     stopped: bool = False
+    left: tuple[str, ...] = ()
 
 
 def run_foreign(
@@ -62,6 +73,7 @@ def run_foreign(
     stopped: Callable[[], bool] | None = None,
     grace: float = GRACE,
     live: Callable[[bytes], None] | None = None,
+    cage: Cage = OPEN,
 ) -> Finished:
     """Run a program (a string: by `/bin/sh -c`) and see the last of its children out.
 
@@ -69,33 +81,42 @@ def run_foreign(
     `allow` names variables of ours it may see. `timeout` in seconds; `output_cap` in bytes over
     both streams: reaching either ends the whole process group, and so does `stopped`, asked five times
     a second. Whoever is ended has `grace` seconds between TERM and KILL. `live` is given what comes in on
-    either stream, as it comes. A missing program gives code 127.
+    either stream, as it comes. A missing program gives code 127. `cage` keeps it further apart, or raises Trouble.
     """
     arguments = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
-    with _home(home) as scratch, _source(stdin) as source, _signals_held() as let_go:
+    with (
+        _home(home) as scratch,
+        _source(stdin) as source,
+        entered(cage, arguments, cwd, home, scratch, {**_passed_on(allow), **extra_env}["PATH"]) as inside,
+        _signals_held() as let_go,
+    ):
         environment = {**_passed_on(allow), **extra_env, **_places(home, scratch)}
         started = time.monotonic()
         process = subprocess.Popen(
-            [*LIMITED, *arguments],
+            [*LIMITED, *inside.argv],
             cwd=cwd,
             env=environment,
             start_new_session=True,
             stdin=source,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            pass_fds=inside.passed_on,
         )
+        left: tuple[str, ...] = ()
         with process, _Capture(process, output_cap, live) as capture:
             try:
                 let_go()
-                ended = capture.until(started + timeout, stopped)
+                ended = capture.until(started + timeout, stopped or STOPPED.get())
+                if not ended and not capture.full:
+                    left = _remaining(process, scratch, inside)
             finally:
-                _end(process, scratch, grace)
+                _end(process, scratch, grace, inside.uid)
             capture.rest()
         code = ENDED_BY_US if ended or capture.full else process.returncode
         seconds = time.monotonic() - started
         return Finished(
-            code, capture.stdout, capture.stderr, seconds, ended == "late", capture.full, ended == "stopped"
-        )
+            code, capture.stdout, capture.stderr, seconds, ended == "late", capture.full, ended == "stopped", left
+        )  # fmt: skip  # one value
 
 
 def end_orphans(variable: str) -> int:
@@ -248,40 +269,49 @@ def _places(home: Path, scratch: Path) -> dict[str, str]:
     return {"HOME": str(at), "TMPDIR": str(scratch), **xdg}
 
 
-def _end(process: subprocess.Popen[bytes], scratch: Path, grace: float) -> None:
+def _remaining(process: subprocess.Popen[bytes], scratch: Path, inside: Inside) -> tuple[str, ...]:
+    """What goes on although the command is over, after the moment that a process may take to end."""
+    seen = still(lambda: sorted({*_left(process, scratch, inside.uid)}))
+    return (*seen, *(inside.report.heard() if inside.report else ()))
+
+
+def _end(process: subprocess.Popen[bytes], scratch: Path, grace: float, uid: int | None) -> None:
     """TERM, then KILL after the grace (or at once, for a second Ctrl-C), for the group and for who left it."""
     try:
-        if _signal(process, scratch, signal.SIGTERM):
-            _await(process, scratch, grace)
+        if _signal(process, scratch, uid, signal.SIGTERM):
+            _await(process, scratch, uid, grace)
     finally:
-        killed = _signal(process, scratch, signal.SIGKILL)
+        killed = _signal(process, scratch, uid, signal.SIGKILL)
         process.wait()
         if killed:
-            _await(process, scratch, GRACE)  # a kill is a wish until the kernel has seen to it
+            _await(process, scratch, uid, GRACE)  # a kill is a wish until the kernel has seen to it
 
 
-def _await(process: subprocess.Popen[bytes], scratch: Path, seconds: float) -> None:
+def _await(process: subprocess.Popen[bytes], scratch: Path, uid: int | None, seconds: float) -> None:
     """Wait until none of them runs any more, at most so long."""
     patience = time.monotonic() + seconds
-    while _left(process, scratch) and time.monotonic() < patience:
+    while _left(process, scratch, uid) and time.monotonic() < patience:
         time.sleep(TICK / 5)
 
 
-def _signal(process: subprocess.Popen[bytes], scratch: Path, number: int) -> bool:
+def _signal(process: subprocess.Popen[bytes], scratch: Path, uid: int | None, number: int) -> bool:
     """Whether there was anybody to signal."""
-    left = _left(process, scratch)
+    left = _left(process, scratch, uid)
     for target in (-process.pid, *left):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(target, number)
     return bool(left)
 
 
-def _left(process: subprocess.Popen[bytes], scratch: Path) -> list[int]:
-    """Whom to signal: on Linux the ids of all that still run, elsewhere the group as a whole."""
+def _left(process: subprocess.Popen[bytes], scratch: Path, uid: int | None) -> list[int]:
+    """Whom to signal: on Linux the ids of all that still run, elsewhere the group as a whole.
+
+    In a view of bubblewrap's its first process is in the group, and over only when all that runs in there is.
+    """
     process.poll()
     if PROC.is_dir():
         mark = os.fsencode(f"TMPDIR={scratch}")
-        return _running(process.pid, mark)
+        return [*_running(process.pid, mark), *(users.running(uid) if uid is not None else ())]
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, 0)
         return [-process.pid]
@@ -295,7 +325,7 @@ def _running(group: int, mark: bytes) -> list[int]:
 
 def _ours(folder: str, group: int, mark: bytes) -> bool:
     # A child may leave the group (`setsid`), but it keeps the one TMPDIR that was given to it.
-    # One that also empties its environment needs a stronger isolation than this gateway is.
+    # One that also empties its environment needs a stronger level of isolation.
     with suppress(OSError):
         state, _, its_group, *_ = _content(f"{folder}/stat").rpartition(b")")[2].split()
         if state == b"Z":  # dead, only not yet collected by its parent

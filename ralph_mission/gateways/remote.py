@@ -94,8 +94,8 @@ class Remote:
     def heads(self, *names: str) -> dict[str, str]:
         """Branches by name (globs allowed; all without one) and the commits they point at. Raises Trouble."""
         wanted = [HEADS + name for name in names] or [f"{HEADS}*"]
-        lines = self._ask("ls-remote", "--quiet", self.url, *wanted).decode("utf-8", "surrogateescape").splitlines()
-        pairs = (line.split("\t", 1) for line in lines)
+        lines = self._ask("ls-remote", "--quiet", self.url, *wanted).decode("utf-8", "surrogateescape").split("\n")
+        pairs = (line.partition("\t")[::2] for line in lines)  # a name may hold what ends a line elsewhere
         return {ref.removeprefix(HEADS): oid for oid, ref in pairs if ref.startswith(HEADS)}
 
     def head(self, branch: str) -> str:

@@ -17,17 +17,26 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from ralph_mission.gateways import shim
+from ralph_mission.gateways import shim, solid
 from ralph_mission.loop.commands import SHELLS, never_denied, programs
 
 UNGUARDED = frozenset({*SHELLS, "python", "python3", "env"})
 """Never shimmed though a pattern names them: a shim is started by one of them."""
 RECORD = "denied.jsonl"
+LONGEST = 16 * 1024 * 1024  # bytes of it that are read
 START = (
     "import sys; sys.path.insert(0, {!r}); from ralph_mission.gateways.shim import main; "
     "sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))"
 )
-AT_ONCE = """case ${{1-}} in {commands})
+AT_ONCE = """case ${{1-}} in
+  -*) _ralph_verb=$(while [ $# -gt 1 ]; do case $1,$2 in
+      (--no-pager,*) shift;;
+      (-C,*|-c,user.name=*|-c,user.email=*|-c,core.pager=cat) shift 2;;
+      (*) break;;
+    esac; done; printf %s "${{1-}}");;
+  *) _ralph_verb=${{1-}};;
+esac
+case $_ralph_verb in {commands})
   _ralph_git=$(set -f; IFS=:; for place in $PATH; do
     place=${{place:-.}}; git=$place/git
     [ -e "$place/{list}" ] || [ "$git" -ef {ours} ] || [ ! -f "$git" ] || [ ! -x "$git" ] || break
@@ -36,8 +45,10 @@ AT_ONCE = """case ${{1-}} in {commands})
   [ -z "$_ralph_git" ] || exec "$_ralph_git" "$@";;
 esac
 """
-"""What no pattern is about needs no judge: a session calls git often, and Python takes longer to start than git.
-Looked for in a shell of its own, so that git's environment stays as it was."""
+"""What no pattern is about needs no judge, nor do the options that agents often put before it: a session calls git
+often, and Python takes longer to start than git.
+Looked for in a shell of its own, so that git's environment stays as it was. There each pattern has both brackets: the
+sh of macOS (bash 3.2) takes a single one for the end of the `$(`."""
 
 
 def build(folder: Path, patterns: Iterable[str], run_dir: Path) -> Path | None:
@@ -67,11 +78,8 @@ def path_with(folder: Path | None) -> str:
 
 
 def refused(run_dir: Path) -> tuple[str, ...]:
-    """Why commands were refused, oldest first; lines that cannot be read are left out."""
-    try:
-        lines = (run_dir / RECORD).read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ()
+    """Why commands were refused, oldest first; lines that cannot be read are left out, and all of what is no file."""
+    lines = (solid.content(run_dir / RECORD, LONGEST) or b"").split(b"\n")
     return tuple(why for line in lines if (why := _why(line)))
 
 
@@ -102,9 +110,9 @@ def _stands(place: Path, text: str, mode: int) -> bool:
         return False
 
 
-def _why(line: str) -> str:
+def _why(line: bytes) -> str:
     try:
         said = json.loads(line)
         return str(said["why"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return ""

@@ -44,6 +44,16 @@ def clone(
         _remove(folder)
 
 
+def check_out(git: Git, commit: str, folder: Path) -> Git:
+    """The same at a path of the caller's, and it stays: the repository of the new clone. Half of one is never there.
+
+    Raises Trouble when it cannot be checked out.
+    """
+    with clone(git, commit, folder.parent) as made:
+        made.rename(folder)
+    return Git(folder / ".git", folder / ".git", folder)
+
+
 def changed(folder: Path, commit: str, git: Git) -> Patch:
     """What really differs between `folder` and the tree of `commit`, read by content.
 

@@ -70,6 +70,7 @@ def parts(git: Git, commit: str, names: Sequence[str], scratch: Path) -> Iterato
         with _held(scratch):  # or another process could take the new folder for an abandoned one
             prune(scratch)
             place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=scratch))
+            place.chmod(0o711)  # a builder that plays as another user has to get to its clone
             open_ones.callback(_remove, place)
             open_ones.enter_context(_held(place))
         yield tuple(Part(name, _cloned(git, base, place, open_ones), base) for name in names)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ralph_mission.gateways.git import Git
+from ralph_mission.gateways.isolation import OPEN, Cage
 from ralph_mission.gateways.process import Finished, run_foreign
 from ralph_mission.gateways.workshop import clone
 from ralph_mission.mission.ports import Verification
@@ -15,6 +16,11 @@ from ralph_mission.safety.patch import FileChange, Patch
 
 LAST_LINES = 5
 SECONDS = 600.0
+PASSED_THROUGH = 0o711
+
+
+def _open(_: Git) -> Cage:
+    return OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +33,21 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """Runs `commands` in order, each for at most `seconds`, in a clone without remotes or credentials."""
+    """Runs `commands` in order, each for at most `seconds`, in a clone without remotes or credentials.
+
+    `caged` says how far what runs in that clone is kept apart.
+    """
 
     git: Git
     commands: tuple[str, ...] = ()
     seconds: float = SECONDS
+    caged: Callable[[Git], Cage] = _open
 
     def verify(self, patch: Patch, scratch: str) -> Verification:
         """Whether all commands pass with the patch; without commands nothing is run.
 
-        Raises Trouble when the base cannot be checked out or the patch names a path that git refuses.
+        Raises Trouble when the base cannot be checked out, the patch names a path that git refuses, or the commands
+        cannot be kept as far apart as is wanted.
         """
         if not self.commands:
             return Verification(True)
@@ -51,8 +62,11 @@ class Workbench:
         self, patch: Patch, changes: Sequence[FileChange], commands: Sequence[str], scratch: Path
     ) -> Failure | None:
         with clone(self.git, patch.base, scratch, changes=changes) as folder:
+            cage = self.caged(Git(folder / ".git", folder / ".git", folder))
+            if cage.level == "uid":  # another user has to get as far as the clone
+                scratch.chmod(PASSED_THROUGH)
             for command in commands:
-                finished = run_foreign(command, cwd=folder, home=scratch / "home", timeout=self.seconds)
+                finished = run_foreign(command, cwd=folder, home=scratch / "home", timeout=self.seconds, cage=cage)
                 if finished.code != 0:
                     return Failure(command, finished)
         return None

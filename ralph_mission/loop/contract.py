@@ -49,6 +49,8 @@ def _may_write(hat: Hat) -> str:
         told = f"You may write only {_names(allowed)}."
     if hat.write_denied:
         told = f"{told} You may not write {_names(hat.write_denied)}.".strip()
+    if hat.unsteered:
+        told = f"{told} You may not write what configures agents (.claude/, .mcp.json and the like).".strip()
     return f"{told} What you change elsewhere, committed or not, is undone." if told else ""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ralph_mission.loop.model import HatOutput, State, Usage
 from ralph_mission.trouble import Trouble
@@ -155,4 +155,4 @@ def _priced(usage: Usage, model: str, prices: Prices) -> Usage:
     if usage.cost_usd is not None or not model or not (usage.input_tokens or usage.output_tokens):
         return usage
     dollars = price(usage, model, prices)
-    return Usage(usage.sessions, usage.input_tokens, usage.output_tokens, dollars, usage.seconds)
+    return replace(usage, cost_usd=dollars, unpriced=0)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from ralph_mission.loop.task import Task as Task
+from ralph_mission.loop.task import TaskStatus as TaskStatus
+
 Severity = Literal["critical", "major", "minor"]
-TaskStatus = Literal["pending", "ready", "active", "done", "failed"]
 Signal = Literal["", "stop", "cancel", "restart"]
 
 
@@ -33,19 +35,6 @@ class Event:
     hat: str = ""
     iteration: int = 0
     at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A unit of work with prerequisites. `ready` means that all of `needs` are done."""
-
-    id: str
-    title: str
-    status: TaskStatus = "pending"
-    needs: tuple[str, ...] = ()
-    owner: str = ""
-    priority: int = 3
-    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)

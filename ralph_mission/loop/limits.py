@@ -14,6 +14,11 @@ def reached(limits: Limits, state: State, elapsed: float) -> Ending | None:
     )
 
 
+def seconds(limits: Limits, state: State) -> float:
+    """What the next session may take: no more than is left of the run. At least one second."""
+    return max(1.0, min(limits.session, limits.runtime - state.elapsed))
+
+
 def _counted(limits: Limits, state: State, elapsed: float) -> Ending | None:
     if state.iteration >= limits.iterations:
         return Ending(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -14,8 +14,9 @@ from ralph_mission.loop.items import Signal as Signal
 from ralph_mission.loop.items import Task as Task
 from ralph_mission.loop.items import TaskStatus as TaskStatus
 
-Failure = Literal["", "exit", "timeout", "rate_limit", "server", "missing", "event"]
-"""Why a turn failed: exit code, our time limit, the provider's limit or fault, no such program, not one event."""
+Failure = Literal["", "exit", "timeout", "rate_limit", "server", "auth", "missing", "event"]
+"""Why a turn failed: exit code, our time limit, the provider's limit or fault, a key that it does not know, no such
+program, not one event."""
 OPEN: frozenset[TaskStatus] = frozenset({"pending", "ready", "active"})
 
 START, RESUME, CONVERGED = "loop.start", "task.resume", "loop.converged"
@@ -28,7 +29,7 @@ class Hat:
 
     `triggers` are topics (`build.*` matches what starts with `build.`). `write_allowed` None is everywhere,
     empty is nowhere; both are globs, and what is denied is denied. `default_publishes` is said for a session
-    that says nothing. Names without a model use the run's.
+    that says nothing. Names without a model use the run's. `unsteered`: it writes nothing that configures agents.
     """
 
     name: str
@@ -45,11 +46,15 @@ class Hat:
     model: str = ""
     max_tokens: int = 0
     payload: tuple[str, ...] = ()
+    unsteered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What sessions took. `cost_usd` is None while nobody can tell; if known, `unpriced` sessions are not in it."""
+    """What sessions took. `cost_usd` is None while nobody can tell; if known, `unpriced` sessions are not in it.
+
+    `turns` are answers of the model, as far as agents tell them.
+    """
 
     sessions: int = 0
     input_tokens: int = 0
@@ -57,6 +62,7 @@ class Usage:
     cost_usd: float | None = None
     seconds: float = 0.0
     unpriced: int = 0
+    turns: int = 0
 
     @property
     def untold(self) -> int:
@@ -72,6 +78,7 @@ class Usage:
             sum(known) if known else None,
             self.seconds + other.seconds,
             self.untold + other.untold if known else 0,
+            self.turns + other.turns,
         )
 
 
@@ -171,7 +178,10 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One fresh run of an agent: everything it gets. `seconds` and `turns` end it."""
+    """One fresh run of an agent: everything it gets. `seconds`, `turns` and `usd` (None: no limit) end it.
+
+    `schema`, a JSON Schema, is what its last message has to fit where the agent can see to that.
+    """
 
     hat: Hat
     iteration: int
@@ -180,13 +190,16 @@ class Session:
     model: str = ""
     seconds: float = 2700.0
     turns: int = 100
+    usd: float | None = None
+    schema: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """What a session gave: its last message, how it ended, what it took. `retry_after` in seconds, 0 unknown.
 
-    `refused` says of each command that was kept from running why.
+    `refused` says of each command that was kept from running why; `calls` what tools it called, refused or not, as its
+    program tells of them; `left_running` what it left behind, which was ended; `agent` who played.
     """
 
     text: str = ""
@@ -195,6 +208,18 @@ class Turn:
     retry_after: float = 0.0
     usage: Usage = Usage(sessions=1)
     refused: tuple[str, ...] = ()
+    agent: str = ""
+    calls: tuple[str, ...] = ()
+    left_running: tuple[str, ...] = ()
+
+    def after(self, before: Turn) -> Turn:
+        """The same with what an earlier try of the session did and was refused."""
+        return replace(
+            self,
+            refused=tuple(dict.fromkeys((*before.refused, *self.refused))),
+            calls=(*before.calls, *self.calls),
+            left_running=(*before.left_running, *self.left_running),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +246,10 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class HatOutput:
-    """The immutable record of one session: what was said, what really changed, what was undone and why."""
+    """The immutable record of one session: who played, what was said, what really changed, what was undone and why.
+
+    `refused`, `calls` and `left_running` as in `Turn`.
+    """
 
     hat: str
     iteration: int
@@ -237,6 +265,9 @@ class HatOutput:
     progressed: bool = False
     promised: bool = False
     refused: tuple[str, ...] = ()
+    agent: str = ""
+    calls: tuple[str, ...] = ()
+    left_running: tuple[str, ...] = ()
 
     @property
     def issues(self) -> tuple[Issue, ...]:

@@ -66,7 +66,8 @@ class Order:
     with tasks open. `persistent` turns completion into `task.resume`. `single_story` ends the run at the first story
     that passes; `require_checks` lets none pass that no check has looked at. `kind` is the kind of work, by which
     people's verdicts are kept. `protected` are globs of files that say what a run may do: no session writes them,
-    whatever its hat, or it could widen its own rights by a restart.
+    whatever its hat, or it could widen its own rights by a restart. `unsteered`: nor what configures agents, which the
+    next session would obey.
     """
 
     objective: str
@@ -81,6 +82,7 @@ class Order:
     require_checks: bool = False
     kind: str = ""
     protected: tuple[str, ...] = ()
+    unsteered: bool = False
 
     @property
     def hats(self) -> tuple[Hat, ...]:
@@ -94,7 +96,8 @@ class Order:
 
     def bound(self, hat: Hat) -> Hat:
         """The hat, which may not write what is protected either."""
-        return replace(hat, write_denied=tuple(dict.fromkeys((*hat.write_denied, *self.protected))))
+        denied = tuple(dict.fromkeys((*hat.write_denied, *self.protected)))
+        return replace(hat, write_denied=denied, unsteered=hat.unsteered or self.unsteered)
 
 
 @dataclass(frozen=True, slots=True)

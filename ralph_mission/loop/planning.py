@@ -22,6 +22,8 @@ ATTEMPTS = 3
 KIND = "plan"
 """The kind of a run whose stories are not written yet."""
 AGREED = "plan.approved"
+NOBODY = ("missing", "auth")
+"""Failures that only a person can mend: no program, no key."""
 PLANNER = Hat(
     "planner",
     publishes=("plan.complete",),
@@ -83,6 +85,8 @@ def _until_written(this: Run, wrong: Callable[[], str], follows: str) -> Ending:
             return ending
         if attempt < ATTEMPTS:
             session(this, this.ports.desk.board(), hat)
+            if ending := _nobody(this):
+                return ending
     return _given_up(why)
 
 
@@ -99,6 +103,12 @@ def _beginning(state: State) -> Event:
 def _over(this: Run) -> Ending | None:
     asked = ASKED.get(this.ports.desk.signal())
     return asked or limits.reached(this.order.limits, this.state, this.elapsed)
+
+
+def _nobody(this: Run) -> Ending | None:
+    """The end, when there is no planner: another session would find none either."""
+    last = this.outputs[-1]
+    return Ending("failures", last.reason, "mend that, then --continue") if last.failure in NOBODY else None
 
 
 def _wrong(read: Read, before: Prd | None) -> str:

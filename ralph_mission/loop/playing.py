@@ -12,6 +12,7 @@ from ralph_mission.loop import prompt, routing, scope, situation, stories, verdi
 from ralph_mission.loop.model import Board, Change, Event, Hat, HatOutput, Session, State, Turn, Usage, Verification
 from ralph_mission.loop.order import Order
 from ralph_mission.loop.ports import Ports, Work
+from ralph_mission.safety.secrets import without
 
 
 def play(order: Order, state: State, board: Board, hat: Hat | None, ports: Ports) -> HatOutput:
@@ -20,6 +21,7 @@ def play(order: Order, state: State, board: Board, hat: Hat | None, ports: Ports
     What an agent does wrong is in the record; Trouble and interrupts pass through.
     """
     session = prompt.session(order, state, board, hat, ports.desk.run_dir)
+    session = replace(session, prompt=without(session.prompt, ports.secrets))
     mark = ports.workplace.mark()
     ports.desk.keep(replace(state, mark=mark), None)
     try:
@@ -63,6 +65,9 @@ def _played(
         usage=turn.usage,
         promised=not turn.failure and not wrong and _promised(order, turn, event),
         refused=turn.refused,
+        agent=turn.agent,
+        calls=turn.calls,
+        left_running=turn.left_running,
     )
     return _settled(order, state, board, ports, output, mark)
 
@@ -70,15 +75,14 @@ def _played(
 def _patiently(order: Order, state: State, ports: Ports, session: Session) -> Turn:
     """The turn, tried again after what only the provider can mend, for as long as the run may run."""
     deadline = ports.clock.now() + timedelta(seconds=order.limits.runtime - state.elapsed)
-    usage, attempt = Usage(), 0
-    refused: dict[str, None] = {}
+    usage, attempt, before = Usage(), 0, Turn()
     while True:
-        turn = ports.agent.play(session, lambda: ports.desk.signal() == "cancel")
-        usage, attempt = usage + turn.usage, attempt + 1
-        refused |= dict.fromkeys(turn.refused)
+        left = max(1.0, min(session.seconds, (deadline - ports.clock.now()).total_seconds()))
+        turn = ports.agent.play(replace(session, seconds=left), lambda: ports.desk.signal() == "cancel").after(before)
+        usage, attempt, before = usage + turn.usage, attempt + 1, turn
         pause = waiting.wait(order.limits, turn, attempt)
         if pause is None or ports.desk.signal() or ports.clock.now() + timedelta(seconds=pause) > deadline:
-            return replace(turn, usage=usage, refused=tuple(refused))
+            return replace(turn, usage=usage)
         ports.voice.waiting(pause, turn.detail)
         ports.clock.sleep(pause, lambda: bool(ports.desk.signal()))
 

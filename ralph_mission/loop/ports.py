@@ -190,6 +190,10 @@ class Desk(Protocol):
 class Voice(Protocol):
     """Tells a person what happens."""
 
+    def note(self, text: str) -> None:
+        """A line of its own."""
+        ...
+
     def began(self, order: Order, state: State) -> None:
         """A run starts, or goes on."""
         ...
@@ -220,6 +224,8 @@ class Ports:
     desk: Desk
     clock: Clock
     voice: Voice
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Known values that no session is told, whatever wrote them into what it is told."""
 
 
 class Papers(Protocol):

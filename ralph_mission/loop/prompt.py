@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from ralph_mission.loop import contract, situation
+from ralph_mission.loop import contract, limits, situation
 from ralph_mission.loop.framing import quoted, section, whole
 from ralph_mission.loop.model import Board, Hat, Session, State
 from ralph_mission.loop.order import Order
@@ -30,9 +30,15 @@ def session(order: Order, state: State, board: Board, hat: Hat | None, run_dir: 
         _text(order, state, board, worn if hat else None, run_dir.rpartition("/")[0] or "."),
         run_dir,
         worn.model or order.model,
-        order.limits.session,
+        limits.seconds(order.limits, state),
         order.limits.turns,
+        _left(order, state),
     )
+
+
+def _left(order: Order, state: State) -> float | None:
+    """Money that is left of the run's, None without a limit."""
+    return None if order.limits.usd is None else max(0.0, order.limits.usd - (state.usage.cost_usd or 0.0))
 
 
 def summary(text: str) -> str:

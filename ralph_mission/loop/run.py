@@ -142,6 +142,7 @@ def _session(this: Run, board: Board) -> None:
 
 def session(this: Run, board: Board, hat: Hat | None) -> None:
     """Let `hat` play the next session, and write down where the run stands after it."""
+    this.state = replace(this.state, elapsed=this.elapsed)
     this.ports.voice.session(this.order, this.state, hat.name if hat else "", board)
     account(this, playing.play(this.order, this.state, board, hat, this.ports))
 

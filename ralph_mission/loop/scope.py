@@ -7,10 +7,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ralph_mission.loop.model import Change, Hat
+from ralph_mission.safety.paths import configures_agents
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
+STEERING = "what configures agents is for people to write"
 OUR_FOLDERS = (".ralph", ".omc")
 OUR_FILES = ("prd.json", "progress.txt", ".last-branch")
 FOUND_IN = ("", "scripts/ralph")
@@ -23,6 +25,8 @@ def why_outside(hat: Hat, path: str, kept: Collection[str] = ()) -> str:
         return ""
     if hat.write_denied and _matches(hat.write_denied, path):
         return f"{hat.name} may not write there"
+    if hat.unsteered and configures_agents(path):
+        return STEERING
     if hat.write_allowed is not None and not _matches(tuple(map(_anchored, hat.write_allowed)), path):
         where = ", ".join(hat.write_allowed) or "nothing"
         return f"{hat.name} may write {where} only"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ralph_mission.loop import memories, progress
+from ralph_mission.loop import limits, memories, progress
 from ralph_mission.loop.framing import SCRATCHPAD, Listing, line, listed, quoted, section, shared, tail
 from ralph_mission.loop.model import START, Board, Commit, Event, Guidance, Issue, State, Story, Task
 from ralph_mission.loop.order import Order
@@ -44,11 +44,16 @@ def begin(order: Order, state: State, board: Board) -> str:
         f"SESSION {state.iteration + 1}/{order.limits.iterations}",
         "You start fresh: nothing of earlier sessions is in your mind. What they did is in git and in the files below; "
         "trust those, and do nothing again that is done.",
-        f"You have {order.limits.session / 60:.0f} minutes and {order.limits.turns} turns.",
+        f"You have {_time(limits.seconds(order.limits, state))} and {order.limits.turns} turns.",
         RULE,
         "Some files could not be read, and their last known content is used:" if unreadable else "",
         *unreadable,
     )
+
+
+def _time(seconds: float) -> str:
+    """In words, rounded down."""
+    return f"{seconds // 60:.0f} minutes" if seconds >= 120 else f"{seconds // 1:.0f} seconds"
 
 
 def item(order: Order, state: State, board: Board) -> str:

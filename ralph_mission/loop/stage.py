@@ -130,7 +130,7 @@ class Stage:
     def _job(self, part: Part, number: int, board: Board, last: HatOutput | None) -> Job:
         state = replace(
             self.this.state, iteration=self.this.state.iteration + number, pending=part.event, item=part.item, stale=0,
-            feedback=part.feedback, last=last,
+            feedback=part.feedback, last=last, elapsed=self.this.elapsed,
         )  # fmt: skip  # one value
         shown = replace(board, prd=None, tasks=())  # the list is in this checkout, where the session is not
         return Job(part.name, self.order, state, shown, self.order.bound(worn(self.order, part.hat)), part.papers)

@@ -13,7 +13,7 @@ from datetime import datetime
 from ralph_mission.loop.model import Change, HatOutput, Notes, Prd, Story, Verification
 from ralph_mission.loop.order import Order
 
-PROVIDER = frozenset({"rate_limit", "server", "missing"})
+PROVIDER = frozenset({"rate_limit", "server", "auth", "missing"})
 SAID = 1500  # characters of the checks' last words that the next session is told
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
-from ralph_mission.loop.items import Task, TaskStatus
+from ralph_mission.loop.task import Task, TaskStatus
 from ralph_mission.trouble import Trouble
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -25,7 +24,7 @@ Tasks = tuple[Task, ...]
 def settled(tasks: Sequence[Task]) -> Tasks:
     """The same tasks, with pending and ready told apart by what they need."""
     done = {task.id for task in tasks if task.status == "done"}
-    return tuple(_settled(task, done) for task in tasks)
+    return tuple(_settled(task, done) if task.needs or task.status == "pending" else task for task in tasks)
 
 
 def find(tasks: Sequence[Task], id: str) -> Task:
@@ -46,7 +45,7 @@ def add(tasks: Sequence[Task], task: Task) -> Tasks:
     _check(task)
     if any(known.id == task.id for known in tasks):
         raise Trouble(f"there is a task {task.id!r} already", LIST)
-    after = (*tasks, replace(task, status="pending"))
+    after = (*tasks, task._replace(status="pending"))
     if circle := _circle(after, task.id):
         raise Trouble(f"these tasks would wait for each other: {' → '.join(circle)}", "leave one of --needs out")
     for need in task.needs:
@@ -73,7 +72,7 @@ def done(tasks: Sequence[Task], id: str) -> tuple[Tasks, Task]:
         raise Trouble(f"task {id!r} is not done: it {waits(tasks, task)}", f"first those; {LIST}")
     if task.status == "failed":
         raise Trouble(f"task {id!r} failed", f"take it up again first: ralph task claim {id}")
-    return _with(tasks, replace(task, status="done"))
+    return _with(tasks, task._replace(status="done"))
 
 
 def fail(tasks: Sequence[Task], id: str) -> tuple[Tasks, Task]:
@@ -81,7 +80,7 @@ def fail(tasks: Sequence[Task], id: str) -> tuple[Tasks, Task]:
     task = find(tasks, id)
     if task.status == "done":
         raise Trouble(f"task {id!r} is done", "add another task for what is left")
-    return _with(tasks, replace(task, status="failed", owner=""))
+    return _with(tasks, task._replace(status="failed", owner=""))
 
 
 def released(tasks: Sequence[Task], owner: str) -> Tasks:
@@ -113,7 +112,7 @@ def _settled(task: Task, done: set[str]) -> Task:
     if task.status not in ("pending", "ready"):
         return task
     status: TaskStatus = "ready" if done.issuperset(task.needs) else "pending"
-    return task if status == task.status else replace(task, status=status)
+    return task if status == task.status else task._replace(status=status)
 
 
 def _check(task: Task) -> None:
@@ -139,17 +138,17 @@ def _free(tasks: Sequence[Task], task: Task, dead: Callable[[str], bool]) -> Tas
 
 
 def _given(tasks: Sequence[Task], task: Task, owner: str) -> tuple[Tasks, Task]:
-    unfailed = replace(task, status="pending")
+    unfailed = task._replace(status="pending")
     if (
         task.status == "failed"
         and _settled(unfailed, {other.id for other in tasks if other.status == "done"}) == unfailed
     ):
         raise Trouble(f"task {task.id!r} {waits(tasks, unfailed)}", "see what can be claimed: ralph task ready")
-    return _with(tasks, replace(task, status="active", owner=owner))
+    return _with(tasks, task._replace(status="active", owner=owner))
 
 
 def _back(task: Task) -> Task:
-    return replace(task, status="pending", owner="")
+    return task._replace(status="pending", owner="")
 
 
 def _with(tasks: Sequence[Task], changed: Task) -> tuple[Tasks, Task]:

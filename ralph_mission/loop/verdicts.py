@@ -33,7 +33,7 @@ WORD = re.compile(r"^\**([A-Za-z]+)\**\s*[:—]\s+")
 FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL | re.IGNORECASE)
 
 
-class _Unclear(ValueError):
+class Unclear(ValueError):
     """This is not something that can be understood."""
 
 
@@ -49,7 +49,7 @@ def issues(event: Event) -> tuple[Issue, ...]:
     payload = event.payload.strip()
     try:
         return _understood(payload)[:MOST]
-    except (_Unclear, RecursionError) as error:
+    except (Unclear, RecursionError) as error:
         return (Issue(f"the verdict cannot be understood ({error}): {payload[:200] or 'it is empty'}"),)
 
 
@@ -64,17 +64,27 @@ def _understood(payload: str) -> tuple[Issue, ...]:
 # --- JSON ---------------------------------------------------------------------------
 
 
+def parsed(payload: str) -> Any:
+    """The JSON of a verdict, alone or in a fence. Raises Unclear for what is none, or says one key twice."""
+    fenced = FENCE.search(payload)
+    text = payload.strip()
+    try:
+        return _json(fenced[1].strip() if fenced and text[:1] not in ("{", "[") else text)
+    except RecursionError:
+        raise Unclear("broken JSON") from None
+
+
 def _json(text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_once)
     except ValueError as error:
-        raise error if isinstance(error, _Unclear) else _Unclear("broken JSON") from None
+        raise error if isinstance(error, Unclear) else Unclear("broken JSON") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A key that stands twice says two things, and the second would hide the first."""
     if len(dict(pairs)) < len(pairs):
-        raise _Unclear("a key stands twice")
+        raise Unclear("a key stands twice")
     return dict(pairs)
 
 
@@ -83,12 +93,12 @@ def _document(value: Any) -> tuple[Issue, ...]:
         return tuple(_item(item) for item in value[:MOST])
     said = [value[key] for key in LISTS if key in value]
     if not said:
-        raise _Unclear(f"none of {', '.join(LISTS)} is in it")
+        raise Unclear(f"none of {', '.join(LISTS)} is in it")
     found = tuple(_item(item) for part in said if isinstance(part, list) for item in part[:MOST])
     counted = max((_count(part) for part in said if not isinstance(part, list)), default=0)
     found = (*found, *_unnamed(counted - len(found)))
     if not found and any(REFUSALS.search(str(value.get(key, ""))) for key in ("verdict", "status", "decision")):
-        raise _Unclear("it refuses and names nothing")
+        raise Unclear("it refuses and names nothing")
     return found
 
 
@@ -97,7 +107,7 @@ def _count(value: Any) -> int:
         return value
     if isinstance(value, str):
         return len(_text(value))
-    raise _Unclear("issues are neither a list nor a number")
+    raise Unclear("issues are neither a list nor a number")
 
 
 def _item(item: Any) -> Issue:
@@ -133,7 +143,7 @@ def _text(payload: str) -> tuple[Issue, ...]:
     rest = [row for row in payload.splitlines() if not BULLET.match(row)]
     counted = max((int(first or second) for row in rest for first, second in COUNT.findall(row)), default=0)
     if not found and not counted:
-        raise _Unclear("it neither lists issues nor says that there are none")
+        raise Unclear("it neither lists issues nor says that there are none")
     return (*found, *_unnamed(counted - len(found)))
 
 

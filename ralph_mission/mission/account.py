@@ -95,6 +95,18 @@ class CycleReport:
 
 
 @dataclass(frozen=True, slots=True)
+class PostLine:
+    """A post as it was said, or would be: its exact parts, what the network counts of each, and what it allows."""
+
+    network: str
+    status: Fate
+    url: str
+    parts: tuple[str, ...]
+    lengths: tuple[int, ...]
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
 class Telling:
     """What the summary says beyond the report: why this one, who is waited for, what to type next."""
 
@@ -103,4 +115,5 @@ class Telling:
     waiting: tuple[str, ...] = ()  # commands or clicks a person can do now, one per line
     remarks: tuple[str, ...] = ()  # everything else worth a line (drift, human edits, unknown effects)
     late: int | None = None  # seconds that this cycle started after it was due; None when it did not start
+    posts: tuple[PostLine, ...] = ()  # what was said in public, network by network
     refusal: str = ""  # why everything that was tried was refused, where only a person can change that

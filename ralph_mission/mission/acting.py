@@ -8,19 +8,21 @@ never decides that something did not happen: for an effect without a natural key
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ralph_mission.mission import belonging, rules, succession
+from ralph_mission.mission import approval, belonging, content_steps, rules, succession
 from ralph_mission.mission.effects import (
-    AT_MOST_ONCE,
     Comment,
     EditComment,
     Effect,
     Fate,
     MergePull,
     OpenIssue,
+    PostReview,
+    Publish,
     Receipt,
+    at_most_once,
     kind_of,
     resolve,
 )
@@ -35,8 +37,10 @@ from ralph_mission.mission.ledger import (
     numbers,
     refers_to,
 )
+from ralph_mission.mission.lifecycle import Facts
+from ralph_mission.mission.model import Mission
 from ralph_mission.mission.ports import Ports
-from ralph_mission.mission.proposal import Decision
+from ralph_mission.mission.proposal import Decision, Proposal
 from ralph_mission.trouble import Missing, Trouble
 
 
@@ -49,8 +53,11 @@ class Deed:
 
     @property
     def stops(self) -> bool:
-        """Whether nothing may follow it. A remark in doubt is told to a person, never sent again, and stops nothing."""
-        if self.receipt.status == "unknown" and isinstance(self.effect, Comment):
+        """Whether nothing may follow it. A remark in doubt is told to a person, never sent again, and stops nothing;
+        nor does a network that fails stop another one."""
+        if isinstance(self.effect, Publish):
+            return False
+        if self.receipt.status == "unknown" and isinstance(self.effect, Comment | PostReview):
             return False
         return self.receipt.status in ("failed", "unknown")
 
@@ -69,8 +76,12 @@ class Act:
         return not self.cut and not any(deed.stops for deed in self.deeds)
 
 
-def act(ports: Ports, decisions: Sequence[Decision], records: Mapping[str, Record]) -> tuple[Act, ...]:
-    """Carry out allowed decisions in order; a stop ends all that follow."""
+Look = Callable[[Mission], Facts]
+"""What the forge says of a mission at this moment, with what owners said of it in a chat. Raises Trouble."""
+
+
+def act(ports: Ports, decisions: Sequence[Decision], records: Mapping[str, Record], look: Look) -> tuple[Act, ...]:
+    """Carry out allowed decisions in order; a stop ends all that follow. `look`: whether a yes stands still."""
     known = dict(records)
     acts: list[Act] = []
     for decision in decisions:
@@ -78,7 +89,7 @@ def act(ports: Ports, decisions: Sequence[Decision], records: Mapping[str, Recor
             acts.append(Act(decision, (), cut=True))
             continue
         ports.voice.note(f"{decision.proposal.action}: {decision.proposal.title}")
-        acts.append(_carry_out(ports, decision, known))
+        acts.append(_carry_out(ports, decision, known, look))
     return tuple(acts)
 
 
@@ -92,15 +103,36 @@ def not_attempted(acts: Iterable[Act]) -> tuple[Receipt, ...]:
     )
 
 
-def _carry_out(ports: Ports, decision: Decision, known: dict[str, Record]) -> Act:
+def _carry_out(ports: Ports, decision: Decision, known: dict[str, Record], look: Look) -> Act:
     deeds: list[Deed] = []
     for effect in decision.proposal.effects:
         if stopped(ports):
             return Act(decision, tuple(deeds), cut=True)
         stopped_by = next((deed for deed in deeds if deed.stops), None)
-        receipt = _not_attempted(effect, stopped_by) if stopped_by else send(ports, effect, known)
+        if why := _changed_since(ports, look, decision.proposal, effect, known.get(effect.key)):
+            receipt = Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}{why}")
+        else:
+            receipt = _not_attempted(effect, stopped_by) if stopped_by else send(ports, effect, known)
         deeds.append(Deed(effect, receipt))
     return Act(decision, tuple(deeds))
+
+
+def _changed_since(ports: Ports, look: Look, proposal: Proposal, effect: Effect, record: Record | None) -> str:
+    """Why an approved text does not go out after all, "" if nothing: what was read of its issue may be minutes old.
+
+    The yes is asked for as when it was judged: it may have been taken back, or the text be another one.
+    """
+    mission = proposal.before
+    if not isinstance(effect, Publish) or mission is None or is_settled(record):
+        return ""
+    try:
+        ports.forge.look_anew()
+        facts = look(mission)
+    except Trouble as trouble:
+        return f"its issue cannot be read: {trouble.what}"
+    if facts.issue is None or facts.issue.state != "open" or not approval.stands(facts.issue, mission):
+        return "its issue was changed meanwhile"
+    return "" if content_steps.said_yes(mission, facts) else "the yes to it was taken back"
 
 
 def send(ports: Ports, effect: Effect, known: dict[str, Record]) -> Receipt:
@@ -126,11 +158,23 @@ def _perform(ports: Ports, effect: Effect) -> Receipt:
     if isinstance(effect, MergePull) and not effect.approver:  # only memory could say so, and it grants nothing
         return Receipt(effect.key, "failed", detail="approval-author")
     try:
-        return ports.forge.perform(effect)
+        return _say(ports, effect) if isinstance(effect, Publish) else ports.forge.perform(effect)
     except Exception as error:  # whatever it is, the cycle must still write down what it knows
         said = error.what if isinstance(error, Trouble) else f"{type(error).__name__}: {error}"
-        status: Fate = "unknown" if isinstance(effect, AT_MOST_ONCE) else "failed"
-        return Receipt(effect.key, status, detail=said[:300])
+        status: Fate = "unknown" if at_most_once(effect) else "failed"
+        at = ports.clock.now() if isinstance(effect, Publish) else None
+        return Receipt(effect.key, status, detail=said[:300], at=at)
+
+
+def _say(ports: Ports, effect: Publish) -> Receipt:
+    """When it is said counts, which may be another day than that on which the cycle began."""
+    receipt = ports.press.publish(effect)
+    return replace(receipt, at=ports.clock.now())
+
+
+def _find(ports: Ports, effect: Effect) -> Receipt | None:
+    """What of it is there already; networks cannot be asked."""
+    return ports.press.find(effect) if isinstance(effect, Publish) else ports.forge.find(effect)
 
 
 def _not_attempted(effect: Effect, earlier: Deed) -> Receipt:
@@ -171,7 +215,7 @@ def _found_late(ports: Ports, record: EffectRecord, known: dict[str, Record]) ->
     if effect is None:  # memory was recovered from a stranger's word that there was one
         return None
     try:
-        receipt = ports.forge.find(resolve(effect, numbers(known.values())))
+        receipt = _find(ports, resolve(effect, numbers(known.values())))
     except KeyError:
         return None
     if receipt is None:
@@ -205,7 +249,7 @@ def _look_up(
     if refers_to(effect) and refers_to(effect) not in numbers(known.values()):
         return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}the issue it belongs to was not opened")
     ready = resolve(effect, numbers(known.values()))
-    found = ports.forge.find(ready)
+    found = _find(ports, ready)
     if found is not None:
         return found
     if _was_to_follow_a_merge(record, known):

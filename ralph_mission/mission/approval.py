@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ralph_mission.mission.effects import MARKER, MergePull
-from ralph_mission.mission.model import Actor, Issue, LabelEvent, Mission, Pull, Remark, Review
+from ralph_mission.mission.ledger import ChatYes
+from ralph_mission.mission.model import Action, Actor, Edit, Issue, LabelEvent, Mission, Pull, Remark, Review
 
 APPROVED, REJECTED = "ralph:approved", "ralph:rejected"
+CONTENT_APPROVED = "content:approved"
 COMMAND = re.compile(r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+(approve|reject)(?![\w-])[ \t]*(.*)", re.IGNORECASE)
 """What begins a comment; indented further it is code, which somebody only shows."""
+HASH = re.compile(r"`?([0-9a-f]{8})`?(?!\w)", re.IGNORECASE)
 LINE = re.compile(r"^proposal is now `[0-9a-f]{8}`", re.MULTILINE)
 SEAL = re.compile(rf"\n+proposal is now `([0-9a-f]{{8}})`\n+(?:{MARKER.pattern})\s*\Z")
 """Our own end of a proposal: the line and our marker, and nothing after them."""
@@ -43,40 +46,85 @@ def content_hash(title: str, body: str) -> str:
 
     Our own end is left out where it is true; a word after it, or another hash in it, is an edit like any other.
     """
+    return _whole_hash(title, body)[:8]
+
+
+def about(mission: Mission, title: str, body: str) -> Mission:
+    """The mission when it asks about this very text. Eight digits are for people: another text can have them."""
+    whole = _whole_hash(title, body)
+    return replace(mission, proposal_hash=whole[:8], proposal_sha256=whole)
+
+
+def stands(issue: Issue, mission: Mission) -> bool:
+    """Whether what the mission asked about is what its issue says now."""
+    now = _whole_hash(issue.title, issue.body)
+    return now[:8] == mission.proposal_hash and mission.proposal_sha256 in ("", now)
+
+
+def _whole_hash(title: str, body: str) -> str:
     body = body.replace("\r\n", "\n")
     seal = SEAL.search(body)
-    if seal and _digest(title, body[: seal.start()]) == seal[1]:
-        return seal[1]
-    return _digest(title, body)
+    unsealed = _digest(title, body[: seal.start()]) if seal else ""
+    return unsealed if seal and unsealed[:8] == seal[1] else _digest(title, body)
 
 
 def _digest(title: str, text: str) -> str:
     normal = "\n".join(line.rstrip(" \t") for line in f"{title}\n\n{text}".strip().split("\n"))
-    return hashlib.sha256(normal.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return hashlib.sha256(normal.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def on_issue(issue: Issue, mission: Mission, authorised: frozenset[int]) -> Opinion:
-    """The opinion on a proposal. A no wins over a yes; the newest counted one of its kind speaks."""
+def on_issue(
+    issue: Issue,
+    mission: Mission,
+    authorised: frozenset[int],
+    offered_at: datetime | None = None,
+    yes: Iterable[ChatYes] = (),
+    edited_at: datetime | None = None,
+) -> Opinion:
+    """The opinion on a proposal. A no wins over a yes; the newest counted one of its kind speaks.
+
+    `offered_at` is when a change was shown that a yes has to be newer than. `yes`: those that owners gave in a chat.
+    `edited_at` is when the text was changed by somebody without a say: a yes has to be newer, whatever memory says.
+    """
     noes = [o for o in _noes(issue) if o.actor and o.actor.id in authorised]
     if noes:
         return noes[-1]
-    attempts = list(_approvals(issue, _asked_at(issue, mission)))
+    since = max(_asked_at(issue, mission), edited_at or issue.created_at)
+    chats = [one.chat for one in yes if offered_at is None and _counts_from_chat(one, issue, mission, since)]
+    if chats:
+        return Opinion("approved", Actor(0, f"an owner in the Telegram chat {chats[-1]}"))
+    attempts = list(_approvals(issue, max(since, offered_at) if offered_at else since, mission))
     if not attempts:
         return NONE
     counted = [actor for actor, _ in attempts if actor.id in authorised]
     rules = _objections(bool(counted), any(fresh for actor, fresh in attempts if actor.id in authorised))
-    if content_hash(issue.title, issue.body) != mission.proposal_hash:
+    if not stands(issue, mission):
         rules = (*rules, "approval-content") if "approval-content" not in rules else rules
     actor = (counted or [attempts[-1][0]])[-1]
     return Opinion("refused", actor, rules=rules) if rules else Opinion("approved", actor)
 
 
+def yes_labels(mission: Mission) -> tuple[str, ...]:
+    """The labels that say yes to a mission's issue: of texts to publish, one of their own too."""
+    return (APPROVED, CONTENT_APPROVED) if mission.action is Action.PUBLISH else (APPROVED,)
+
+
+def on_offer(issue: Issue, mission: Mission, authorised: frozenset[int], offered_at: datetime | None) -> Opinion:
+    """The opinion on a change that a remark of ours shows: a yes is to that, whatever becomes of the issue's text."""
+    return on_issue(issue, about(mission, issue.title, issue.body), authorised, offered_at)
+
+
 def on_pull(pull: Pull, mission: Mission, authorised: frozenset[int]) -> Opinion:
-    """The opinion on a pull: any authorised person's standing request for changes beats every approval."""
+    """The opinion on a pull: any authorised person's standing request for changes beats every approval.
+
+    One that was answered, by a push or by what is on offer, waits for its author; only what is newer asks for more.
+    """
     standing = _standing(pull.reviews)
     changes = [r for r in standing if r.state == "changes_requested" and r.author.id in authorised]
     if changes:
-        return Opinion("changes", changes[-1].author, changes[-1].body)
+        until = mission.offered_until or mission.answered_at
+        fresh = [r for r in changes if until is None or r.at > until]
+        return Opinion("changes", fresh[-1].author, fresh[-1].body) if fresh else NONE
     approvals = [r for r in standing if r.state == "approved"]
     if not approvals:
         return NONE
@@ -126,10 +174,58 @@ def standing_label(issue: Issue, label: str) -> LabelEvent | None:
     return events[-1] if events and events[-1].added and label in issue.labels else None
 
 
+def may_decide(person: Actor, owners: Collection[str], may_approve: Callable[[Actor], bool]) -> bool:
+    """Whether this person's word counts: an owner where some are named, with write access, never a bot."""
+    named = {owner.casefold() for owner in owners}
+    return not person.is_bot and (not named or person.login.casefold() in named) and may_approve(person)
+
+
+def whose_wish(issue: Issue, label: str, us: int) -> Actor | None:
+    """Who wanted the label that stands there; what we only gave back is the wish of whoever had set it before us."""
+    event = standing_label(issue, label)
+    if event is None or event.actor.id != us:
+        return event.actor if event else None
+    events = sorted((e for e in issue.events if e.label == label and e.actor.id != us), key=lambda e: e.at)
+    return events[-1].actor if events and events[-1].added else None
+
+
+def asked_at(issue: Issue, authorised: Collection[int], *labels: str) -> datetime:
+    """When an authorised person last asked for something, by one of these labels or a yes; else when it was opened.
+
+    A comment that was edited since is no yes: anybody may have made it one.
+    """
+    set_ = [e.at for e in issue.events if e.added and e.label in labels and e.actor.id in authorised]
+    said = (r for r in issue.remarks if r.author.id in authorised and r.created_at == r.updated_at)
+    yes = [remark.created_at for remark in said if _command(remark) == "approve"]
+    return max([issue.created_at, *set_, *yes])
+
+
+def altered(edits: Iterable[Edit], authorised: Collection[int], since: datetime) -> Actor | None:
+    """Who changed an issue's title or text, since it was asked for, without a say."""
+    return next((e.actor for e in edits if e.at >= since and e.actor.id not in authorised), None)
+
+
+def unaltered(remark: Remark, until: datetime | None) -> bool:
+    """Whether a remark says what its author said: any other edit than one from before `until` may be anybody's.
+
+    None: whoever may edit it may decide too.
+    """
+    return until is None or remark.created_at == remark.updated_at or remark.updated_at < until
+
+
 def _objections(counted: bool, fresh: bool) -> tuple[str, ...]:
     if not counted:
         return ("approval-author",)
     return () if fresh else ("approval-content",)
+
+
+def _counts_from_chat(yes: ChatYes, issue: Issue, mission: Mission, since: datetime) -> bool:
+    """Whether it names the very text that stands there, which is what was asked about, and was given since.
+
+    A change in a remark is none of that text: a yes to it is given where it is shown.
+    """
+    meant = yes.issue == issue.number and yes.hash == mission.proposal_hash
+    return meant and stands(issue, mission) and yes.at > since
 
 
 def _asked_at(issue: Issue, mission: Mission) -> datetime:
@@ -141,13 +237,19 @@ def _asked_at(issue: Issue, mission: Mission) -> datetime:
     return max([issue.created_at, *ours, *([mission.proposal_at] if mission.proposal_at else [])])
 
 
-def _approvals(issue: Issue, since: datetime) -> Iterable[tuple[Actor, bool]]:
-    """Each attempt at approval: who, and whether it is newer than the proposal's line and still what was said."""
-    if event := standing_label(issue, APPROVED):
-        yield event.actor, event.at > since
+def _approvals(issue: Issue, since: datetime, mission: Mission) -> Iterable[tuple[Actor, bool]]:
+    """Each attempt at approval: who, and whether it is newer than the proposal's line and still what was said.
+
+    A comment may name the text that it means by its hash; another text's is no yes to this one.
+    """
+    for label in yes_labels(mission):
+        if event := standing_label(issue, label):
+            yield event.actor, event.at > since
     for remark in issue.remarks:
         if _command(remark) == "approve":
-            yield remark.author, since < remark.created_at == remark.updated_at
+            means = HASH.match(_words(remark))
+            meant = means is None or means[1].lower() == mission.proposal_hash
+            yield remark.author, meant and since < remark.created_at == remark.updated_at
 
 
 def _noes(issue: Issue) -> Iterable[Opinion]:
@@ -155,13 +257,17 @@ def _noes(issue: Issue) -> Iterable[Opinion]:
         yield Opinion("rejected", event.actor)
     for remark in issue.remarks:
         if _command(remark) == "reject":
-            match = COMMAND.match(remark.body)
-            yield Opinion("rejected", remark.author, match.group(2).strip() if match else "")
+            yield Opinion("rejected", remark.author, _words(remark))
 
 
 def _command(remark: Remark) -> str:
     match = COMMAND.match(remark.body)
     return match.group(1).lower() if match and not remark.author.is_bot else ""
+
+
+def _words(remark: Remark) -> str:
+    match = COMMAND.match(remark.body)
+    return match.group(2).strip() if match else ""
 
 
 def _standing(reviews: Iterable[Review]) -> list[Review]:

@@ -2,7 +2,7 @@
 
 An issue is a mission's when our account wrote it and its marker names this very mission, or when an authorised
 person put `ralph:mission` on it; a pull, when our account opened it from the mission's branch and it says the same,
-and its issue is one that our account wrote.
+and its issue is one that our account wrote, or a person's that the pull names.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ralph_mission.mission import succession
+from ralph_mission.mission.announced import announced
 from ralph_mission.mission.approval import standing_label
 from ralph_mission.mission.effects import MARKER
 from ralph_mission.mission.ledger import EffectRecord, MonitorRecord, Record, key_of, monitor_key
-from ralph_mission.mission.model import Issue, Mission, Pull
+from ralph_mission.mission.model import Issue, Mission, Pull, Remark
 
 _FACT = re.compile(r" ([a-z]+)=([^\s>]+)")
 BRANCHES = "ralph/"
@@ -31,8 +32,8 @@ def why_foreign(mission: Mission, issue: Issue | None, pull: Pull | None, us: in
     written = issue is not None and issue.author.id == us and _names(issue.body, mission)
     if issue is not None and not written and not wished(issue, authorised):
         return f"issue #{issue.number} does not belong to this mission"
-    borne_by_us = written or issue is None or _claimed(issue, us)  # on a person's issue no pull of ours can be
-    if pull is not None and not (borne_by_us and _carries(pull, mission, us)):
+    borne_by_us = written or issue is None or _claimed(issue, us)
+    if pull is not None and not _carries(pull, mission, us, named=not borne_by_us):
         return f"pull #{pull.number} does not belong to this mission"
     return ""
 
@@ -86,19 +87,47 @@ def _borne_out(record: MonitorRecord, issues: Mapping[int, Issue], us: int) -> b
     return record.issue not in issues or is_list(issues[record.issue], record.key, us)
 
 
-def _carries(pull: Pull, mission: Mission, us: int) -> bool:
+def own_change(mission: Mission, issue: Issue | None, us: int) -> Remark | None:
+    """Our newest remark that names a change made for this mission. One that was edited since says nothing."""
+    shown = [r for r in (issue.remarks if issue else ()) if r.author.id == us and r.created_at == r.updated_at]
+    return next((r for r in reversed(shown) if _shows(r.body, mission)), None)
+
+
+def change_remark(mission: Mission, digests: Iterable[str]) -> str:
+    """The key of the remark that names these: another change, another remark."""
+    return key_of(mission.key, "change", *sorted(digests))
+
+
+def _shows(body: str, mission: Mission) -> bool:
+    named = announced(body, False) or announced(body, True)
+    return bool(named) and any(found[1] == change_remark(mission, named) for found in _markers(body))
+
+
+def own_pull(mission: Mission, pull: Pull | None, us: int) -> Pull | None:
+    """The pull if it says by itself, and not only by the issue it is for, that it is this mission's."""
+    return pull if pull is not None and _carries(pull, mission, us, named=True) else None
+
+
+def _carries(pull: Pull, mission: Mission, us: int, named: bool) -> bool:
     ours = pull.author.id == us and pull.head.startswith(BRANCHES) and pull.head == mission.branch
-    return ours and _names(pull.body, mission)
+    return ours and _names(pull.body, mission, named)
 
 
-def _names(body: str, mission: Mission) -> bool:
-    """Whether a marker in it tells of this mission: its number, its kind, its findings."""
+def _names(body: str, mission: Mission, named: bool = False) -> bool:
+    """Whether a marker in it tells of this mission: its number, its kind, its findings; `named`: its issue too."""
+    said = facts_of(mission)
+    whole = said | {"issue": str(mission.issue)}
+    return any(facts_in(found[0]) in ((whole,) if named else (said, whole)) for found in _markers(body))
+
+
+def facts_of(mission: Mission) -> dict[str, str]:
+    """What a marker says of a mission, so that it is found without memory."""
     said = {
         "mission": str(mission.id),
         "kind": re.sub(r"[\s<>]", "", mission.kind),
         "finding": ",".join(mission.members),
     }
-    return any(facts_in(found[0]) == said for found in _markers(body))
+    return {name: value for name, value in said.items() if value}
 
 
 def _markers(body: str) -> Iterable[re.Match[str]]:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from ralph_mission.mission import concluding, deciding, reflect, schedule, wording
+from ralph_mission.mission import concluding, deciding, posting, reflect, schedule, wording
 from ralph_mission.mission.account import CycleReport, Telling
 from ralph_mission.mission.acting import Act, Deed, not_attempted
 from ralph_mission.mission.concluding import Conclusion
 from ralph_mission.mission.deciding import Decided, Situation
-from ralph_mission.mission.effects import OpenIssue, OpenPull, Receipt
+from ralph_mission.mission.effects import OpenIssue, OpenPull, Publish, Receipt
 from ralph_mission.mission.ledger import (
     KEPT_IDS,
     KEPT_WAKES,
@@ -32,8 +32,10 @@ from ralph_mission.mission.ledger import (
 from ralph_mission.mission.ledger import intend as intend_effects
 from ralph_mission.mission.memory import CycleNote, Memory
 from ralph_mission.mission.memory_text import trimmed
-from ralph_mission.mission.model import Action, Mission, Verdict
+from ralph_mission.mission.model import Action, Finding, Mission, Verdict
+from ralph_mission.mission.posts import Measured, Posted
 from ralph_mission.mission.proposal import Proposal
+from ralph_mission.mission.spending import booked
 from ralph_mission.mission.steps import Lesson
 
 
@@ -46,6 +48,8 @@ class Journal:
     approvers: tuple[tuple[str, str], ...]  # decision key, who said yes
     lessons: tuple[Lesson, ...]
     deeds: tuple[tuple[str, Receipt], ...]  # decision key, receipt
+    counted: tuple[Lesson, ...] = ()  # the lessons that were not on record already
+    posts: tuple[Posted, ...] = ()  # what went out, and what networks told of earlier ones, in this cycle
 
 
 # --- before anything happens ----------------------------------------------------------
@@ -54,7 +58,10 @@ class Journal:
 def intend(
     situation: Situation, decided: Decided, known: Mapping[str, Record], holder: str, at: datetime
 ) -> Batch | None:
-    """Claim and intents of every allowed effect that was not done before; None when there are none."""
+    """Claim and intents of every allowed effect that was not done before, and what was spent until now.
+
+    None when there are none of them: then what an agent's work was set aside for stands until the end.
+    """
     allowed = [d.proposal for d in decided.decisions if d.verdict is Verdict.ALLOW and d.proposal.effects]
     records = [record for proposal in allowed for record in _intents(proposal, situation, known)]
     if not any(isinstance(record, EffectRecord) for record in records):
@@ -69,16 +76,24 @@ def intend(
         next_mission=deciding.next_mission(situation) + sum(p.new_mission for p in allowed),
     )
     subject = f"ralph: cycle {situation.cycle}: intends {len(opened)} effects"
-    return Batch(situation.memory, state, tuple(records), subject)
+    return Batch(_spent(situation, 0.0), state, tuple(records), subject)
+
+
+def _spent(situation: Situation, more: float) -> Memory:
+    """Memory with what this cycle has cost by now, the thinker's name for it, and `more` that is set aside."""
+    header = booked(situation.memory.header, situation.now, situation.usage.cost_usd + more)
+    return replace(situation.memory, header=replace(header, cursors=concluding.carried(situation)))
 
 
 def _intents(proposal: Proposal, situation: Situation, known: Mapping[str, Record]) -> Iterable[Record]:
     moved = proposal.interim or proposal.before
     mission = moved.id if moved else 0
     facts = (proposal.key, proposal.action, proposal.kind, mission, situation.cycle, situation.now)
-    yield from intend_effects(remaining(proposal.effects, known), *facts)
+    for record in intend_effects(remaining(proposal.effects, known), *facts):
+        yield posting.tried_again(record, known.get(record.key))
     yield from intend_effects(proposal.planned, *facts, state="planned")
-    yield from reflect.acted_on(proposal.members, situation.records, situation.cycle, mission)
+    if proposal.action is not Action.PUBLISH:  # what is posted is known once nothing of it is left to be said
+        yield from reflect.acted_on(proposal.members, situation.records, situation.cycle, mission)
     if proposal.monitor:
         yield proposal.monitor
 
@@ -89,6 +104,17 @@ def _interim(situation: Situation, allowed: Sequence[Proposal]) -> tuple[Mission
         if proposal.interim:
             missions[proposal.interim.id] = proposal.interim
     return tuple(missions.values())
+
+
+def commission(situation: Situation, mission: Mission, usd: float, holder: str, at: datetime) -> Batch:
+    """Claim and money for an agent's work, before it begins: a runner that dies has spent all of it."""
+    state = replace(
+        situation.state,
+        claim=Claim(holder, situation.cycle, situation.cycle_id, at),
+        missions=tuple(mission if one.id == mission.id else one for one in situation.state.missions),
+    )
+    subject = f"ralph: cycle {situation.cycle}: an agent works on mission {mission.id}"
+    return Batch(_spent(situation, usd), state, (), subject)
 
 
 # --- an earlier run's leftovers -------------------------------------------------------
@@ -103,11 +129,32 @@ def settle_open(past: Recollection, deeds: Sequence[Deed], records: Mapping[str,
     ]
     by_key = {deed.effect.key: deed for deed in deeds}
     missions = tuple(_absorbed(mission, settled, by_key) for mission in past.state.missions)
-    state = _closed(replace(past.state, claim=None, missions=missions), [deed.receipt for deed in deeds])
+    state = closed(replace(past.state, claim=None, missions=missions), [deed.receipt for deed in deeds])
     state, forgotten = _without_unopened(state, settled, by_key, records)
     monitors = _found_monitors(settled, by_key, records)
+    state = replace(state, posted=posting.remembered(state.posted, _posted_late(settled, by_key)))
+    unsaid = _unsaid(settled, by_key, records)
     subject = f"ralph: settled {len(deeds)} effects of an earlier run"
-    return Batch(past.memory, state, (*settled, *forgotten, *monitors), subject)
+    return Batch(past.memory, state, (*settled, *forgotten, *monitors, *unsaid), subject)
+
+
+def _posted_late(settled: Iterable[EffectRecord], deeds: Mapping[str, Deed]) -> Iterable[Posted]:
+    """Posts that turned out to have been sent."""
+    for record in settled:
+        deed = deeds[record.key]
+        if post := posting.posted(deed.effect, deed.receipt, record.kind, record.at):
+            yield post
+
+
+def _unsaid(
+    settled: Iterable[EffectRecord], deeds: Mapping[str, Deed], records: Mapping[str, Record]
+) -> Iterable[FindingRecord]:
+    """What certainly was not said may be said again, if it still stands: it is not known after all."""
+    for record in settled:
+        effect = deeds[record.key].effect
+        before = records.get(effect.finding) if isinstance(effect, Publish) and record.state == "failed" else None
+        if isinstance(before, FindingRecord) and isinstance(effect, Publish):
+            yield reflect.not_said(before, effect.occurrence)
 
 
 def _without_unopened(
@@ -148,7 +195,8 @@ def _absorbed(mission: Mission, settled: Iterable[EffectRecord], deeds: Mapping[
     return mission
 
 
-def _closed(state: OpenState, receipts: Iterable[Receipt]) -> OpenState:
+def closed(state: OpenState, receipts: Iterable[Receipt]) -> OpenState:
+    """The state once these receipts are in: nothing of theirs is open, what is in doubt is listed."""
     told = {receipt.key: receipt.status for receipt in receipts}
     waiting = (key for key in state.unknown if told.get(key, "unknown") == "unknown")
     doubtful = (key for key, status in told.items() if status == "unknown")
@@ -172,13 +220,13 @@ def write(
 ) -> Batch:
     """Receipts, memory, journal, archive and dashboard in one commit."""
     state = _state(situation, acts, conclusion, base)
-    memory, overflow = trimmed(_memory(situation, decided, acts, conclusion))
+    memory, overflow = trimmed(_memory(situation, decided, acts, conclusion, state.posted))
     return Batch(
         memory,
         state,
         tuple(_records(situation, acts, conclusion, intended)),
         f"ralph: cycle {situation.cycle}: {_subject(acts)}",
-        journal=(situation.cycle_id, _journal(decided, acts, conclusion, report, telling)),
+        journal=(situation.cycle_id, _journal(situation, decided, acts, conclusion, report, telling, state.posted)),
         archive=((f"{situation.now:%Y-%m}", overflow),) if overflow else (),
         dashboard=dashboard(memory, state),
     )
@@ -196,9 +244,17 @@ def _state(situation: Situation, acts: Sequence[Act], conclusion: Conclusion, ba
         unverified=situation.state.unverified,
         silenced=tuple(sorted(deciding.silenced_kinds(situation) | _unasked(situation))),
         done=(*base.done, situation.cycle_id)[-KEPT_IDS:],
+        posted=posting.remembered(base.posted, conclusion.posted, measured(situation), situation.now),
+        finished=conclusion.finished,
+        hushed_until=base.hushed_until if deciding.hushed(situation) else None,
         wakes=(*base.wakes, (situation.now, conclusion.header.drift_seconds))[-KEPT_WAKES:],
     )
-    return _closed(state, receipts)
+    return closed(state, receipts)
+
+
+def measured(situation: Situation) -> tuple[Measured, ...]:
+    """What networks told in this cycle of our own posts."""
+    return tuple(told for sighting in situation.sightings for told in sighting.measured)
 
 
 def _unasked(situation: Situation) -> set[str]:
@@ -223,8 +279,18 @@ def _records(
             yield settle(record, receipt)
     for act in conclusion.dropped:
         yield from _forgotten(act, situation)
+    yield from _said(conclusion.said, situation)
     findings = {**situation.records, **{k: r for k, r in intended.items() if isinstance(r, FindingRecord)}}
     yield from reflect.taught(conclusion.lessons, findings)
+
+
+def _said(findings: Iterable[Finding], situation: Situation) -> Iterable[Record]:
+    """What was said is known; of a thing that was told of twice in one cycle, both instances are."""
+    records: dict[str, Record] = {}
+    for finding in findings:
+        for record in reflect.acted_on((finding,), {**situation.records, **records}, situation.cycle, 0):
+            records[record.key] = record
+    return records.values()
 
 
 def _monitor(record: MonitorRecord, act: Act) -> MonitorRecord:
@@ -242,7 +308,9 @@ def _forgotten(act: Act, situation: Situation) -> Iterable[FindingRecord]:
             yield FindingRecord(member.fingerprint, member.kind, member.title, (), situation.cycle)
 
 
-def _memory(situation: Situation, decided: Decided, acts: Sequence[Act], conclusion: Conclusion) -> Memory:
+def _memory(
+    situation: Situation, decided: Decided, acts: Sequence[Act], conclusion: Conclusion, posts: Sequence[Posted]
+) -> Memory:
     header = conclusion.header
     note = CycleNote(
         situation.cycle,
@@ -250,10 +318,16 @@ def _memory(situation: Situation, decided: Decided, acts: Sequence[Act], conclus
         tuple(_observed(situation, decided)),
         tuple(_done(acts)),
         header.urgency,
-        schedule.spoken(situation.charter.rhythm.pause(header.urgency)),
+        _next_cycle(situation, conclusion),
     )
     memory = replace(situation.memory, header=header)
-    return reflect.narrate(memory, conclusion.missions, conclusion.ended, note, conclusion.acceptance)
+    return reflect.narrate(memory, conclusion.missions, conclusion.ended, note, conclusion.acceptance, posts)
+
+
+def _next_cycle(situation: Situation, conclusion: Conclusion) -> str:
+    """The pause after a cycle of this urgency; none is made while work is ready."""
+    pause = schedule.spoken(situation.charter.rhythm.pause(conclusion.header.urgency))
+    return f"{pause} (at once: work is ready)" if conclusion.at_once else pause
 
 
 def _observed(situation: Situation, decided: Decided) -> Iterable[str]:
@@ -280,11 +354,20 @@ def _done(acts: Sequence[Act]) -> Iterable[str]:
 
 
 def _journal(
-    decided: Decided, acts: Sequence[Act], conclusion: Conclusion, report: CycleReport, telling: Telling
+    situation: Situation,
+    decided: Decided,
+    acts: Sequence[Act],
+    conclusion: Conclusion,
+    report: CycleReport,
+    telling: Telling,
+    posts: Sequence[Posted],
 ) -> Journal:
     approvers = tuple((d.proposal.key, d.proposal.approver) for d in decided.decisions if d.proposal.approver)
     deeds = tuple((act.decision.proposal.key, deed.receipt) for act in acts for deed in act.deeds)
-    return Journal(report, telling, approvers, conclusion.lessons, deeds)
+    counted = reflect.telling(conclusion.lessons, situation.records)
+    news = {post.key for post in conclusion.posted} | {told.key for told in measured(situation)}
+    told = tuple(post for post in posts if post.key in news)
+    return Journal(report, telling, approvers, conclusion.lessons, deeds, counted, told)
 
 
 def _subject(acts: Sequence[Act]) -> str:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from ralph_mission.mission import findings, reflect, schedule
+from ralph_mission.mission import coding, completed, deciding, findings, posting, reflect, schedule
 from ralph_mission.mission.acting import Act
+from ralph_mission.mission.commissions import Made
 from ralph_mission.mission.deciding import Decided, Situation
-from ralph_mission.mission.effects import OpenIssue
-from ralph_mission.mission.ledger import absorb
+from ralph_mission.mission.effects import Effect, OpenIssue, Receipt
+from ralph_mission.mission.kinds import BUMPS
+from ralph_mission.mission.ledger import Finished, absorb, is_settled
 from ralph_mission.mission.memory import Header
-from ralph_mission.mission.model import Acceptance, Action, Finding, Mission, Verdict
+from ralph_mission.mission.model import Acceptance, Action, Finding, Mission, Sighting, Verdict
+from ralph_mission.mission.ports import THINKER
+from ralph_mission.mission.posts import Posted
 from ralph_mission.mission.proposal import Decision, Proposal
 from ralph_mission.mission.steps import Lesson
+from ralph_mission.safety.bumps import counted
 from ralph_mission.safety.patch import measure
 
+CURSORS = 200_000  # characters, as they are written; the head of the memory file has 256 KiB
 CUT_BY_CAP = frozenset({"new-mission-cap", "action-cap", "auto-pr-cap"})
 
 
@@ -33,6 +40,9 @@ class Conclusion:
     recent: tuple[tuple[datetime, str, int], ...]
     header: Header
     at_once: bool = False  # work is ready: the next cycle need not wait
+    said: tuple[Finding, ...] = ()  # of these nothing is left to be said in public
+    finished: tuple[Finished, ...] = ()  # what is to be announced
+    posted: tuple[Posted, ...] = ()  # what went out in this cycle
 
 
 def conclude(situation: Situation, decided: Decided, acts: Sequence[Act]) -> Conclusion:
@@ -48,17 +58,23 @@ def conclude(situation: Situation, decided: Decided, acts: Sequence[Act]) -> Con
     lessons = tuple(_lessons(decided, by_key)) + _silencing(situation)
     everyone = tuple(missions.values())
     over = reflect.ended(everyone, situation.now)
-    at_once = _ready(situation, decided, acts)
+    said = deciding.said(situation, {effect.key: receipt for effect, receipt in _receipts(acts)})
+    news = completed.announceable(over, situation.charter.announce, situation.cycle, situation.now)
+    at_once = _ready(situation, decided, acts) or _agent_waits(situation, everyone) or _has_news(situation, news)
+    at_once = at_once or _answered(situation, acts)
     return Conclusion(
         tuple(mission for mission in everyone if mission not in over),
         over,
         dropped,
         lessons,
         reflect.learn(dict(situation.state.acceptance), lessons, situation.records),
-        _waiting(situation, decided, acts),
+        _waiting(situation, decided, acts, said),
         (*still_counted(situation), *automatic_lines(situation, _proposals(acts, dropped))),
         _header(situation, decided, at_once),
         at_once,
+        said,
+        (*_unannounced(situation, said), *news),
+        tuple(_posted(situation, acts)),
     )
 
 
@@ -66,9 +82,11 @@ def conclude(situation: Situation, decided: Decided, acts: Sequence[Act]) -> Con
 
 
 def _moved(decided: Decided, acts: Mapping[str, Act]) -> Iterable[Mission]:
+    refusing = {d.proposal.key: d.rules for d in decided.decisions if d.verdict is not Verdict.ALLOW}
     for step in decided.steps:
         act = acts.get(step.proposal.key) if step.proposal else None
-        yield after(act) if act else step.mission
+        rules = refusing.get(step.proposal.key, ()) if step.proposal else ()
+        yield replace(after(act) if act else step.mission, refused=() if act else rules)
     stepped = {step.proposal.key for step in decided.steps if step.proposal}
     for decision in decided.decisions:
         proposal = decision.proposal
@@ -124,17 +142,52 @@ def _silencing(situation: Situation) -> tuple[Lesson, ...]:
 # --- what waits -----------------------------------------------------------------------
 
 
-def _waiting(situation: Situation, decided: Decided, acts: Sequence[Act]) -> tuple[Finding, ...]:
+def _waiting(
+    situation: Situation, decided: Decided, acts: Sequence[Act], said: Sequence[Finding]
+) -> tuple[Finding, ...]:
     """Findings that nothing was done about, in the plan's order."""
     done = {m.fingerprint for act in acts if _counts(act) for m in act.decision.proposal.members}
+    done |= {finding.fingerprint for finding in said}
     order = {fp: place for place, fp in enumerate(fp for t in situation.plan.thoughts for fp in t.members)}
     left = [finding for finding in decided.fresh if finding.fingerprint not in done]
-    return findings.remembered(sorted(left, key=lambda f: order.get(f.fingerprint, len(order))))
+    doubt = posting.in_doubt(situation.records, _receipts(acts), situation.now)
+    kept = (finding for finding in decided.findings if (finding.fingerprint, finding.signal.occurrence) in doubt)
+    first = sorted(left, key=lambda f: order.get(f.fingerprint, len(order)))
+    return findings.remembered((*first, *kept), situation.now)
 
 
 def _counts(act: Act) -> bool:
-    """Whether its findings need not wait any longer; on a list that nobody is sure of they do."""
+    """Whether its findings need not wait any longer; on a list that nobody is sure of they do.
+
+    Those of a post wait as long as anything of it is left to be said.
+    """
+    if act.decision.proposal.action is Action.PUBLISH:
+        return False
     return act.complete if act.decision.proposal.monitor else not _came_to_nothing(act)
+
+
+def _receipts(acts: Iterable[Act]) -> tuple[tuple[Effect, Receipt], ...]:
+    return tuple((deed.effect, deed.receipt) for act in acts for deed in act.deeds)
+
+
+def _has_news(situation: Situation, news: Sequence[Finished]) -> bool:
+    """Whether something is to be announced that was not before, and somebody may still wake us today."""
+    return bool(news) and _granted(situation)[1]
+
+
+def _unannounced(situation: Situation, said: Sequence[Finding]) -> tuple[Finished, ...]:
+    """What waits to be announced; what the owner has no words for waits for nothing, words that can be mended do."""
+    worded = (wording for wording in situation.wordings if wording.trouble or (wording.ready and wording.posts))
+    waiting = {wording.fingerprint for wording in worded} - {finding.fingerprint for finding in said}
+    return completed.still(situation.state.finished, waiting, situation.now)
+
+
+def _posted(situation: Situation, acts: Iterable[Act]) -> Iterable[Posted]:
+    for act in acts:
+        for effect, receipt in _receipts((act,)):
+            post = posting.posted(effect, receipt, act.decision.proposal.kind, situation.now)
+            if post and not is_settled(situation.records.get(effect.key)):
+                yield post
 
 
 def still_counted(situation: Situation) -> tuple[tuple[datetime, str, int], ...]:
@@ -146,7 +199,7 @@ def automatic_lines(situation: Situation, proposals: Iterable[Proposal]) -> Iter
     """When, where and how many lines these proposals change without asking anybody."""
     for proposal in proposals:
         if proposal.automatic and proposal.patch:
-            for file in measure(proposal.patch).files:
+            for file in measure(counted(proposal.patch) if proposal.kind == BUMPS else proposal.patch).files:
                 yield situation.now, file.path, file.lines
 
 
@@ -157,6 +210,23 @@ def _ready(situation: Situation, decided: Decided, acts: Sequence[Act]) -> bool:
     """Whether a cap alone cut work that made progress, and today's wakes are not used up."""
     progress = any(act.complete and act.deeds for act in acts)
     return progress and _cut(decided.decisions) and _granted(situation)[1]
+
+
+def _agent_waits(situation: Situation, missions: Iterable[Mission]) -> bool:
+    """Whether an agent can go on at once: it may, has money, and somebody may still wake us today."""
+    facts, stopped = dict(situation.world.facts), {made.mission for made in situation.made if not _went_well(made)}
+    ready = (m for m in missions if m.id in facts and m.id not in stopped and coding.waits(m, facts[m.id]))
+    return any(ready) and _granted(situation)[1] and _purse(situation).usd > 0
+
+
+def _went_well(made: Made) -> bool:
+    """Whether going on at once is worth it: what failed, or moved nothing, waits for the next cycle in its time."""
+    return made.outcome == "made" or (made.outcome == "goes on" and made.progressed)
+
+
+def _purse(situation: Situation) -> coding.Purse:
+    spent = (situation.memory.header.spend_usd if _same_day(situation) else 0.0) + situation.usage.cost_usd
+    return coding.purse(situation.charter.limits, 0.0, spent, 0.0)
 
 
 def _granted(situation: Situation) -> tuple[int, bool]:
@@ -172,6 +242,13 @@ def _same_day(situation: Situation) -> bool:
     return situation.memory.header.today == _today(situation)
 
 
+def _answered(situation: Situation, acts: Iterable[Act]) -> bool:
+    """Whether a mission's texts went out, and only the remark that tells of it is left."""
+    sent = (act for act in acts if act.decision.proposal.action is Action.PUBLISH and act.decision.proposal.before)
+    answers = ([deed.receipt.status for deed in act.deeds] for act in sent if act.complete)
+    return any("failed" not in every for every in answers) and _granted(situation)[1]
+
+
 def _header(situation: Situation, decided: Decided, at_once: bool) -> Header:
     before, same_day = situation.memory.header, _same_day(situation)
     waited = {finding.fingerprint for finding in situation.state.backlog}
@@ -183,14 +260,20 @@ def _header(situation: Situation, decided: Decided, at_once: bool) -> Header:
         last_cycle_at=situation.now,
         drift_seconds=schedule.drift(before.next_due_at, situation.now),
         today=_today(situation),
-        spend_usd=round((before.spend_usd if same_day else 0.0) + max(0.0, situation.plan.usage.cost_usd), 6),
+        spend_usd=round((before.spend_usd if same_day else 0.0) + situation.usage.cost_usd, 6),
         dispatches=dispatches,
         wake=wake,
         high_cause=cause,
         high_streak=streak,
-        cursors=_cursors(situation),
+        cursors=cursors(carried(situation), situation.sightings),
     )
     return schedule.plan_next(header, urgency, situation.charter.rhythm, situation.now, at_once)
+
+
+def carried(situation: Situation) -> tuple[tuple[str, str], ...]:
+    """The cursors as they were, but for what the thinker wants to be given back."""
+    before = dict(situation.memory.header.cursors)
+    return tuple((before | ({THINKER: situation.plan.cursor} if situation.plan.cursor else {})).items())
 
 
 def _cut(decisions: Iterable[Decision]) -> bool:
@@ -199,6 +282,13 @@ def _cut(decisions: Iterable[Decision]) -> bool:
     return any(rules and rules <= CUT_BY_CAP for rules in held)
 
 
-def _cursors(situation: Situation) -> tuple[tuple[str, str], ...]:
-    fresh = {s.name: s.cursor for s in situation.sightings if s.status == "ok" and s.cursor}
-    return tuple(sorted({**dict(situation.memory.header.cursors), **fresh}.items()))
+def cursors(before: Iterable[tuple[str, str]], sightings: Iterable[Sighting]) -> tuple[tuple[str, str], ...]:
+    """How far each observer got. Together they have to fit: a longer head could not be read any more.
+
+    Where they do not, the largest goes, and that observer begins anew.
+    """
+    kept = {**dict(before), **{s.name: s.cursor for s in sightings if s.status == "ok" and s.cursor}}
+    sizes = {name: len(json.dumps(cursor)) for name, cursor in kept.items()}
+    while sum(sizes.values()) > CURSORS:
+        del sizes[max(sizes, key=lambda name: sizes[name])]
+    return tuple(sorted((name, kept[name]) for name in sizes))

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
-from ralph_mission.mission import acting, chronicle, gathering, schedule, telling
+from ralph_mission.mission import acting, chronicle, commissioning, gathering, hearing, raising, schedule, telling
 from ralph_mission.mission.account import CycleReport, Outcome, Telling, Trigger
 from ralph_mission.mission.acting import Act, Deed
 from ralph_mission.mission.concluding import Conclusion, conclude
 from ralph_mission.mission.deciding import Charter, Decided, Situation, decide
-from ralph_mission.mission.effects import Receipt
+from ralph_mission.mission.effects import Effect, Publish, Receipt
 from ralph_mission.mission.ledger import NOT_ATTEMPTED, Claim, Recollection, Record
 from ralph_mission.mission.model import Verdict
 from ralph_mission.mission.ports import Ports
 from ralph_mission.mission.proposal import Decision
+from ralph_mission.mission.withheld import Discreet
 from ralph_mission.trouble import Lost, Trouble
 
 FORGOTTEN = timedelta(hours=24)  # a cycle takes minutes, and a job of the workflow an hour at most
@@ -58,13 +60,28 @@ def run_cycle(ports: Ports, charter: Charter, request: Request, secrets: tuple[s
     run = Run(ports, charter, request, secrets, ports.clock.now())
     with nullcontext(True) if request.staged else ports.store.exclusive() as ours:
         past = ports.store.recall() if ours else None
-        reason = _reason_to_leave(run, past, ours)
-        if reason is None:
-            try:
+        try:
+            past = _obedient(run, past, ours)
+            reason = _reason_to_leave(run, past, ours)
+            if reason is None:
                 return _cycle(run, past)
-            except Lost:
-                reason = "lost"
+        except Lost:
+            reason = "lost"
         return telling.left(reason, past, request.trigger, request.staged, run.started, ports.clock.now())
+
+
+def _obedient(run: Run, past: Recollection | None, ours: bool) -> Recollection | None:
+    """Memory once the orders of owners are obeyed: a paused cycle hears them too, one that is not due asks nobody."""
+    if past is None or run.ports.inbox is None or run.request.staged or run.ports.switch():
+        return past
+    if _reason_to_leave(run, _with_paused(past, False), ours) is not None:
+        return past
+    return hearing.hear(run.ports, past, run.charter.limits, run.secrets)
+
+
+def _with_paused(past: Recollection, paused: bool) -> Recollection:
+    """The same as if a person had said so."""
+    return replace(past, memory=replace(past.memory, header=replace(past.memory.header, paused=paused)))
 
 
 def _reason_to_leave(run: Run, past: Recollection | None, ours: bool) -> Outcome | None:
@@ -98,21 +115,25 @@ def _cycle(run: Run, past: Recollection | None) -> Account:
     ports.voice.phase("check", gathering.slots(past, run.charter))
     past, settled = _settle(run, past)
     situation = _gather(run, past)
+    past, situation = _work(run, past, situation)
+    situation = replace(situation, judged_at=ports.clock.now())
     decided = decide(situation, run.secrets)
     ports.recorder.record("situation", situation)
     ports.recorder.record("decisions", decided.decisions)
 
     ports.voice.phase("act", f"{len(_allowed(decided))} of {len(decided.decisions)} proposals allowed")
     if run.request.staged:
-        return _tell(run, situation, decided, _pretend(decided), settled)[0]
+        return _tell(run, situation, decided, _pretend(ports, decided), settled)[0]
     claimed, known = _intend(run, situation, decided, past)
-    acts = acting.act(ports, _allowed(decided), known)
+    look = partial(gathering.facts_about, ports, run.charter, state=situation.state)
+    acts = acting.act(ports, _allowed(decided), known, look)
 
     ports.voice.phase("reflect")
     account, conclusion = _tell(run, situation, decided, acts, settled)
     base = claimed.state if claimed else situation.state
     batch = chronicle.write(situation, decided, acts, conclusion, known, *account, base, ports.dashboard)
     landed = ports.store.commit(batch, claimed)
+    raising.raise_stuck(ports, past, landed, run.secrets)
     ports.forge.set_anchor(gathering.anchor_of(landed))
     return _wake(run, landed, account) if conclusion.at_once else account
 
@@ -153,7 +174,15 @@ def _gather(run: Run, past: Recollection | None) -> Situation:
         situation = gathering.situate(run.ports, run.charter, past, run.request.cycle_id, run.started)
         situation = gathering.observe(run.ports, situation, past, scratch, run.secrets)
         situation = gathering.think(run.ports, situation, run.secrets)
+        situation = gathering.word(run.ports, situation, past)
         return gathering.verify(run.ports, situation, scratch, run.secrets)
+
+
+def _work(run: Run, past: Recollection | None, situation: Situation) -> tuple[Recollection | None, Situation]:
+    """Missions that wait for an agent are gone on with, within this cycle's money and time."""
+    if past is None or run.request.staged or run.ports.coder is None:
+        return past, situation
+    return commissioning.work(run.ports, Discreet(run.ports.coder, run.secrets), situation, past)
 
 
 def _intend(
@@ -178,12 +207,16 @@ def _tell(
     return account, conclusion
 
 
-def _pretend(decided: Decided) -> tuple[Act, ...]:
-    """What would be done, with receipts that say that nothing was."""
+def _pretend(ports: Ports, decided: Decided) -> tuple[Act, ...]:
+    """What would be done, with receipts that say that nothing was; posts are put where a person can read them."""
     return tuple(
-        Act(decision, tuple(Deed(effect, Receipt(effect.key, "staged")) for effect in decision.proposal.effects))
+        Act(decision, tuple(Deed(effect, _staged(ports, effect)) for effect in decision.proposal.effects))
         for decision in _allowed(decided)
     )
+
+
+def _staged(ports: Ports, effect: Effect) -> Receipt:
+    return ports.press.stage(effect) if isinstance(effect, Publish) else Receipt(effect.key, "staged")
 
 
 def _allowed(decided: Decided) -> list[Decision]:

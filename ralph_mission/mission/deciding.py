@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, time
+from datetime import datetime, time, timedelta
 
-from ralph_mission.mission import do_not_repeat, findings
+from ralph_mission.mission import completed, do_not_repeat, findings, posting
+from ralph_mission.mission.commissions import Made
 from ralph_mission.mission.drafting import Desk, draft_all, undone
+from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.kinds import KINDS
 from ralph_mission.mission.ledger import MonitorRecord, OpenState, Record, monitor_key
 from ralph_mission.mission.lifecycle import Facts, read
 from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.model import Branch, Finding, Issue, Limits, Mission, Pull, Sighting
+from ralph_mission.mission.model import Branch, Finding, Issue, Limits, Mission, Pull, Sighting, Status, Usage
 from ralph_mission.mission.overlap import others
 from ralph_mission.mission.policy import judge_all
 from ralph_mission.mission.ports import Plan
+from ralph_mission.mission.posts import Wording
 from ralph_mission.mission.proposal import Bench, Decision, Proposal, Spent
 from ralph_mission.mission.reflect import WINDOW
 from ralph_mission.mission.schedule import Rhythm
@@ -36,7 +39,9 @@ class Charter:
     merge_method: str = "squash"
     memory_branch: str = "ralph-memory"
     name: str = "this repository"
-    quiet_hours: tuple[time, time] | None = None
+    quiet_hours: tuple[time, time] | None = None  # in UTC
+    announce: tuple[str, ...] = ()  # kinds of missions that are announced once they are merged
+    post_pause: timedelta = timedelta(0)  # between two posts on one network
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +73,25 @@ class Situation:
     sightings: tuple[Sighting, ...] = ()
     plan: Plan = Plan(())
     refused: tuple[str, ...] = ()  # changes that the repository's own checks refused, and why
+    made: tuple[Made, ...] = ()  # what agents came to
+    wordings: tuple[Wording, ...] = ()  # what findings would say in public
+    judged_at: datetime | None = None  # when it is decided, which may be long after `now`: agents take their time
 
     @property
     def missions(self) -> tuple[Mission, ...]:
         """All missions that are not ended, those that people just made included."""
         return (*self.state.missions, *self.world.adopted)
+
+    @property
+    def usage(self) -> Usage:
+        """What models cost in this cycle: of the thinker and of agents."""
+        spent = [self.plan.usage, *(made.usage for made in self.made)]
+        return Usage(
+            sum(one.model_calls for one in spent),
+            sum(one.input_tokens for one in spent),
+            sum(one.output_tokens for one in spent),
+            round(sum(max(0.0, one.cost_usd) for one in spent), 6),
+        )
 
     @property
     def free_slot(self) -> bool:
@@ -96,8 +115,9 @@ def active(missions: tuple[Mission, ...]) -> int:
 
 
 def present(situation: Situation) -> tuple[Finding, ...]:
-    """All findings now, fresh and waiting."""
-    return findings.gather(situation.sightings, situation.state.backlog)
+    """All findings now, fresh and waiting, and what is to be announced."""
+    announced = completed.findings(situation.state.finished)
+    return findings.unique((*findings.gather(situation.sightings, situation.state.backlog), *announced))
 
 
 def to_think_about(situation: Situation) -> tuple[Finding, ...]:
@@ -108,7 +128,9 @@ def to_think_about(situation: Situation) -> tuple[Finding, ...]:
         finding
         for finding in undone(present(situation), situation.records)
         if finding.kind not in silenced
-        and not do_not_repeat.forbids(bans, finding.signal.path, finding.kind, finding.signal.reference)
+        and not any(
+            do_not_repeat.forbids(bans, path, finding.kind, finding.signal.reference) for path in finding.signal.paths
+        )
     )
 
 
@@ -133,8 +155,23 @@ def drafts(situation: Situation) -> tuple[Proposal, ...]:
         recent_lines(situation),
         frozenset(key for key, base in situation.state.unverified if base == verified),
         others(situation.world.pulls, situation.world.bot),
+        frozenset(mission.kind for mission in situation.missions if mission.status is Status.EXECUTING),
+        {(wording.fingerprint, wording.occurrence): wording for wording in situation.wordings},
+        hushed(situation),
     )
     return draft_all(situation.plan.thoughts, to_think_about(situation), desk)
+
+
+def hushed(situation: Situation) -> bool:
+    """Whether memory was recovered a short while ago: what was said before it may be forgotten, so nothing is said."""
+    until = situation.state.hushed_until
+    return until is not None and situation.now < until
+
+
+def said(situation: Situation, receipts: Mapping[str, Receipt]) -> tuple[Finding, ...]:
+    """The findings of which nothing is left to be said in public, given what came of this cycle's posts."""
+    about = to_think_about(situation)
+    return posting.said(about, situation.wordings, situation.records, receipts, situation.now, hushed(situation))
 
 
 def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = False) -> Decided:
@@ -154,6 +191,9 @@ def _steps(situation: Situation) -> tuple[Step, ...]:
         situation.charter.merge_method,
         situation.records,
         situation.world.default,
+        situation.charter.limits,
+        recent_lines(situation),
+        {made.mission: made for made in situation.made},
     )
     found: list[Step] = []
     for mission in situation.missions:
@@ -167,11 +207,14 @@ def bench(situation: Situation, secrets: tuple[str, ...], paused: bool) -> Bench
     header, charter, world = situation.memory.header, situation.charter, situation.world
     today = header.today == situation.now.date().isoformat()
     bans, _ = do_not_repeat.understand(situation.memory.do_not_repeat, frozenset(KINDS))
+    posted, records, now = situation.state.posted, situation.records, situation.judged_at or situation.now
     spent = Spent(
         active=active(situation.missions),
-        usd_cycle=max(0.0, situation.plan.usage.cost_usd),
-        usd_day=(header.spend_usd if today else 0.0) + max(0.0, situation.plan.usage.cost_usd),
+        usd_cycle=situation.usage.cost_usd,
+        usd_day=(header.spend_usd if today else 0.0) + situation.usage.cost_usd,
         dispatches_day=header.dispatches if today else 0,
+        posts_day=posting.on_day(posted, now, records),
+        posts_lately=posting.within(charter.post_pause, posted, now, records),
     )
     return Bench(
         charter.limits,
@@ -179,8 +222,8 @@ def bench(situation: Situation, secrets: tuple[str, ...], paused: bool) -> Bench
         world.default.name,
         charter.memory_branch,
         world.bot,
-        situation.now,
-        situation.records,
+        now,
+        records,
         world.pulls,
         world.issues,
         world.branches,
@@ -190,6 +233,7 @@ def bench(situation: Situation, secrets: tuple[str, ...], paused: bool) -> Bench
         charter.owners,
         charter.quiet_hours,
         paused,
+        charter.post_pause,
     )
 
 
@@ -212,7 +256,8 @@ def keys_to_read(situation: Situation) -> set[str]:
     seen = present(situation)
     pending = {key for mission in situation.missions for key in mission.pending}
     members = {member for mission in situation.missions for member in mission.members}
-    return {f.fingerprint for f in seen} | {monitor_key(f.kind) for f in seen} | pending | members
+    doubt = set(situation.state.unknown)
+    return {f.fingerprint for f in seen} | {monitor_key(f.kind) for f in seen} | pending | members | doubt
 
 
 def with_unverified(situation: Situation, key: str) -> Situation:

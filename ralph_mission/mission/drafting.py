@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from ralph_mission.mission import announced, findings, succession, wording
-from ralph_mission.mission.effects import EditComment, Effect, OpenIssue, OpenPull, PushBranch, Ref
-from ralph_mission.mission.kinds import RESEARCH, Route, lookup
+from ralph_mission.mission import announced, content, content_text, findings, posting, succession, wording
+from ralph_mission.mission.approval import about
+from ralph_mission.mission.effects import EditComment, Effect, OpenIssue, OpenPull, Publish, PushBranch, Ref
+from ralph_mission.mission.kinds import BUMPS, CONTENT, RESEARCH, Route, lookup
 from ralph_mission.mission.ledger import MonitorRecord, Record, key_of, monitor_key
 from ralph_mission.mission.model import Action, Branch, Finding, Limits, Mission, Pull, Status
 from ralph_mission.mission.overlap import touched_by, untouched
 from ralph_mission.mission.ports import Thought
+from ralph_mission.mission.posts import Post, Wording
 from ralph_mission.mission.proposal import Proposal
+from ralph_mission.safety.bumps import counted
 from ralph_mission.safety.edits import deltas
 from ralph_mission.safety.objections import MAX_BYTES, MAX_FILES, Objection, inspect, verdict
 from ralph_mission.safety.patch import Patch, measure, patch_ids
@@ -42,6 +45,9 @@ class Desk:
     recent_lines: Mapping[str, int]
     unverified: frozenset[str] = frozenset()  # action keys whose verification failed on this commit
     pulls: tuple[Pull, ...] = ()  # open ones of other people
+    under_way: frozenset[str] = frozenset()  # kinds of which a fix is being carried out
+    wordings: Mapping[tuple[str, str], Wording] = field(default_factory=dict)  # by fingerprint and occurrence
+    hushed: bool = False  # memory was recovered: nobody knows any more what was said already
 
 
 def draft_all(thoughts: Sequence[Thought], present: Sequence[Finding], desk: Desk) -> tuple[Proposal, ...]:
@@ -63,18 +69,50 @@ def _draft(thought: Thought, present: Mapping[str, Finding], desk: Desk) -> Iter
     members = [member for member in members if member.kind == thought.kind]
     if not members:
         return ()
-    draw = {Route.FIX: _fixes, Route.MONITOR: _monitoring, Route.PROPOSE: _questions}
-    return draw[lookup(thought.kind).route](thought, untouched(members, desk.pulls), desk)
+    ready = {member: words for member in members if (words := _ready(member, desk))}
+    sayable = {member: words for member, words in ready.items() if not thought.ask or _begun(member, words, desk)}
+    for member, words in sayable.items():
+        if effects := _unsaid(member, words, desk):
+            return (posting.data_post(thought, member, effects),)
+    others = [member for member in members if member not in sayable]
+    watch = _questions if thought.ask else _monitoring
+    say = _questions if ready.keys() - sayable.keys() else _nothing
+    draw = {Route.FIX: _fixes, Route.MONITOR: watch, Route.PROPOSE: _questions, Route.SAY: say}
+    return draw[lookup(thought.kind).route](thought, untouched(others, desk.pulls), desk) if others else ()
+
+
+def _ready(member: Finding, desk: Desk) -> Wording | None:
+    """What a template of the owner's says of it; None where there is none."""
+    words = desk.wordings.get((member.fingerprint, member.signal.occurrence))
+    return words if words and words.ready and words.posts else None
+
+
+def _begun(member: Finding, words: Wording, desk: Desk) -> bool:
+    """Whether one network was told already: what another is to be told is no question any more."""
+    return any(effect.key in desk.records for effect in posting.effects_of(member, words))
+
+
+def _unsaid(member: Finding, words: Wording, desk: Desk) -> tuple[Publish, ...]:
+    effects = posting.effects_of(member, words)
+    over = desk.hushed or posting.is_old(member, effects, desk.records, desk.now)
+    return () if over else posting.left(effects, desk.records, desk.now)
+
+
+def _nothing(thought: Thought, members: Sequence[Finding], desk: Desk) -> Iterable[Proposal]:
+    """Without words of the owner's there is nothing to do about it."""
+    return ()
 
 
 # --- fixes ----------------------------------------------------------------------------
 
 
 def _fixes(thought: Thought, members: Sequence[Finding], desk: Desk) -> Iterable[Proposal]:
+    if thought.kind == BUMPS and BUMPS in desk.under_way:  # the same lines, and no pull yet that the observer could see
+        return ()
     ready = [member for member in members if member.signal.patch and member.signal.patch.base == desk.default.sha]
     if not ready:
-        return () if desk.free_slot else (_waiting(thought, members),)
-    unasked = ready if desk.limits.auto_prs_per_cycle else []  # none allowed: always ask
+        return () if desk.free_slot else (_waiting(thought, members, desk),)
+    unasked = [] if _asks(thought, desk) else ready
     fitting = _largest_set([member for member in unasked if not _objections(member, desk)], desk)
     if fitting and (proposal := _not_refused(thought, fitting, desk)):
         return (proposal,)
@@ -93,24 +131,31 @@ def _not_refused(thought: Thought, members: Sequence[Finding], desk: Desk) -> Pr
     return _not_refused(thought, members[:half], desk) or _not_refused(thought, members[half:], desk)
 
 
-def _waiting(thought: Thought, members: Sequence[Finding]) -> Proposal:
+def _asks(thought: Thought, desk: Desk) -> bool:
+    """Whether a person is asked about a fix however small it is: the thinker wants it, or none is allowed unasked."""
+    return thought.ask or not desk.limits.auto_prs_per_cycle
+
+
+def _waiting(thought: Thought, members: Sequence[Finding], desk: Desk) -> Proposal:
     """What waits for a slot has a title and no effects: it is judged, held, and drafted anew when its turn comes."""
-    title = wording.fix_title(thought.kind, members)
-    key = _subject("fix", thought.kind, members)
-    return Proposal(
-        key, Action.OPEN_FIX, thought.kind, title, members=tuple(members), why=thought.why, score=thought.score
-    )
+    what, action, title = "fix", Action.OPEN_FIX, wording.fix_title(thought.kind, members)
+    if _asks(thought, desk):  # one at a time
+        members = members[:1]
+        what, action, title = "ask", Action.OPEN_PROPOSAL, wording.proposal_title(members[0])
+    key = _subject(what, thought.kind, members)
+    return Proposal(key, action, thought.kind, title, members=tuple(members), why=thought.why, score=thought.score)
 
 
 def _objections(member: Finding, desk: Desk) -> tuple[Objection, ...]:
     """What speaks against a member's change even if it were the only one."""
     assert member.signal.patch is not None
-    return inspect(member.signal.patch, max_lines=desk.limits.auto_pr_lines, recent=desk.recent_lines)
+    most, bumps = desk.limits.auto_pr_lines, member.kind == BUMPS
+    return inspect(member.signal.patch, max_lines=most, recent=desk.recent_lines, bumps=bumps)
 
 
 def _largest_set(members: Sequence[Finding], desk: Desk) -> tuple[Finding, ...]:
     """Smallest first gives the most files under every limit of size; one change per path."""
-    sizes = [(measure(member.signal.patch), member) for member in members if member.signal.patch]
+    sizes = [(measure(_weighed(member)), member) for member in members if member.signal.patch]
     room = (desk.limits.auto_pr_lines, MAX_BYTES, MAX_FILES)
     chosen: dict[str, Finding] = {}
     for size, member in sorted(sizes, key=lambda row: (row[0].lines, row[0].bytes, row[1].signal.path)):
@@ -118,6 +163,12 @@ def _largest_set(members: Sequence[Finding], desk: Desk) -> tuple[Finding, ...]:
         if member.signal.path not in chosen and min(left) >= 0:
             chosen[member.signal.path], room = member, left
     return tuple(chosen[path] for path in sorted(chosen))
+
+
+def _weighed(member: Finding) -> Patch:
+    """What counts of a member's change: of bumps, all but what follows from them."""
+    assert member.signal.patch is not None
+    return counted(member.signal.patch) if member.kind == BUMPS else member.signal.patch
 
 
 def combine(members: Sequence[Finding], base: str) -> Patch:
@@ -195,28 +246,39 @@ def _questions(thought: Thought, members: Sequence[Finding], desk: Desk) -> Iter
 def _question(thought: Thought, finding: Finding, desk: Desk, patch: Patch | None) -> Proposal:
     """An issue that asks; with a patch, the effects that a yes releases are planned with it."""
     subject = _subject("ask", thought.kind, (finding,))
+    if posts := _to_read(thought, finding, desk):
+        return _content(thought, finding, desk, subject, posts)
     title = wording.proposal_title(finding)
-    shown = patch if patch and _showable(patch) else None
+    shown = patch if patch and showable(patch) else None
     issue = key_of(subject, "open_issue")
     planned = carrying(subject, thought.kind, title, (finding,), shown, desk, Ref(issue), thought.why) if shown else ()
     named = announced.line(planned, asked=True)
-    body, digest = wording.sealed(
-        title,
-        wording.proposal_body(finding, thought.why, shown, named),
-        issue,
-        _facts(thought.kind, (finding,), desk.next_mission),
-    )
-    labels = ("ralph:mission", *(lookup(thought.kind).labels or RESEARCH))
+    body = wording.proposal_body(finding, thought.why, shown, named, thought.sections)
     mission = _mission(subject, title, Action.OPEN_PROPOSAL, thought.kind, (finding,), desk)
-    mission = replace(mission, proposal_hash=digest, pending=tuple(effect.key for effect in planned))
+    asked = _asked(thought, finding, mission, body, subject, lookup(thought.kind).labels or RESEARCH, planned)
+    return replace(asked, patch=shown)
+
+
+def _asked(
+    thought: Thought,
+    finding: Finding,
+    mission: Mission,
+    body: str,
+    subject: str,
+    labels: Iterable[str],
+    planned: tuple[Effect, ...],
+) -> Proposal:
+    """The issue that asks, sealed with the hash that a yes is bound to."""
+    issue = key_of(subject, "open_issue")
+    sealed, _ = wording.sealed(mission.title, body, issue, _facts(thought.kind, (finding,), mission.id))
+    mission = replace(about(mission, mission.title, body), pending=tuple(effect.key for effect in planned))
     return Proposal(
         subject,
         Action.OPEN_PROPOSAL,
         thought.kind,
-        title,
-        (OpenIssue(issue, title, body, labels),),
+        mission.title,
+        (OpenIssue(issue, mission.title, sealed, ("ralph:mission", *labels)),),
         (finding,),
-        shown,
         interim=mission,
         after=mission,
         planned=planned,
@@ -225,7 +287,23 @@ def _question(thought: Thought, finding: Finding, desk: Desk, patch: Patch | Non
     )
 
 
-def _showable(patch: Patch) -> bool:
+def _content(thought: Thought, finding: Finding, desk: Desk, subject: str, posts: tuple[Post, ...]) -> Proposal:
+    """An issue that shows what would be published; the posts are kept for their charts, their texts are the issue's."""
+    title = wording.proposal_title(finding)
+    mission = _mission(subject, title, Action.PUBLISH, thought.kind, (finding,), desk)
+    planned = posting.publishing(mission.key, posts)
+    return _asked(thought, finding, mission, content_text.body(finding, thought.why, posts), subject, CONTENT, planned)
+
+
+def _to_read(thought: Thought, finding: Finding, desk: Desk) -> tuple[Post, ...]:
+    """The texts that a person reads before they are published, of content or of a post that is to be asked about."""
+    words = desk.wordings.get((finding.fingerprint, finding.signal.occurrence))
+    if words is None or not (words.ready or lookup(thought.kind).labels == CONTENT):
+        return ()
+    return content.prepared(words.posts)
+
+
+def showable(patch: Patch) -> bool:
     """Whether a person can read it whole, and it has a form in which it can be kept until the yes."""
     size = measure(patch)
     text = size.lines <= PATCH_LINES and not any(file.binary for file in size.files)
@@ -306,6 +384,7 @@ def _mission(subject: str, title: str, action: Action, kind: str, members: Seque
 _OPENED = {
     Action.OPEN_FIX: ("opened a pull with the correction", "A person reviews the pull."),
     Action.OPEN_PROPOSAL: ("asked in an issue", "A person says yes or no to the proposal."),
+    Action.PUBLISH: ("showed what would be published", "A person says yes or no to the texts."),
 }
 
 

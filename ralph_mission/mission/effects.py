@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
+from ralph_mission.mission.posts import OUTBOX, Post
 from ralph_mission.mission.threads import Touch
 from ralph_mission.safety.edits import FileDelta
 
@@ -147,7 +148,58 @@ class Label:
     assign: tuple[str, ...] = ()
 
 
-Effect = OpenIssue | PushBranch | OpenPull | MergePull | CloseIssue | ClosePull | Comment | EditComment | Label
+@dataclass(frozen=True, slots=True)
+class PostReview:
+    """M. A review of `pull` at commit `head_sha` that comments and never decides; the body ends with our marker."""
+
+    key: str
+    pull: int
+    head_sha: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class EditReview:
+    """K. Replace the text of our own review, by its number."""
+
+    key: str
+    pull: int
+    review: int
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """M, but for the outbox, where a file is named by the key. One post on one network, said at most once.
+
+    `finding` and `occurrence` are what it tells of, "" where a mission stands behind it.
+    """
+
+    key: str
+    post: Post
+    finding: str = ""
+    occurrence: str = ""
+
+    @property
+    def network(self) -> str:
+        """Where it goes."""
+        return self.post.network
+
+
+Effect = (
+    OpenIssue
+    | PushBranch
+    | OpenPull
+    | MergePull
+    | CloseIssue
+    | ClosePull
+    | Comment
+    | EditComment
+    | Label
+    | PostReview
+    | EditReview
+    | Publish
+)
 
 KINDS: dict[type, str] = {
     OpenIssue: "open_issue",
@@ -159,8 +211,12 @@ KINDS: dict[type, str] = {
     Comment: "comment",
     EditComment: "edit_comment",
     Label: "label",
+    PostReview: "review",
+    EditReview: "edit_review",
+    Publish: "publish",
 }
-AT_MOST_ONCE = (OpenIssue, Comment)
+AT_MOST_ONCE = (OpenIssue, Comment, PostReview)
+"""What the forge holds with our marker and without a natural key."""
 
 
 Fate = Literal["done", "adopted", "failed", "unknown", "staged"]
@@ -171,7 +227,8 @@ class Receipt:
     """What came of an effect.
 
     `status`: done, adopted (it was there already and is ours), failed (it did not happen),
-    unknown (it may have happened; never resent), staged (nothing was done).
+    unknown (it may have happened; never resent), staged (nothing was done). Of a post `at` is when it was sent, and
+    `wait` for how many seconds its network wants to be left alone.
     """
 
     key: str
@@ -180,11 +237,23 @@ class Receipt:
     url: str = ""
     sha: str = ""
     detail: str = ""
+    at: datetime | None = None
+    wait: float = 0.0
+
+    @property
+    def not_before(self) -> datetime | None:
+        """Until when its network wants to be left alone; None where it said nothing of that."""
+        return self.at + timedelta(seconds=self.wait) if self.at and self.wait > 0 else None
 
 
 def kind_of(effect: Effect) -> str:
     """The effect's name in reports and journals."""
     return KINDS[type(effect)]
+
+
+def at_most_once(effect: Effect) -> bool:
+    """Whether nothing but a receipt proves that it was done, so that doubt is never resolved by doing it again."""
+    return isinstance(effect, AT_MOST_ONCE) or (isinstance(effect, Publish) and effect.network != OUTBOX)
 
 
 def marker(key: str, **facts: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from ralph_mission.mission.ledger import FindingRecord, MonitorRecord, Record, key_of, monitor_key
 from ralph_mission.mission.model import Finding, Sighting, Signal
@@ -64,7 +65,10 @@ def gather(sightings: Iterable[Sighting], backlog: Iterable[Finding]) -> tuple[F
     sightings = tuple(sightings)
     answered = {sighting.name for sighting in sightings if sighting.status == "ok" and sighting.complete}
     asked = {sighting.name for sighting in sightings} - answered
-    fresh = identify(signal for sighting in sightings for signal in sighting.signals)
+    backlog = tuple(backlog)
+    first = {(one.fingerprint, one.signal.occurrence): one.seen_at for one in backlog}
+    seen = identify(signal for sighting in sightings for signal in sighting.signals)
+    fresh = (replace(one, seen_at=first.get((one.fingerprint, one.signal.occurrence))) for one in seen)
     gone = Counter((sighting.name, essence) for sighting in sightings for essence in sighting.gone)
     waiting = (finding for finding in backlog if finding.signal.observer in asked)
     return unique((*fresh, *_without(waiting, gone)))
@@ -85,6 +89,10 @@ def unique(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple({(f.fingerprint, f.signal.occurrence): f for f in reversed(tuple(findings))}.values())[::-1]
 
 
-def remembered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """What goes into the backlog: bounded, and without patches, which are made anew when needed."""
-    return tuple(Finding(f.fingerprint, replace(f.signal, patch=None)) for f in tuple(findings)[:BACKLOG])
+def remembered(findings: Iterable[Finding], now: datetime | None = None) -> tuple[Finding, ...]:
+    """What goes into the backlog: bounded, and without patches, which are made anew when needed.
+
+    `now` is since when whatever is new waits.
+    """
+    kept = tuple(findings)[:BACKLOG]
+    return tuple(replace(f, signal=replace(f.signal, patch=None), seen_at=f.seen_at or now) for f in kept)

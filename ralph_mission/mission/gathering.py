@@ -5,10 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from math import isfinite
 from typing import TypeVar
 
-from ralph_mission.mission import announced, approval, belonging, findings, succession
+from ralph_mission.mission import (
+    announced,
+    approval,
+    belonging,
+    coding,
+    completed,
+    content,
+    findings,
+    orders,
+    posting,
+    resonance,
+    succession,
+    wishes,
+)
 from ralph_mission.mission.deciding import (
     Charter,
     Decided,
@@ -34,19 +48,18 @@ from ralph_mission.mission.ledger import (
     monitor_key,
     refers_to,
 )
-from ralph_mission.mission.lifecycle import Event, Facts, advance
+from ralph_mission.mission.lifecycle import Facts
 from ralph_mission.mission.memory import Header, Memory
-from ralph_mission.mission.model import Action, Issue, Mission, Pull, Sighting, Signal, Status, Tier, Verdict
-from ralph_mission.mission.ports import Brief, Gaze, Observer, Plan, Ports, Verification
+from ralph_mission.mission.model import Action, Actor, Issue, Mission, Pull, Sighting, Signal, Status, Verdict
+from ralph_mission.mission.ports import Brief, Gaze, Plan, Ports, Verification
 from ralph_mission.mission.position import check_position, refuse
 from ralph_mission.mission.proposal import Proposal
-from ralph_mission.mission.steps import BY_HAND
-from ralph_mission.mission.wording import plain
 from ralph_mission.safety import text
 from ralph_mission.safety.secrets import find_secrets, redact
 from ralph_mission.trouble import Missing, Trouble
 
 T = TypeVar("T", Issue, Pull)
+WORDED = 50  # findings of which a text is made in one cycle
 VERIFIED = 2  # proposals whose change is tried with the repository's own checks in one cycle
 
 
@@ -95,7 +108,7 @@ def read_effects(ports: Ports, decided: Decided, past: Recollection | None) -> d
 
 def situate(ports: Ports, charter: Charter, past: Recollection | None, cycle_id: str, now: datetime) -> Situation:
     """What memory holds and what the forge says of every mission."""
-    memory, state = (past.memory, past.state) if past else (_born(ports, now), OpenState())
+    memory, state = (past.memory, past.state) if past else (born(ports, now), OpenState())
     cycle = memory.header.cycle + 1
     cycle_id = cycle_id or f"{cycle:06d}-{key_of('cycle', memory.header.lineage, past.oid if past else '')[:8]}"
     _refuse_twins(state)
@@ -130,7 +143,8 @@ def _records(ports: Ports, situation: Situation, keys: Iterable[str], past: Reco
     return {key: belonging.true_list(r, records, listed, situation.world.bot) for key, r in records.items()}
 
 
-def _born(ports: Ports, now: datetime) -> Memory:
+def born(ports: Ports, now: datetime) -> Memory:
+    """The first memory of a repository."""
     lineage = key_of("lineage", ports.forge.default_branch().sha, now.isoformat())
     return Memory(Header(lineage=lineage))
 
@@ -139,23 +153,69 @@ def _look(ports: Ports, charter: Charter, state: OpenState, cycle: int, now: dat
     forge = ports.forge
     issues, pulls = forge.issues("open"), forge.pulls("all")
     facts = tuple((mission.id, _facts(ports, charter, mission)) for mission in state.missions if mission.issue)
-    first = max([state.next_mission, *(mission.id + 1 for mission in state.missions)])
-    adopted = tuple(_adopt(ports, charter, state, issues, cycle, now, first))
+    lost = wishes.pulls_for(pulls, forge.identity().id)
+    adopted = tuple(_adopt(ports, charter, state, issues, lost, cycle, now))
     facts += tuple((mission.id, _facts(ports, charter, mission)) for mission in adopted)
     branches = tuple(pull.head for pull in pulls)
+    facts = orders.known_to(facts, state, ports.seal)
     return World(forge.identity().id, forge.default_branch(), branches, issues, pulls, facts, adopted)
+
+
+def facts_about(ports: Ports, charter: Charter, mission: Mission, state: OpenState) -> Facts:
+    """What the forge says of one mission now, with what owners said of it in a chat."""
+    ((_, facts),) = orders.known_to(((mission.id, _facts(ports, charter, mission)),), state, ports.seal)
+    return facts
 
 
 def _facts(ports: Ports, charter: Charter, mission: Mission) -> Facts:
     issue = _there(mission.issue, ports.forge.issue)
     pull = _there(mission.pull, ports.forge.pull) if mission.pull else None
     ports.voice.note(f"#{mission.issue} {mission.title}: {mission.status}")
-    authorised, us = _authorised(ports, charter, issue, pull), ports.forge.identity().id
+    coder, us = ports.coder is not None, ports.forge.identity().id
+    told = coder and mission.status in coding.WAITS
+    asks = bool(mission.proposal_hash) and not mission.pull
+    edits = ports.forge.edits(mission.issue) if (told or asks) and issue and charter.owners else ()
+    heard = (coding.heard(issue, pull) if told else frozenset()) | {edit.actor for edit in edits}
+    authorised = _authorised(ports, charter, issue, pull, heard)
     if foreign := belonging.why_foreign(mission, issue, pull, us, authorised):
         ports.voice.note(f"{foreign}: nothing is written there")
-        return Facts(None, None, frozenset(), foreign)
-    told = issue.body if issue and issue.author.id == us else ""
-    return Facts(issue, pull, authorised, "", announced.announced(told, False), announced.announced(told, True))
+        ours = not belonging.why_foreign(mission, issue, None, us, authorised)
+        left = None if ours else belonging.own_pull(mission, pull, us)
+        return Facts(None, None, frozenset(), foreign, ours=ours, left=left)
+    shown = belonging.own_change(mission, issue, us)
+    texts = (issue.body if issue and issue.author.id == us else "", shown.body if shown else "")
+    named, asked = (frozenset().union(*(announced.announced(text, yes) for text in texts)) for yes in (False, True))
+    offered_at = shown.created_at if shown and announced.announced(shown.body, True) else None
+    facts = Facts(issue, pull, authorised, "", named, asked, offered_at, coder, us)
+    if asks:
+        theirs = (edit.at for edit in edits if edit.actor.id not in {*authorised, us})
+        facts = replace(facts, edited_at=max(theirs, default=None))
+    if mission.action is Action.PUBLISH and issue:
+        said = content.measured(ports.press, issue.body) if issue.author.id == us else content.FOREIGN
+        facts = replace(facts, shown=said)
+    if issue is None or not charter.owners:
+        return facts
+    at = approval.asked_at(issue, authorised, "ralph:mission", approval.APPROVED)
+    reworded = _reworded(ports, pull) if told and pull and mission.status is Status.FIXING else frozenset()
+    altered = approval.altered(edits, {*authorised, us}, at) if told else None
+    return replace(facts, asked_at=at, altered=altered, reworded=reworded)
+
+
+def _reworded(ports: Ports, pull: Pull) -> frozenset[int]:
+    """Reviews that need not say what their authors wrote. The pull was read before, so no later edit is missed."""
+    own = ports.forge.own_reviews(pull.number)
+    return frozenset(review.id for review in pull.reviews if review.id not in own)
+
+
+def refreshed(ports: Ports, situation: Situation) -> Situation:
+    """The situation with what the forge says of missions, issues and pulls now: an agent's work takes a while."""
+    ports.forge.look_anew()
+    issues, pulls = ports.forge.issues("open"), ports.forge.pulls("all")
+    known = [mission for mission in situation.missions if mission.issue]
+    facts = tuple((mission.id, _facts(ports, situation.charter, mission)) for mission in known)
+    branches, facts = tuple(pull.head for pull in pulls), orders.known_to(facts, situation.state, ports.seal)
+    world = replace(situation.world, facts=facts, issues=issues, pulls=pulls, branches=branches)
+    return replace(situation, world=world)
 
 
 def _there(number: int, get: Callable[[int], T]) -> T | None:
@@ -166,55 +226,55 @@ def _there(number: int, get: Callable[[int], T]) -> T | None:
         return None
 
 
-def _authorised(ports: Ports, charter: Charter, issue: Issue | None, pull: Pull | None) -> frozenset[int]:
-    named = {owner.casefold() for owner in charter.owners}
-    people = approval.voices(issue, pull)
-    candidates = [p for p in people if not named or p.login.casefold() in named]
-    return frozenset(person.id for person in candidates if ports.forge.may_approve(person))
+def _authorised(
+    ports: Ports, charter: Charter, issue: Issue | None, pull: Pull | None, also: frozenset[Actor] = frozenset()
+) -> frozenset[int]:
+    people = approval.voices(issue, pull) | also
+    return frozenset(p.id for p in people if approval.may_decide(p, charter.owners, ports.forge.may_approve))
 
 
 def _adopt(
-    ports: Ports, charter: Charter, state: OpenState, issues: Iterable[Issue], cycle: int, now: datetime, first: int
+    ports: Ports,
+    charter: Charter,
+    state: OpenState,
+    issues: Iterable[Issue],
+    lost: Mapping[int, tuple[int, Pull]],
+    cycle: int,
+    now: datetime,
 ) -> Iterable[Mission]:
-    """Missions that an authorised person made by labelling an issue; anyone else's label is ignored."""
-    ours = {mission.issue for mission in state.missions}
-    number = first
+    """Missions that an authorised person made by labelling an issue; anyone else's label is ignored.
+
+    One whose pull is open (`lost`, by issue) is no new one: it goes on where it was.
+    """
+    ours, taken = ({m.issue for m in state.missions}, {m.id for m in state.missions})
+    number = max([state.next_mission, *(id + 1 for id in taken), *(id + 1 for id, _ in lost.values())])
     for issue in issues:
         if "ralph:mission" not in issue.labels or issue.number in ours:
             continue
         full = ports.forge.issue(issue.number)
         authorised = _authorised(ports, charter, full, None)
-        made = _mission_of(full, number, cycle, now)
-        if _wished(full, authorised) and approval.on_issue(full, made, authorised).state != "rejected":
+        made = wishes.mission_of(full, number, cycle, now, ports.coder is not None)
+        if not _still_wanted(full, authorised) or approval.on_issue(full, made, authorised).state == "rejected":
+            continue
+        before, pull = lost.get(issue.number, (0, None))
+        if pull is None or before in taken:
             yield made
             number += 1
+        else:
+            yield _found_again(ports, charter, made, before, full, ports.forge.pull(pull.number))
+            taken.add(before)
 
 
-def _wished(issue: Issue, authorised: frozenset[int]) -> bool:
+def _found_again(ports: Ports, charter: Charter, made: Mission, number: int, issue: Issue, pull: Pull) -> Mission:
+    found = wishes.found_again(made, number, issue, pull, _authorised(ports, charter, issue, pull))
+    return replace(found, comment=belonging.own_remark(found, {}, issue, ports.forge.identity().id))
+
+
+def _still_wanted(issue: Issue, authorised: frozenset[int]) -> bool:
     """Whether an authorised person set the label that stands there, and not before it was parked and forgotten."""
     wish = approval.standing_label(issue, "ralph:mission")
     parked = approval.standing_label(issue, "ralph:parked")
     return wish is not None and wish.actor.id in authorised and (parked is None or wish.at > parked.at)
-
-
-def _mission_of(issue: Issue, number: int, cycle: int, now: datetime) -> Mission:
-    times = str(sum(event.added and event.label == "ralph:mission" for event in issue.events))
-    made = Mission(
-        number,
-        key_of("mission", "issue", str(issue.number), times),
-        plain(issue.title),
-        "human",
-        Action.OPEN_PROPOSAL,
-        Tier.HIGH,
-        Status.DISCOVERED,
-        cycle,
-        now,
-        now,
-        issue=issue.number,
-        last_action="a person made it a mission",
-        next_step=BY_HAND,
-    )
-    return advance(made, Event.APPROVED, now)
 
 
 # --- observe --------------------------------------------------------------------------
@@ -225,12 +285,12 @@ def observe(
 ) -> Situation:
     """Ask every observer, if there is a free slot; one that fails is unavailable and nothing more."""
     ports.voice.phase("observe", "" if situation.free_slot else "skipped, no free slot")
-    sightings = tuple(
-        _ask(ports, observer, situation, scratch, secrets)
-        if situation.free_slot
-        else Sighting(observer.name, "skipped", detail="no free mission slot")
-        for observer in ports.observers
-    )
+    if situation.free_slot:
+        asked = ((observer, _gaze(observer.name, situation, scratch)) for observer in ports.observers)
+        sightings = tuple(_heard(ports, sighting, secrets) for sighting in ports.looks(asked))
+    else:
+        skipped = partial(Sighting, status="skipped", detail="no free mission slot")
+        sightings = tuple(skipped(observer.name) for observer in ports.observers)
     situation = replace(situation, sightings=sightings)
     missing = keys_to_read(situation) - set(situation.records)
     situation = replace(situation, records=_records(ports, situation, missing, past))
@@ -247,24 +307,21 @@ def _unwanted(ports: Ports, situation: Situation) -> Iterable[str]:
                 yield record.kind
 
 
-def _ask(ports: Ports, observer: Observer, situation: Situation, scratch: str, secrets: tuple[str, ...]) -> Sighting:
+def _gaze(name: str, situation: Situation, scratch: str) -> Gaze:
     header = situation.memory.header
-    cursor = dict(header.cursors).get(observer.name, "")
-    gaze = Gaze(situation.world.default, situation.now, header.last_cycle_at, cursor, scratch)
-    before = ports.clock.now()
-    try:
-        sighting = observer.observe(gaze)
-    except Exception as error:  # a dead observer is a line in the report, never the end of the cycle
-        # A foreign error's text may hold a connection string or a token, so only its type is told.
-        said = error.what if isinstance(error, Trouble) else f"failed unexpectedly ({type(error).__name__})"
-        sighting = Sighting(observer.name, "unavailable", detail=said[:200])
-    seconds = (ports.clock.now() - before).total_seconds()
+    return Gaze(
+        situation.world.default, situation.now, header.last_cycle_at, dict(header.cursors).get(name, ""), scratch
+    )
+
+
+def _heard(ports: Ports, sighting: Sighting, secrets: tuple[str, ...]) -> Sighting:
+    """A sighting without any secret that an observed text or an error held."""
     sighting = replace(sighting, detail=redact(sighting.detail, secrets))
-    ports.voice.note(f"{observer.name}: {sighting.detail or f'{len(sighting.signals)} signals'}")
+    ports.voice.note(f"{sighting.name}: {sighting.detail or f'{len(sighting.signals)} signals'}")
     nameable = (signal for signal in sighting.signals if not find_secrets(signal.path, secrets))
     signals = tuple(_without_secrets(signal, secrets) for signal in nameable)
     gone = tuple(tuple(redact(part, secrets) for part in essence) for essence in sighting.gone)
-    return replace(sighting, signals=signals, seconds=seconds, gone=gone)
+    return replace(sighting, signals=signals, gone=gone)
 
 
 def _without_secrets(signal: Signal, secrets: tuple[str, ...]) -> Signal:
@@ -295,6 +352,7 @@ def think(ports: Ports, situation: Situation, secrets: tuple[str, ...]) -> Situa
         situation.charter.limits,
         situation.memory,
         situation.now,
+        resonance.factors(situation.state.posted),
     )
     plan = _harmless(ports.thinker.think(brief), secrets)
     if plan.thoughts:
@@ -302,9 +360,32 @@ def think(ports: Ports, situation: Situation, secrets: tuple[str, ...]) -> Situa
     return replace(situation, plan=plan)
 
 
+def word(ports: Ports, situation: Situation, past: Recollection | None = None) -> Situation:
+    """What the findings of the plan would say in public, made before anything is judged, and what was said of it."""
+    thought = {member for thought in situation.plan.thoughts for member in thought.members}
+    news = {finding.fingerprint for finding in completed.findings(situation.state.finished)}
+    about = [finding for finding in to_think_about(situation) if finding.fingerprint in thought | news]
+    wanted = sorted(about, key=lambda finding: finding.fingerprint not in news)[:WORDED]
+    worded = [(finding, wording) for finding in wanted if (wording := ports.press.word(finding))]
+    for trouble in dict.fromkeys(wording.trouble for _, wording in worded if wording.trouble):
+        ports.voice.note(trouble)
+    keys = {effect.key for pair in worded for effect in posting.effects_of(*pair)}
+    records = {**situation.records, **ports.store.records(keys, past)} if keys else situation.records
+    return replace(situation, wordings=tuple(wording for _, wording in worded), records=records)
+
+
 def _harmless(plan: Plan, secrets: tuple[str, ...]) -> Plan:
-    thoughts = (replace(t, why=text.said(redact(t.why, secrets))) for t in plan.thoughts if isfinite(t.score))
-    return replace(plan, thoughts=tuple(thoughts), remark=text.said(redact(plan.remark, secrets)))
+    thoughts = (
+        replace(
+            t,
+            why=text.said(redact(t.why, secrets)),
+            sections=tuple((name, text.said(redact(words, secrets))) for name, words in t.sections),
+        )
+        for t in plan.thoughts
+        if isfinite(t.score)
+    )
+    remark, cursor = text.said(redact(plan.remark, secrets)), redact(plan.cursor, secrets)
+    return replace(plan, thoughts=tuple(thoughts), remark=remark, cursor=cursor)
 
 
 def verify(ports: Ports, situation: Situation, scratch: str, secrets: tuple[str, ...]) -> Situation:

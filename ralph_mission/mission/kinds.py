@@ -13,11 +13,15 @@ from ralph_mission.mission.model import Tier
 
 
 class Route(StrEnum):
-    """What becomes of a finding: a pull at once, a line in a monitoring issue, a question to a person."""
+    """What becomes of a finding: a pull at once, a line in a monitoring issue, a question to a person.
+
+    `say`: a post where the owner has words for it, and nothing else.
+    """
 
     FIX = "fix"
     MONITOR = "monitor"
     PROPOSE = "propose"
+    SAY = "say"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Kind:
     words: tuple[str, ...] = ()
 
 
-_FIX, _MONITOR, _PROPOSE = Route.FIX, Route.MONITOR, Route.PROPOSE
+_FIX, _MONITOR, _PROPOSE, _SAY = Route.FIX, Route.MONITOR, Route.PROPOSE, Route.SAY
 _LOW, _HIGH = Tier.LOW, Tier.HIGH
 RESEARCH, CONTENT = ("ralph:research",), ("ralph:content", "content:review")
 
@@ -50,7 +54,10 @@ KINDS: dict[str, Kind] = {
     "pull-waiting": Kind(_MONITOR, _LOW, 4, "pull waiting for review", "pulls waiting for review"),
     "question": Kind(_MONITOR, _LOW, 4, "question without an answer", "questions without an answer"),
     "community": Kind(_MONITOR, _LOW, 2, "sign of how the project fares", "signs of how the project fares"),
+    "news": Kind(_MONITOR, _LOW, 2, "piece of news", "pieces of news"),
     "dependency": Kind(_MONITOR, _LOW, 3, "outdated dependency", "outdated dependencies"),
+    "dependency-minor": Kind(_PROPOSE, _HIGH, 2, "minor update", "minor updates", RESEARCH),
+    "dependency-major": Kind(_PROPOSE, _HIGH, 3, "major update", "major updates", RESEARCH),
     "bug": Kind(_PROPOSE, _HIGH, 8, "bug", "bugs", RESEARCH),
     "vulnerability": Kind(_PROPOSE, _HIGH, 9, "vulnerability", "vulnerabilities", RESEARCH),
     "anomaly": Kind(_PROPOSE, _HIGH, 6, "anomaly", "anomalies", RESEARCH),
@@ -58,7 +65,10 @@ KINDS: dict[str, Kind] = {
     "architecture": Kind(_PROPOSE, _HIGH, 5, "architecture change", "architecture changes", RESEARCH),
     "integration": Kind(_PROPOSE, _HIGH, 5, "new integration", "new integrations", RESEARCH),
     "content": Kind(_PROPOSE, _HIGH, 3, "piece of content", "pieces of content", CONTENT),
+    "completed": Kind(_SAY, _LOW, 2, "completed mission", "completed missions"),
 }
+BUMPS = "dependency-patch"
+"""The one kind whose change may touch manifests and lock files unasked: see `safety.bumps`."""
 MATTERS: dict[str, str] = {
     "spelling": "a misspelling makes readers stumble, and a search for the right word misses it",
     "lint-fix": "as long as a linter has known faults to report, a new one goes unseen",
@@ -72,7 +82,10 @@ MATTERS: dict[str, str] = {
     "pull-waiting": "whoever made it still waits",
     "question": "whoever asked still waits",
     "community": "it shows how the project's people fare",
+    "news": "somebody elsewhere did something that may concern the project",
     "dependency": "what falls behind gets harder to update",
+    "dependency-minor": "new features come with it, and the longer it waits, the larger the step",
+    "dependency-major": "it may break what relies on it, and old versions are one day mended no more",
     "bug": "something does not work as it should",
     "vulnerability": "it may let somebody do what they should not",
     "anomaly": "a number left its usual range, and perhaps nobody noticed",
@@ -80,6 +93,7 @@ MATTERS: dict[str, str] = {
     "architecture": "it changes how the parts fit together, which people decide",
     "integration": "it would tie the project to something outside of it, which people decide",
     "content": "it speaks for the project, so a person reads it first",
+    "completed": "whoever follows the project learns what became better",
     "human": "a person asked for it",
 }
 """Why a kind deserves a person's ten seconds, as a clause."""
@@ -96,6 +110,11 @@ UNKNOWN = Kind(_PROPOSE, _HIGH, 3, "finding", "findings", RESEARCH)
 def lookup(kind: str) -> Kind:
     """The row of a kind; `UNKNOWN` when no rule classifies it."""
     return KINDS.get(kind, UNKNOWN)
+
+
+def begun(noun: str) -> str:
+    """It at the beginning of a sentence: what is written in capitals stays so."""
+    return noun[:1].upper() + noun[1:]
 
 
 def counted(number: int, kind: str) -> str:

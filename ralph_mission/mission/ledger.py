@@ -13,21 +13,24 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ralph_mission.mission.effects import (
-    AT_MOST_ONCE,
     Comment,
     Effect,
     OpenIssue,
     OpenPull,
+    Publish,
     PushBranch,
     Receipt,
     Ref,
+    at_most_once,
 )
 from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.model import Acceptance, Action, Finding, Mission
+from ralph_mission.mission.posts import Posted
 
 SETTLED = ("done", "adopted")
 NOT_ATTEMPTED = "not attempted: "  # begins the detail of a failure that says nothing about the effect itself
 KEPT_WAKES = 10
+KEPT_POSTS = 200
 NEEDS_PERSON = "needs a person: "  # begins the detail of a refusal that trying again will not lift
 BEHIND = "behind: "  # begins the detail of a merge for which the base has to be merged into the branch first
 KEPT_IDS = 50  # cycle ids remembered, so that the same cycle asked for twice does nothing
@@ -50,6 +53,7 @@ class EffectRecord:
     at: datetime
     mission: int = 0
     receipt: Receipt | None = None
+    tries: int = 1  # of a post, which may be tried again; `at` is then that of the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,56 @@ class MonitorRecord:
     total: int
 
 
-Record = EffectRecord | FindingRecord | MonitorRecord
+@dataclass(frozen=True, slots=True)
+class WorkRecord:
+    """What the issue agent did about one issue. `usd` were spent on it, `reserved` are set aside while it is tried.
+
+    `state`: working (a runner is at it), ending (its change is on the way), closing (the pull is open), releasing
+    (a try came to nothing), withdrawing (a person took it back); these are open, and `OpenState.working` lists their
+    issues. Then done, waiting (for a second try), failed (there is none) or withdrawn.
+    """
+
+    key: str
+    issue: int
+    branch: str
+    base_sha: str
+    state: str
+    tries: int  # begun so far
+    holder: str  # whose the present try is, as in a claim; "" when nobody's
+    at: datetime  # when the present try began
+    reserved: float = 0.0
+    usd: float = 0.0
+    code: int = 0  # the exit code of the last try's loop
+    reason: str = ""  # why it ended so, in our words
+    pull: int = 0
+    refusals: int = 0  # times in a row that an open state could not be left
+    final: bool = False  # trying again would not help
+    title: str = ""  # the issue's, as plain text
+    call: str = "ralph-ready"  # the label by which a person asked for it
+    guided_at: datetime | None = None  # when the newest guidance was written that a try was given
+    heard: tuple[str, ...] = ()  # the guidance that the present try was given, in short
+    spared: int = 0  # tries that do not count, as nothing was tried: no agent was reached, or they were paused
+    away: bool = False  # the last try was one of them
+
+    @property
+    def number(self) -> int:
+        """The present or last try, of those that count."""
+        return self.tries - self.spared + self.away
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """That the review of `pull` at `head` was called for: `tries` times, at last `at`; `refused`: not accepted."""
+
+    key: str
+    pull: int
+    head: str
+    tries: int
+    at: datetime
+    refused: bool = False
+
+
+Record = EffectRecord | FindingRecord | MonitorRecord | WorkRecord | CallRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +141,47 @@ class Claim:
     cycle: int
     cycle_id: str
     at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A mission that was merged or published, to be announced where the owners want that."""
+
+    mission: int
+    key: str
+    kind: str
+    pull: int
+    at: datetime
+    days: int = 0  # from its start to its end
+    cycles: int = 0  # the same, counted in cycles
+
+
+@dataclass(frozen=True, slots=True)
+class ChatYes:
+    """An approval of issue `issue` that an owner gave in a chat, to the text whose hash it was then.
+
+    `seal` proves that it was given there: who writes memory alone cannot make one.
+    """
+
+    issue: int
+    hash: str
+    chat: int
+    at: datetime
+    seal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatGuidance:
+    """What an owner said in a chat to the next session of mission `mission`, or of every one where it is 0.
+
+    `at` is when it was heard, by the clock that decides which session is the next.
+    """
+
+    id: int
+    at: datetime
+    words: str
+    mission: int = 0
+    seal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +200,12 @@ class OpenState:
     silenced: tuple[str, ...] = ()  # finding kinds whose monitoring issue a person closed
     done: tuple[str, ...] = ()  # ids of the last cycles
     wakes: tuple[tuple[datetime, int], ...] = ()  # (start, seconds after it was due) of the last cycles
+    working: tuple[int, ...] = ()  # issues whose work is not at its end
+    posted: tuple[Posted, ...] = ()  # what went out, newest first, at most `KEPT_POSTS`
+    finished: tuple[Finished, ...] = ()  # missions that came to an end and were not announced yet
+    hushed_until: datetime | None = None  # memory was recovered: what it sees until then may have been said before
+    yes: tuple[ChatYes, ...] = ()  # what owners approved in a chat, newest last
+    guidance: tuple[ChatGuidance, ...] = ()  # what they said there to sessions to come, newest last
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +242,7 @@ class Batch:
     journal: tuple[str, object] | None = None
     archive: tuple[tuple[str, str], ...] = ()
     dashboard: str | None = None
+    paused: bool | None = None  # what an owner said of that in a chat; None: as a person's edit has it
 
 
 def key_of(*parts: str) -> str:
@@ -152,6 +253,11 @@ def key_of(*parts: str) -> str:
 def monitor_key(kind: str) -> str:
     """The key of a kind's one monitoring issue."""
     return key_of("monitor", kind)
+
+
+def work_key(issue: int) -> str:
+    """The key of what is known about the work on an issue."""
+    return key_of("work", str(issue))
 
 
 def intend(
@@ -189,7 +295,9 @@ def may_redo(effect: Effect, list_is_complete: bool) -> bool:
 
     Class K: yes. Class M: only where a list shows everything at once, so that "not listed" is proof.
     """
-    return list_is_complete or not isinstance(effect, AT_MOST_ONCE)
+    if isinstance(effect, Publish):  # no network lists for certain what was said there
+        return not at_most_once(effect)
+    return list_is_complete or not at_most_once(effect)
 
 
 def numbers(records: Iterable[Record]) -> dict[str, int]:
@@ -208,6 +316,8 @@ def absorb(mission: Mission, effect: Effect, receipt: Receipt) -> Mission:
     """The mission once the receipt of one of its effects is in."""
     if receipt.status not in SETTLED:
         return _failed(mission, receipt)
+    if isinstance(effect, Publish):  # what a network got is looked up by its key, for ever
+        return mission
     mission = replace(mission, pending=tuple(key for key in mission.pending if key != effect.key))
     if isinstance(effect, OpenIssue):
         return replace(mission, issue=receipt.number)

@@ -16,20 +16,24 @@ from enum import StrEnum
 
 from ralph_mission.mission import approval
 from ralph_mission.mission.approval import NONE, Opinion
-from ralph_mission.mission.ledger import BEHIND, NEEDS_PERSON
-from ralph_mission.mission.model import Actor, Issue, Mission, Pull, Status
+from ralph_mission.mission.content import NOTHING, Shown
+from ralph_mission.mission.ledger import BEHIND, NEEDS_PERSON, ChatGuidance, ChatYes
+from ralph_mission.mission.model import Action, Actor, Issue, Mission, Pull, Status
 
 S = Status
 STUCK_CYCLES = 3  # "3 cycles without progress or 3 equal failures"
+MOST_TURNS = 6  # cycles that an agent may take for one change
 ESCALATED_FOR = timedelta(days=7)
 UNANSWERED_FOR = timedelta(days=14)
+PUBLISHED = "content:published"
 
 
 class Event(StrEnum):
     """What can happen to a mission."""
 
-    APPROVED = "approved"  # a person said yes to the proposal
+    APPROVED = "approved"  # a person said yes to what was proposed or shown
     STARTED = "started"  # hands have begun
+    OFFERED = "offered"  # what they made needs a yes before it is pushed
     PULL_OPENED = "pull opened"
     CHANGES_REQUESTED = "changes requested"
     REVISED = "revised"  # the review was answered with a push
@@ -37,6 +41,7 @@ class Event(StrEnum):
     BEHIND = "behind its base"  # nor has this: the base is merged in, and the review asked for again
     MERGED = "merged"
     DONE = "done by a person"
+    PUBLISHED = "published"  # every network answered
     REFUSED = "refused"  # a person said no
     STUCK = "stuck"
     UNANSWERED = "unanswered"
@@ -50,9 +55,13 @@ TRANSITIONS: dict[tuple[Status, Event], Status] = {
     (S.DISCOVERED, Event.APPROVED): S.PLANNED,
     (S.DISCOVERED, Event.STARTED): S.EXECUTING,
     (S.PLANNED, Event.STARTED): S.EXECUTING,
+    (S.PLANNED, Event.OFFERED): S.DISCOVERED,
+    (S.EXECUTING, Event.OFFERED): S.DISCOVERED,
     (S.EXECUTING, Event.PULL_OPENED): S.IN_REVIEW,
     (S.IN_REVIEW, Event.CHANGES_REQUESTED): S.FIXING,
     (S.FIXING, Event.REVISED): S.IN_REVIEW,
+    (S.FIXING, Event.OFFERED): S.IN_REVIEW,
+    (S.IN_REVIEW, Event.APPROVED): S.FIXING,
     (S.DISCOVERED, Event.UNANSWERED): S.PARKED,
     (S.IN_REVIEW, Event.UNANSWERED): S.PARKED,
     (S.ESCALATED, Event.UNANSWERED): S.PARKED,
@@ -63,11 +72,13 @@ TRANSITIONS: dict[tuple[Status, Event], Status] = {
     (S.PARKED, Event.REFUSED): S.REJECTED,
     (S.PARKED, Event.MERGED): S.COMPLETED,
     (S.PARKED, Event.DONE): S.COMPLETED,
+    (S.PARKED, Event.PUBLISHED): S.COMPLETED,
     (S.PARKED, Event.GONE): S.REJECTED,
     **{(status, Event.GONE): S.REJECTED for status in _ACTIVE},
     **{(status, Event.REFUSED): S.REJECTED for status in _ACTIVE},
     **{(status, Event.MERGED): S.COMPLETED for status in _ACTIVE},
     **{(status, Event.DONE): S.COMPLETED for status in _ACTIVE},
+    **{(status, Event.PUBLISHED): S.COMPLETED for status in _ACTIVE},
     **{(status, Event.STUCK): S.ESCALATED for status in _ACTIVE if status is not S.ESCALATED},
 }
 
@@ -82,6 +93,18 @@ class Facts:
     foreign: str = ""  # why what memory names is not this mission's; then nothing is written there
     announced: frozenset[str] = frozenset()  # digests of what our own issue says will be sent
     offered: frozenset[str] = frozenset()  # and of what it says would be sent after a yes
+    offered_at: datetime | None = None  # when a change was shown in a remark of ours: a yes to it is newer
+    coder: bool = False  # whether an agent carries out what no fixer can
+    us: int = 0  # our own account
+    ours: bool = True  # whether its issue, if not its pull, is this mission's
+    altered: Actor | None = None  # who changed its issue's text, since it was asked for, without a say
+    asked_at: datetime | None = None  # when it was; None where whoever may edit may decide too
+    reworded: frozenset[int] = frozenset()  # reviews that somebody else than their author may have changed
+    shown: Shown = NOTHING  # the texts that its issue shows, of a mission that publishes
+    edited_at: datetime | None = None  # when somebody without a say last changed the text that a yes is asked to
+    left: Pull | None = None  # its pull, where its issue is this mission's no more
+    yes: tuple[ChatYes, ...] = ()  # what owners approved in a chat
+    guidance: tuple[ChatGuidance, ...] = ()  # what they said there to its next session
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +139,7 @@ def read(mission: Mission, facts: Facts, now: datetime) -> Reading:
     A yes that was refused is told only when nothing else happened.
     """
     refused = QUIET
-    for reader in (_read_end, _read_pull, _read_issue, _read_patience):
+    for reader in (_read_published, _read_end, _read_offer, _read_pull, _read_issue, _read_patience):
         reading = reader(mission, facts, now)
         if reading.event in (Event.MERGEABLE, Event.BEHIND) or (reading.event and allows(mission, reading.event)):
             return reading
@@ -125,13 +148,20 @@ def read(mission: Mission, facts: Facts, now: datetime) -> Reading:
     return refused
 
 
+def _read_published(mission: Mission, facts: Facts, now: datetime) -> Reading:
+    """That we labelled it so: everything was sent then, and an interrupted run did not tell."""
+    label = approval.standing_label(facts.issue, PUBLISHED) if facts.issue else None
+    ours = mission.action is Action.PUBLISH and label is not None and label.actor.id == facts.us
+    return Reading(Event.PUBLISHED) if ours else QUIET
+
+
 def _read_end(mission: Mission, facts: Facts, now: datetime) -> Reading:
     issue, pull = facts.issue, facts.pull
     if pull and pull.state == "merged":
         return Reading(Event.MERGED, Opinion("approved", _who_merged(mission, facts, pull)), pull.merged_sha)
     if issue is None:
         return Reading(Event.GONE, words="its issue was deleted")
-    said = approval.on_issue(issue, mission, facts.authorised)
+    said = approval.on_issue(issue, mission, facts.authorised, facts.offered_at)
     if said.state == "rejected":
         return Reading(Event.REFUSED, said, said.words)
     closed: list[Issue | Pull] = [thing for thing in (pull, issue) if thing and thing.state == "closed"]
@@ -164,6 +194,19 @@ def _last_words(thing: Issue | Pull, author: int) -> str:
     """What the closer wrote last: most people say why just before or after they close."""
     said = [remark.body for remark in thing.remarks if remark.author.id == author]
     return said[-1] if said else ""
+
+
+def _read_offer(mission: Mission, facts: Facts, now: datetime) -> Reading:
+    """A yes to an answer that is shown and not pushed, while nobody reviewed or pushed anything since."""
+    issue, pull = facts.issue, facts.pull
+    if not (mission.offered_until and issue and pull and pull.state == "open" and facts.offered):
+        return QUIET
+    if pull.head_sha != mission.head_sha or approval.on_pull(pull, mission, facts.authorised).state == "changes":
+        return QUIET
+    said = approval.on_offer(issue, mission, facts.authorised, facts.offered_at)
+    if said.state == "approved":
+        return Reading(Event.PULL_OPENED if mission.status is S.PARKED else Event.APPROVED, said)
+    return Reading(None, said) if "approval-author" in said.rules else QUIET  # an older yes was to something else
 
 
 def _read_pull(mission: Mission, facts: Facts, now: datetime) -> Reading:
@@ -201,12 +244,17 @@ def _read_issue(mission: Mission, facts: Facts, now: datetime) -> Reading:
         return QUIET
     if mission.status is not S.DISCOVERED and _revived(issue, mission, facts.authorised):
         return Reading(Event.PULL_OPENED if facts.pull else Event.REVIVED)
-    if facts.pull or not mission.proposal_hash:
+    if facts.pull or not mission.proposal_hash or _refused_by_networks(mission):
         return QUIET
-    opinion = approval.on_issue(issue, mission, facts.authorised)
+    opinion = approval.on_issue(issue, mission, facts.authorised, facts.offered_at, facts.yes, facts.edited_at)
     if opinion.state == "approved":
         return Reading(Event.APPROVED if mission.status is S.DISCOVERED else Event.REVIVED, opinion)
     return Reading(None, opinion) if opinion.rules else QUIET
+
+
+def _refused_by_networks(mission: Mission) -> bool:
+    """Whether the yes that stands there was obeyed already and led to nothing: it does not bring the mission back."""
+    return mission.action is Action.PUBLISH and mission.status is S.ESCALATED
 
 
 def _revived(issue: Issue, mission: Mission, authorised: frozenset[int]) -> bool:
@@ -229,7 +277,10 @@ def _read_patience(mission: Mission, facts: Facts, now: datetime) -> Reading:
     if mission.status in (S.DISCOVERED, S.IN_REVIEW) and now - waiting >= UNANSWERED_FOR:
         return Reading(Event.UNANSWERED, words="nobody answered for 14 days")
     if mission.status in (S.PLANNED, S.EXECUTING, S.FIXING) and mission.stalled_cycles >= STUCK_CYCLES:
-        return Reading(Event.STUCK, words=f"{STUCK_CYCLES} cycles without progress")
+        rules = f": what was to be sent was refused by {', '.join(mission.refused)}" if mission.refused else ""
+        return Reading(Event.STUCK, words=f"{STUCK_CYCLES} cycles without progress{rules}")
+    if mission.turns >= MOST_TURNS and mission.status is not S.ESCALATED:
+        return Reading(Event.STUCK, words=f"an agent did not finish it in {mission.turns} cycles")
     if _hopeless(mission) and mission.status is not S.ESCALATED:
         return Reading(Event.STUCK, words=_why_hopeless(mission))
     return QUIET

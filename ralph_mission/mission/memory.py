@@ -13,6 +13,7 @@ from ralph_mission.mission.model import Status, Urgency
 
 SCHEMA = 1
 KEEP_COMPLETED = 10  # seed 003: "Completed Missions (last 10)"
+KEEP_ISSUES = 10
 KEEP_OBSERVATIONS = 5  # seed 003: "Observations Log (last 5 cycles)"
 
 
@@ -77,7 +78,18 @@ class CycleNote:
     observed: tuple[str, ...]
     actions: tuple[str, ...]
     urgency: Urgency
-    next_cycle: str  # "6h", "1h", "15min" or as configured
+    next_cycle: str  # "6h", "1h", "15min" or as configured; "1h (at once: work is ready)"
+
+
+@dataclass(frozen=True, slots=True)
+class IssueNote:
+    """An issue that an agent works or worked on. `state`: working, waiting (for a second try), failed or done."""
+
+    issue: int
+    title: str
+    state: str
+    tries: int
+    pull: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +104,7 @@ class Memory:
     active: tuple[MissionNote, ...] = ()
     completed: tuple[CompletedNote, ...] = ()
     observations: tuple[CycleNote, ...] = ()
+    issues: tuple[IssueNote, ...] = ()  # newest first; the file has the section only when there are some
     learnings: str = ""
     measured: tuple[str, ...] = ()
     do_not_repeat: str = ""

@@ -14,12 +14,13 @@ from datetime import UTC, datetime
 
 from ralph_mission.mission import front_matter
 from ralph_mission.mission.front_matter import broken, unescape
-from ralph_mission.mission.memory import CompletedNote, CycleNote, Header, Memory, MissionNote
+from ralph_mission.mission.memory import CompletedNote, CycleNote, Header, IssueNote, Memory, MissionNote
 from ralph_mission.mission.memory_text import (
     ACTIVE,
     BOUND,
     COMPLETED,
     DO_NOT_REPEAT,
+    ISSUES,
     LEARNINGS,
     MEASURED,
     MEASURED_END,
@@ -30,6 +31,7 @@ from ralph_mission.mission.model import Status, Urgency
 from ralph_mission.trouble import Trouble
 
 MAX_BYTES = 1024 * 1024
+REQUIRED = (TITLE, ACTIVE, COMPLETED, OBSERVATIONS)
 
 _FRONT = re.compile(r"\A---\r?\n(.*?)^---[ \t]*\r?\n", re.DOTALL | re.MULTILINE)
 _CONFLICT = re.compile(r"^(?:<{7}|\|{7}|>{7})(?: .*)?\r?$", re.MULTILINE)
@@ -39,6 +41,7 @@ _BULLET = re.compile(r"- (?:\*\*)?([A-Z][A-Za-z ]*):(?:\*\*)?(?: (.*))?")
 _ITEM = re.compile(r"  -(?: (.*))?")
 _MISSION = re.compile(r"### Mission #(\d{1,18}):(?: (.*))?")
 _FINISHED = re.compile(r"### \[([^\]]*)\] Mission:(?: (.*))?")
+_ISSUE = re.compile(r"### Issue #(\d{1,18}):(?: (.*))?")
 _CYCLE = re.compile(r"### Cycle #(\d{1,18}) \(([^)]*)\)")
 
 
@@ -49,12 +52,13 @@ def parse(data: str | bytes) -> Memory:
     header = front_matter.read(front)
     machine, people = _divided(body)
     learnings, measured, do_not_repeat = _people(people, "\r\n" if text.startswith("---\r\n") else "\n")
-    active, completed, observations = _sections(machine, first)
+    active, completed, observations, *issues = _sections(machine, first)
     return Memory(
         header=header,
         active=tuple(_mission(entry) for entry in active),
         completed=tuple(_completed(entry) for entry in completed),
         observations=tuple(_cycle(entry) for entry in observations),
+        issues=tuple(_issue(entry) for section in issues for entry in section),
         learnings=learnings,
         measured=measured,
         do_not_repeat=do_not_repeat,
@@ -153,13 +157,13 @@ class _Entry:
 
 
 def _sections(machine: str, first: int) -> list[list[_Entry]]:
-    wanted = iter((TITLE, ACTIVE, COMPLETED, OBSERVATIONS))
+    wanted = iter(REQUIRED)
     groups: list[list[tuple[int, str]]] = []
     for number, raw in enumerate(machine.split("\n"), first):
         line = raw.rstrip(" \t\r")  # a field never ends in them: they are escaped
         if line.startswith(("# ", "## ")):
             expected = next(wanted, LEARNINGS)
-            if line != expected:
+            if line != expected and not (line == ISSUES and len(groups) == len(REQUIRED)):
                 raise broken(f"`{expected}` should stand here", number)
             groups.append([])
         elif line and not groups:
@@ -231,6 +235,17 @@ def _cycle(entry: _Entry) -> CycleNote:
         actions=_list(entry, "Actions"),
         urgency=Urgency(_value(entry, "Urgency", "|".join(Urgency))),
         next_cycle=unescape(_value(entry, "Next cycle")),
+    )
+
+
+def _issue(entry: _Entry) -> IssueNote:
+    match = _heading(_ISSUE, entry)
+    return IssueNote(
+        issue=int(match[1]),
+        title=unescape(match[2] or ""),
+        state=_value(entry, "Status", r"working|waiting|failed|done"),
+        tries=int(_value(entry, "Tries", r"\d{1,18}")),
+        pull=_reference(entry, "PR"),
     )
 
 

@@ -16,9 +16,11 @@ from ralph_mission.mission import front_matter
 from ralph_mission.mission.front_matter import escape
 from ralph_mission.mission.memory import (
     KEEP_COMPLETED,
+    KEEP_ISSUES,
     KEEP_OBSERVATIONS,
     CompletedNote,
     CycleNote,
+    IssueNote,
     Memory,
     MissionNote,
 )
@@ -27,6 +29,7 @@ TITLE = "# Ralph Loop Memory"
 ACTIVE = "## Active Missions"
 COMPLETED = f"## Completed Missions (last {KEEP_COMPLETED})"
 OBSERVATIONS = f"## Observations Log (last {KEEP_OBSERVATIONS} cycles)"
+ISSUES = f"## Issues at Work (last {KEEP_ISSUES})"
 LEARNINGS = "## Learnings"
 MEASURED = "### Measured by Ralph"
 DO_NOT_REPEAT = "## Do Not Repeat"
@@ -51,6 +54,8 @@ def render(memory: Memory) -> str:
             OBSERVATIONS,
             "",
             *(line for note in memory.observations for line in _cycle_lines(note)),
+            *([ISSUES, ""] if memory.issues else []),
+            *(line for note in memory.issues for line in _issue_lines(note)),
         ]
     )
     learnings = _LOOKALIKE.sub(r"\\\1", memory.learnings)
@@ -109,6 +114,16 @@ def _cycle_lines(note: CycleNote) -> list[str]:
         *(_line("  -", item) for item in note.actions),
         f"- **Urgency:** {note.urgency}",
         _line("- **Next cycle:**", note.next_cycle),
+        "",
+    ]
+
+
+def _issue_lines(note: IssueNote) -> list[str]:
+    return [
+        _line(f"### Issue #{note.issue}:", note.title),
+        _line("- **Status:**", note.state),
+        f"- **Tries:** {note.tries}",
+        f"- **PR:** {_number(note.pull)}",
         "",
     ]
 

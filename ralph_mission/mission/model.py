@@ -12,7 +12,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from ralph_mission.mission.threads import Actor, Branch, Issue, LabelEvent, Pull, Pulse, Remark, Review, Touch
+from ralph_mission.mission.posts import Measured
+from ralph_mission.mission.threads import Actor, Branch, Edit, Issue, LabelEvent, Pull, Pulse, Remark, Review, Touch
 from ralph_mission.safety.patch import Patch
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Action",
     "Actor",
     "Branch",
+    "Edit",
     "Finding",
     "Issue",
     "LabelEvent",
@@ -102,6 +104,7 @@ class Action(StrEnum):
     PUBLISH = "publish"
     MONITOR = "monitor"
     ANSWER = "answer"
+    WORK = "work"
 
 
 # --- what is seen ---------------------------------------------------------------------
@@ -132,14 +135,24 @@ class Signal:
     reference: int = 0  # an issue or pull number; 0 where there is none
     facts: tuple[tuple[str, str | int | float], ...] = ()
     patch: Patch | None = None  # the ready change, when a fixer saw it
+    series: tuple[tuple[datetime, float], ...] = ()  # a watched value over time, where it is at hand, for a chart
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every file that it is about: its own, and the `file`s among its facts."""
+        return (self.path, *(str(value) for name, value in self.facts if name == "file"))
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A signal with its identity: `fingerprint` (which thing) and the signal's occurrence."""
+    """A signal with its identity: `fingerprint` (which thing) and the signal's occurrence.
+
+    `seen_at`: when what waits was seen first (None: now, or by an earlier version).
+    """
 
     fingerprint: str
     signal: Signal
+    seen_at: datetime | None = None
 
     @property
     def kind(self) -> str:
@@ -168,6 +181,7 @@ class Sighting:
     cursor: str = ""
     complete: bool = True
     gone: tuple[tuple[str, ...], ...] = ()
+    measured: tuple[Measured, ...] = ()  # what became of our own posts
 
 
 # --- what is intended -----------------------------------------------------------------
@@ -199,10 +213,17 @@ class Mission:
     failure: str = ""  # the last failure, to see three equal ones
     failures: int = 0
     waiting_since: datetime | None = None  # since when a person is waited for
-    proposal_hash: str = ""
+    proposal_hash: str = ""  # what people see of the next one
+    proposal_sha256: str = ""  # of the whole text; "" in memory of earlier versions
     proposal_at: datetime | None = None  # what a yes must be newer than, once an edit made us ask again
-    rounds: int = 0
+    rounds: int = 0  # reviews that were answered
+    turns: int = 0  # cycles in which an agent worked on it without coming to an end
+    answered_at: datetime | None = None  # when the newest of those was written, by the forge's clock
+    offered_until: datetime | None = None  # the same of those that an answer on offer is to; None: none is on offer
+    guided_at: datetime | None = None  # when the newest guidance was written that an agent was given
+    answered_before: datetime | None = None  # `answered_at` as the review came that is being answered
     stalled_cycles: int = 0
+    refused: tuple[str, ...] = ()  # rules that kept its last step from being sent
     last_action: str = ""
     next_step: str = ""
     outcome: str = ""
@@ -230,6 +251,7 @@ class Limits:
     auto_prs_per_cycle: int = 1
     auto_pr_lines: int = 49  # "under 50 changed lines"
     dispatches_per_day: int = 48
+    posts_per_day: int = 10  # on each network
     usd_per_cycle: float = 2.0
     usd_per_day: float = 10.0
 

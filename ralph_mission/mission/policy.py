@@ -6,6 +6,7 @@ counts against the limits of what follows, so no order of proposals gets around 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -46,6 +47,8 @@ def spend(spent: Spent, proposal: Proposal) -> Spent:
         auto_pulls=spent.auto_pulls + proposal.automatic,
         usd_cycle=spent.usd_cycle + proposal.cost_usd,
         usd_day=spent.usd_day + proposal.cost_usd,
+        posts_day=Counter(spent.posts_day) + Counter(proposal.networks),
+        posts_lately=Counter(spent.posts_lately) + Counter(proposal.networks),
     )
 
 

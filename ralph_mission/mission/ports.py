@@ -6,19 +6,21 @@ anything: it then counts as unavailable and the cycle goes on. Everything else f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from ralph_mission.mission.effects import Effect, Receipt
+from ralph_mission.mission.commissions import Commission, Made
+from ralph_mission.mission.effects import Effect, Publish, Receipt
 from ralph_mission.mission.ledger import Anchor, Batch, OpenState, Recollection, Record
 from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.model import (
     Acceptance,
     Actor,
     Branch,
+    Edit,
     Finding,
     Issue,
     Limits,
@@ -28,7 +30,9 @@ from ralph_mission.mission.model import (
     Sighting,
     Usage,
 )
+from ralph_mission.mission.posts import Order, Post, Wording
 from ralph_mission.safety.patch import Patch
+from ralph_mission.trouble import Trouble
 
 
 class Clock(Protocol):
@@ -100,6 +104,15 @@ class Forge(Protocol):
         """One issue with its remarks and label events. Raises Missing when there is none."""
         ...
 
+    def edits(self, number: int) -> tuple[Edit, ...]:
+        """The last change of an issue's title and that of its text, as far as the forge knows. Raises Trouble."""
+        ...
+
+    def own_reviews(self, number: int) -> frozenset[int]:
+        """The reviews of a pull that say what their authors wrote: nobody else is known to have, or may have, changed
+        a word of them. Raises Missing, Trouble."""
+        ...
+
     def pulls(self, state: str = "open") -> tuple[Pull, ...]:
         """Pulls, oldest number first. `state`: open | closed | all.
 
@@ -125,6 +138,10 @@ class Forge(Protocol):
 
         None: it is certainly not listed. Used to adopt what a crashed runner did.
         """
+        ...
+
+    def look_anew(self) -> None:
+        """Forget what was listed in this cycle: time has passed since."""
         ...
 
     def perform(self, effect: Effect) -> Receipt:
@@ -185,6 +202,86 @@ class Observer(Protocol):
         ...
 
 
+class Press(Protocol):
+    """The networks that posts go to. Making a text asks nobody; `publish` alone speaks."""
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """Where a post goes, in order; none where nothing is set up."""
+        ...
+
+    def word(self, finding: Finding) -> Wording | None:
+        """What this finding would say; None when nothing is to be said about it. Never raises for its content."""
+        ...
+
+    def measure(self, network: str, parts: Sequence[str]) -> Post:
+        """These very parts as a post of that network, with what it counts. Raises Trouble for one it does not take."""
+        ...
+
+    def find(self, effect: Publish) -> Receipt | None:
+        """What of it is certainly out already; None where nobody can tell."""
+        ...
+
+    def publish(self, effect: Publish) -> Receipt:
+        """Say it once; never retries. A definite no is `failed`, doubt is `unknown`. What begins with `later` may be
+        tried again another time: it certainly did not get through."""
+        ...
+
+    def stage(self, effect: Publish) -> Receipt:
+        """Put it where a person can read it, and say nothing: `staged`, with the file as `url` if one was written."""
+        ...
+
+
+LATER = "later: "
+"""Begins the detail of a failed receipt of a post that may be tried again: a rate limit, a network out of reach."""
+
+
+class Silent:
+    """Nothing is published."""
+
+    networks: tuple[str, ...] = ()
+
+    def word(self, finding: Finding) -> Wording | None:
+        """None."""
+        return None
+
+    def measure(self, network: str, parts: Sequence[str]) -> Post:
+        """Raises Trouble."""
+        raise Trouble(f"nothing is published on {network} here", "set it up in publishers of ralph.yml")
+
+    def find(self, effect: Publish) -> Receipt | None:
+        """None."""
+        return None
+
+    def publish(self, effect: Publish) -> Receipt:
+        """Failed."""
+        return Receipt(effect.key, "failed", detail=f"nothing is published on {effect.network} here")
+
+    def stage(self, effect: Publish) -> Receipt:
+        """Nowhere."""
+        return Receipt(effect.key, "staged")
+
+
+SILENT = Silent()
+
+
+class Inbox(Protocol):
+    """A chat in which owners give orders. Everything else that is said there is data, and dropped."""
+
+    @property
+    def chat(self) -> int:
+        """Where an owner is told things unasked."""
+        ...
+
+    def read(self, cursor: str) -> tuple[tuple[Order, ...], str]:
+        """Orders since `cursor`, oldest first, and the next cursor. Raises Trouble."""
+        ...
+
+    def say(self, chat: int, text: str) -> None:
+        """Answer there, as plain text. Raises Trouble."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Brief:
     """All a thinker may know."""
@@ -195,6 +292,7 @@ class Brief:
     limits: Limits
     memory: Memory
     now: datetime
+    resonance: Mapping[str, float] = field(default_factory=dict)  # by finding kind: how its posts do, 0.75 to 1.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +303,8 @@ class Thought:
     kind: str
     score: float
     why: str
+    ask: bool = False  # a person is to be asked, even where rules would act at once
+    sections: tuple[tuple[str, str], ...] = ()  # heading and text, for its analysis
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +314,28 @@ class Plan:
     thoughts: tuple[Thought, ...]
     usage: Usage = Usage()
     remark: str = ""  # e.g. why the rules thinker answered instead
+    cursor: str = ""  # what the thinker is to be given back in the next cycle
+
+
+THINKER = "thinker"
+"""The name under which memory keeps a plan's cursor, beside those of observers."""
+
+Looks = Callable[[Iterable[tuple[Observer, Gaze]]], Iterable[Sighting]]
+"""Asks observers, each with what it is told: one sighting for each, in the same order."""
+
+
+def in_turn(asked: Iterable[tuple[Observer, Gaze]]) -> Iterator[Sighting]:
+    """One after another; one that fails is unavailable and nothing more."""
+    return (_look(observer, gaze) for observer, gaze in asked)
+
+
+def _look(observer: Observer, gaze: Gaze) -> Sighting:
+    try:
+        return observer.observe(gaze)
+    except Exception as error:  # a dead observer is a line in the report, never the end of the cycle
+        # A foreign error's text may hold a connection string or a token, so only its type is told.
+        said = error.what if isinstance(error, Trouble) else f"failed unexpectedly ({type(error).__name__})"
+        return Sighting(observer.name, "unavailable", detail=said[:200], cursor=gaze.cursor)
 
 
 class Thinker(Protocol):
@@ -240,6 +362,18 @@ class Hands(Protocol):
         ...
 
 
+class Coder(Protocol):
+    """Has an agent carry out what no fixer can: in a clone of its own, with no way to the forge."""
+
+    def work(self, commission: Commission) -> Made:
+        """Begin, or go on with what was begun here earlier. What goes wrong is what it came to; an interrupt too."""
+        ...
+
+    def tidy(self, missions: Collection[int]) -> None:
+        """Let go of what was begun for any other mission than these."""
+        ...
+
+
 class Recorder(Protocol):
     """Keeps what the world answered, for `ralph replay`; never on the branch."""
 
@@ -263,6 +397,9 @@ class Voice(Protocol):
 Switch = Callable[[], bool]
 """Whether the kill switch (`RALPH_PAUSED=1`) is thrown, asked anew each time."""
 
+Seal = Callable[[str], str]
+"""What nobody can make of a text who has not the key of the chat: so memory cannot say what no owner said there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ports:
@@ -280,3 +417,8 @@ class Ports:
     waker: Waker
     scratch: Callable[[], AbstractContextManager[str]]
     dashboard: Callable[[Memory, OpenState], str]
+    coder: Coder | None = None
+    looks: Looks = in_turn
+    press: Press = SILENT
+    inbox: Inbox | None = None
+    seal: Seal | None = None  # None: what memory holds of a chat counts for nothing

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, time
+from datetime import datetime, time, timedelta
 
 from ralph_mission.mission.do_not_repeat import Ban
-from ralph_mission.mission.effects import Effect
+from ralph_mission.mission.effects import Effect, Publish
 from ralph_mission.mission.kinds import lookup
 from ralph_mission.mission.ledger import MonitorRecord, Record
 from ralph_mission.mission.model import Action, Finding, Issue, Limits, Mission, Pull, Tier, Verdict
@@ -55,8 +55,15 @@ class Proposal:
         return self.action is Action.OPEN_FIX and not self.approved and self.before is None
 
     @property
+    def networks(self) -> tuple[str, ...]:
+        """Where it posts, each as often as it does."""
+        return tuple(effect.network for effect in self.effects if isinstance(effect, Publish))
+
+    @property
     def tier(self) -> Tier:
         """Low is done at once, high is asked first. What no rule can classify is high."""
+        if self.action is Action.PUBLISH:
+            return Tier.HIGH if self.approved else Tier.LOW  # typed facts in the owner's own words, or a person's yes
         return Tier.HIGH if self.action is Action.OPEN_PROPOSAL else lookup(self.kind).tier
 
 
@@ -71,6 +78,8 @@ class Spent:
     usd_cycle: float = 0.0
     usd_day: float = 0.0
     dispatches_day: int = 0
+    posts_day: Mapping[str, int] = field(default_factory=dict)  # by network
+    posts_lately: Mapping[str, int] = field(default_factory=dict)  # the same, within the pause between two posts
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +102,7 @@ class Bench:
     owners: tuple[str, ...] = ()
     quiet_hours: tuple[time, time] | None = None
     paused: bool = False
+    post_pause: timedelta = timedelta(0)  # between two posts on one network
 
 
 @dataclass(frozen=True, slots=True)

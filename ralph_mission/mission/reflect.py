@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from ralph_mission.mission.kinds import lookup
+from ralph_mission.mission import resonance
+from ralph_mission.mission.kinds import begun, lookup
 from ralph_mission.mission.ledger import FindingRecord, Record
 from ralph_mission.mission.memory import CompletedNote, CycleNote, Memory, MissionNote
 from ralph_mission.mission.model import Acceptance, Finding, Mission, Status
+from ralph_mission.mission.posts import Posted
 from ralph_mission.mission.steps import Lesson
 
 WINDOW = timedelta(days=7)  # automatic lines on one file count together for a week
@@ -22,13 +24,18 @@ def learn(
 ) -> dict[str, Acceptance]:
     """The tallies with each lesson counted once: a verdict that is already on record counts no second time."""
     tallies = dict(acceptance)
-    for lesson in lessons:
-        if not _already(lesson, records):
-            tallies[lesson.kind] = _counted(tallies.get(lesson.kind, Acceptance()), lesson.verdict)
+    for lesson in telling(lessons, records):
+        tallies[lesson.kind] = counted(tallies.get(lesson.kind, Acceptance()), lesson.verdict)
     return tallies
 
 
-def _counted(tally: Acceptance, verdict: str) -> Acceptance:
+def telling(lessons: Iterable[Lesson], records: Mapping[str, Record]) -> tuple[Lesson, ...]:
+    """The lessons that count: whose verdict is not on record already."""
+    return tuple(lesson for lesson in lessons if not _already(lesson, records))
+
+
+def counted(tally: Acceptance, verdict: str) -> Acceptance:
+    """The tally with one more verdict."""
     if verdict == "accepted":
         return replace(tally, accepted=tally.accepted + 1)
     return replace(tally, rejected=tally.rejected + 1)
@@ -70,10 +77,19 @@ def not_acted_on(record: FindingRecord) -> FindingRecord:
     return replace(record, occurrences=record.occurrences[:-1])
 
 
-def measured(acceptance: Mapping[str, Acceptance]) -> tuple[str, ...]:
-    """The lines under `### Measured by Ralph`: each number can be counted again from the journal."""
+def not_said(record: FindingRecord, occurrence: str) -> FindingRecord:
+    """The finding record once it turned out that a post about this instance never got out."""
+    return replace(record, occurrences=tuple(known for known in record.occurrences if known != occurrence))
+
+
+def learnings(acceptance: Mapping[str, Acceptance], posts: Sequence[Posted]) -> tuple[str, ...]:
+    """The lines under `### Measured by Ralph`: `recount` counts each number again from the journal."""
+    return (*_verdicts(acceptance), *resonance.lines(posts))
+
+
+def _verdicts(acceptance: Mapping[str, Acceptance]) -> tuple[str, ...]:
     return tuple(
-        f"{lookup(kind).plural.capitalize()} ({kind}): people accepted {tally.accepted} of "
+        f"{begun(lookup(kind).plural)} ({kind}): people accepted {tally.accepted} of "
         f"{tally.accepted + tally.rejected}; the next one is expected to be accepted with {tally.mean:.0%}."
         for kind, tally in sorted(acceptance.items())
     )
@@ -85,6 +101,7 @@ def narrate(
     ended: Sequence[Mission],
     note: CycleNote,
     acceptance: Mapping[str, Acceptance],
+    posts: Sequence[Posted] = (),
 ) -> Memory:
     """The memory file after this cycle; what people wrote in it is not touched. Trimming comes after."""
     return replace(
@@ -92,8 +109,16 @@ def narrate(
         active=tuple(_note(mission) for mission in missions if mission.status.active),
         completed=(*(_completed(mission, note.cycle) for mission in ended), *memory.completed),
         observations=(note, *memory.observations),
-        measured=measured(acceptance),
+        measured=learnings(acceptance, posts),
     )
+
+
+def retold(memory: Memory, missions: Sequence[Mission], ended: Sequence[Mission]) -> Memory:
+    """The memory file after a step outside of a cycle: missions as they stand now, and nothing else."""
+    cycle = memory.header.cycle
+    completed = (*(_completed(mission, cycle) for mission in ended), *memory.completed)
+    active = tuple(_note(mission) for mission in missions if mission.status.active)
+    return replace(memory, active=active, completed=completed)
 
 
 def _note(mission: Mission) -> MissionNote:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from ralph_mission.mission import findings
 from ralph_mission.mission.do_not_repeat import forbids
-from ralph_mission.mission.effects import MARKER, Effect, OpenPull, PushBranch
-from ralph_mission.mission.kinds import lookup
+from ralph_mission.mission.effects import MARKER, Effect, OpenPull, Publish, PushBranch
+from ralph_mission.mission.kinds import BUMPS, lookup
 from ralph_mission.mission.model import Action, Issue, Tier, Verdict
 from ralph_mission.mission.overlap import closes, does_the_same, recent, same_change, touches
 from ralph_mission.mission.proposal import Bench, Proposal
@@ -64,6 +64,15 @@ def _dispatch_day(proposal: Proposal, bench: Bench) -> bool:
     )
 
 
+def _posts_day(proposal: Proposal, bench: Bench) -> bool:
+    said = bench.spent.posts_day
+    return any(said.get(network, 0) >= bench.limits.posts_per_day for network in proposal.networks)
+
+
+def _posts_pause(proposal: Proposal, bench: Bench) -> bool:
+    return bool(bench.post_pause) and any(bench.spent.posts_lately.get(network) for network in proposal.networks)
+
+
 def _quiet_hours(proposal: Proposal, bench: Bench) -> bool:
     if proposal.action is not Action.PUBLISH or bench.quiet_hours is None:
         return False
@@ -97,16 +106,19 @@ def _inspected(proposal: Proposal, bench: Bench) -> tuple[objections.Objection, 
     return objections.inspect(
         proposal.patch,
         max_lines=bench.limits.auto_pr_lines,
-        allowed_paths=frozenset(m.signal.path for m in proposal.members) or None,
+        allowed_paths=frozenset(path for m in proposal.members for path in m.signal.paths) or None,
         recent=bench.recent_lines,
         secrets=bench.secrets,
+        bumps=proposal.kind == BUMPS and proposal.before is None,  # of an observer, not of an agent
     )
 
 
 def _kept(proposal: Proposal, bench: Bench) -> tuple[objections.Objection, ...]:
     found = (sketch(effect.files, effect.base_sha) for effect in _branches(proposal))
     most, known = bench.limits.auto_pr_lines, bench.secrets
-    return tuple(o for patch in found for o in objections.inspect(patch, max_lines=most, secrets=known))
+    bumps = proposal.kind == BUMPS and not proposal.objections  # our issue announced exactly this
+    told = (objections.inspect(one, max_lines=most, secrets=known, bumps=bumps, announced=True) for one in found)
+    return tuple(objection for patch in told for objection in patch)
 
 
 def _kind_tier(proposal: Proposal, bench: Bench) -> bool:
@@ -140,7 +152,7 @@ def _known_finding(proposal: Proposal, bench: Bench) -> bool:
 def _rejected_before(proposal: Proposal, bench: Bench) -> bool:
     return _is_new(proposal) and any(
         findings.rejected(member, bench.records)
-        or forbids(bench.bans, member.signal.path, member.kind, member.signal.reference)
+        or any(forbids(bench.bans, path, member.kind, member.signal.reference) for path in member.signal.paths)
         for member in proposal.members
     )
 
@@ -188,8 +200,16 @@ def _texts(effects: Iterable[Effect]) -> Iterator[_Text]:
         for name in ("title", "message", "branch", "head"):
             yield _Text(getattr(effect, name, ""), markdown=False)
         yield _Text(MARKER.sub("", getattr(effect, "body", "")), markdown=True)
+        yield from _said_in_public(effect)
         for label in (*getattr(effect, "labels", ()), *getattr(effect, "add", ())):
             yield _Text(label, markdown=False)
+
+
+def _said_in_public(effect: Effect) -> Iterator[_Text]:
+    if isinstance(effect, Publish):
+        chart = effect.post.chart
+        for said in (*effect.post.parts, *((chart.title, chart.unit, chart.alt) if chart else ())):
+            yield _Text(said, markdown=False)
 
 
 def _closing_keyword(proposal: Proposal, bench: Bench) -> bool:
@@ -251,6 +271,8 @@ def _rows() -> Iterable[Rule]:
     yield Rule("spend-cycle", hold, _spend_cycle, "the next cycle")
     yield Rule("spend-day", hold, _spend_day, "tomorrow")
     yield Rule("dispatch-day", hold, _dispatch_day, "tomorrow")
+    yield Rule("posts-day", hold, _posts_day, "tomorrow")
+    yield Rule("posts-pause", hold, _posts_pause, "the end of the pause between two posts")
     yield Rule("quiet-hours", hold, _quiet_hours, "the end of the quiet hours")
     yield Rule("known-finding", deny, _known_finding, "a new occurrence")
     yield Rule("rejected-before", deny, _rejected_before, "an issue of your own about it")

@@ -78,6 +78,17 @@ def may_wake(header: Header, today: str) -> bool:
     return header.wake or (header.today != today and header.dispatches > 0)
 
 
+def begun(header: Header, today: str) -> Header:
+    """The header on `today` by whoever is no cycle: of a new day nothing is spent, and its first wake is counted.
+
+    Then `granted` and `may_wake` answer as they would without it.
+    """
+    if header.today == today:
+        return header
+    owed = bool(header.today) and header.dispatches > 0  # a day without any owes the next one none
+    return replace(header, today=today, spend_usd=0.0, dispatches=int(owed), wake=may_wake(header, today))
+
+
 def asked_itself(header: Header) -> bool:
     """Whether the last cycle asked for the next one itself."""
     return header.next_due_at is not None and header.next_due_at == header.last_cycle_at

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from ralph_mission.mission import succession, wording
-from ralph_mission.mission.effects import CloseIssue, Comment, EditComment, Effect
+from ralph_mission.mission.commissions import Made
+from ralph_mission.mission.effects import CloseIssue, ClosePull, Comment, EditComment, Effect
 from ralph_mission.mission.ledger import Record, key_of
 from ralph_mission.mission.lifecycle import Facts
-from ralph_mission.mission.model import Action, Branch, Mission, Status
+from ralph_mission.mission.model import Action, Branch, Limits, Mission, Pull, Status
 from ralph_mission.mission.proposal import Proposal
+
+TICK = timedelta(milliseconds=1)  # the finest that a forge's times are told in
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,9 @@ class Circumstances:
     merge_method: str
     records: Mapping[str, Record]
     default: Branch
+    limits: Limits = Limits()
+    recent: Mapping[str, int] = field(default_factory=dict)  # lines of automatic pulls on each path lately
+    made: Mapping[int, Made] = field(default_factory=dict)  # by mission: what an agent came to in this cycle
 
 
 def waited(mission: Mission) -> Mission:
@@ -74,16 +80,16 @@ def finished(mission: Mission, around: Circumstances, outcome: str, learning: st
     return replace(mission, outcome=outcome, learning=learning, finished_at=around.now)
 
 
-def story(after: Mission, around: Circumstances) -> Comment | EditComment:
+def story(after: Mission, around: Circumstances, extra: str = "") -> Comment | EditComment:
     """Our one standing remark: made once, then edited. Another text is another deed, whatever was said before.
 
-    One that somebody deleted gets a successor.
+    One that somebody deleted gets a successor. `extra` stands below the story.
     """
     line = succession.of_remark(after.key)
     if not after.comment:
         fresh = succession.upcoming(line, around.records)
-        return Comment(fresh, after.issue, wording.story(after, fresh))
-    body = wording.story(after, succession.latest(line, around.records))
+        return Comment(fresh, after.issue, wording.story(after, fresh, extra))
+    body = wording.story(after, succession.latest(line, around.records), extra)
     return EditComment(key_of(after.key, "edit_comment", body), after.issue, after.comment, body)
 
 
@@ -91,6 +97,15 @@ def close_issue(mission: Mission, facts: Facts, reason: str) -> tuple[CloseIssue
     """Closes the mission's issue where it is still open."""
     still_open = facts.issue is not None and facts.issue.state == "open"
     return (CloseIssue(key_of(mission.key, "close_issue"), mission.issue, reason),) if still_open else ()
+
+
+def close_pull(mission: Mission, pull: Pull | None, why: str) -> tuple[ClosePull | Comment, ...]:
+    """Closes what is still open of a mission that ended elsewhere, and says there why."""
+    if pull is None or pull.state != "open":
+        return ()
+    key = key_of(mission.key, "comment", "close_pull")
+    word = Comment(key, pull.number, wording.nobody_merges(why, key))
+    return ClosePull(key_of(mission.key, "close_pull"), pull.number), word
 
 
 def lesson(mission: Mission, verdict: str, reason: str = "") -> Lesson:

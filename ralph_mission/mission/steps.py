@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 
-from ralph_mission.mission import announced, wording
-from ralph_mission.mission.approval import NONE, content_hash, on_issue
+from ralph_mission.mission import announced, coded, coding, content_steps, offering, wording
+from ralph_mission.mission.approval import about, on_issue, stands
 from ralph_mission.mission.effects import (
-    ClosePull,
     Comment,
     Effect,
     Label,
@@ -26,10 +24,12 @@ from ralph_mission.mission.lifecycle import ESCALATED_FOR, Event, Facts, Reading
 from ralph_mission.mission.model import Action, Mission, Status
 from ralph_mission.mission.proposal import Proposal
 from ralph_mission.mission.step_parts import (
+    TICK,
     Circumstances,
     Lesson,
     Step,
     close_issue,
+    close_pull,
     finished,
     lesson,
     proposed,
@@ -39,9 +39,6 @@ from ralph_mission.mission.step_parts import (
 )
 
 __all__ = ["Circumstances", "Lesson", "Step", "step"]
-
-TICK = timedelta(milliseconds=1)  # the finest that a forge's times are told in
-
 
 CLAIM_IT = (
     "A person looks: if it is Ralph's after all, set the label `ralph:mission` on the issue anew; "
@@ -54,31 +51,68 @@ BY_HAND = "No fixer can do this: do it by hand, then close the issue as complete
 def step(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> tuple[Step, ...]:
     """What follows from this reading: usually one step; a refused yes and a new question are two."""
     if facts.foreign:
-        return (Step(_kept_away(mission, facts, around)),)
+        return (_kept_away(mission, facts, around),)
     refused = (_refused(mission, facts, reading),) if reading.opinion.rules else ()
     if reading.event is not None:
         return (*refused, _BY_EVENT[reading.event](mission, facts, reading, around))
+    if mission.action is Action.PUBLISH:
+        return (*refused, _publish(mission, facts, around))
     if _edited(mission, facts):
         return (*refused, _ask_again(mission, facts, around))
     if mission.status in (Status.PLANNED, Status.EXECUTING) and mission.pending:
         return (_resume(mission, facts, around),)
-    return refused or (Step(waited(mission)),)
+    if mission.status is Status.FIXING and facts.coder and mission.pending:
+        return (*refused, offering.resumed(mission, facts, around) or coded.unanswered(mission))
+    if facts.coder and coding.answered(mission, facts):
+        return (*refused, coded.answered(mission, around))
+    if made := around.made.get(mission.id):
+        return (*refused, coded.follow(mission, facts, made, around))
+    return refused or (_waiting(mission, facts, around),)
 
 
-def _kept_away(mission: Mission, facts: Facts, around: Circumstances) -> Mission:
+def _publish(mission: Mission, facts: Facts, around: Circumstances) -> Step:
+    if why := content_steps.refused_everywhere(mission, facts, around):
+        return _escalated(mission, mission, facts, Reading(Event.STUCK), around, why)
+    return content_steps.follow(mission, facts, around)
+
+
+def _waiting(mission: Mission, facts: Facts, around: Circumstances) -> Step:
+    """Nothing happened. An agent that cannot be told what to do says so: in the mission's story, once."""
+    untold = facts.coder and mission.status in coding.WAITS and facts.issue and coding.why_not(mission, facts)
+    if not untold:
+        return Step(waited(mission))
+    line = f"no agent takes it: {untold}"
+    stays = replace(mission, next_step=f"N{line[1:]}.")
+    if any(said.endswith(line) for said in mission.story):
+        return Step(stays)
+    after = told(mission, around, line, stays.next_step)
+    step = proposed(Action.ANSWER, mission, after, (story(after, around),), "", None)
+    return replace(step, mission=stays)  # it waits for a person, and not for us
+
+
+def _kept_away(mission: Mission, facts: Facts, around: Circumstances) -> Step:
     """What memory says of it the forge does not bear out: nothing is sent, nothing learned, and a person is asked.
 
     A person's own mission ends with the label; any other gives its slot back after a week.
     """
-    if mission.kind == "human":
-        gone = told(advance(mission, Event.GONE, around.now), around, "no longer labelled `ralph:mission`", "Nothing.")
-        return finished(gone, around, "let go", "the label was taken off")
+    if mission.kind == "human" and not facts.ours:
+        return _let_go(mission, facts, around)
     if mission.status is Status.PARKED:
-        return mission
+        return Step(mission)
     if mission.status is Status.ESCALATED:
         over = around.now - mission.changed_at >= ESCALATED_FOR
-        return replace(advance(mission, Event.UNANSWERED, around.now), outcome="parked") if over else mission
-    return told(advance(mission, Event.STUCK, around.now), around, f"nothing is written: {facts.foreign}", CLAIM_IT)
+        return Step(replace(advance(mission, Event.UNANSWERED, around.now), outcome="parked") if over else mission)
+    stuck = advance(mission, Event.STUCK, around.now)
+    return Step(told(stuck, around, f"nothing is written: {facts.foreign}", CLAIM_IT))
+
+
+def _let_go(mission: Mission, facts: Facts, around: Circumstances) -> Step:
+    """The label is off: the issue is only its author's again, and of ours the open pull is left."""
+    line = "no longer labelled `ralph:mission`"
+    gone = told(advance(mission, Event.GONE, around.now), around, line, "Nothing.")
+    gone = finished(gone, around, "let go", "the label was taken off")
+    effects = close_pull(mission, facts.left, f"the issue #{mission.issue} is {line}")
+    return proposed(Action.FINISH, mission, gone, effects, "", None) if effects else Step(gone)
 
 
 # --- one per event --------------------------------------------------------------------
@@ -118,7 +152,7 @@ def _catch_up(mission: Mission, facts: Facts, reading: Reading, around: Circumst
         onto=mission.head_sha,
         issue=mission.issue,
     )
-    after = replace(mission, failure="", failures=0, waiting_since=around.now)
+    after = replace(offering.void(mission), failure="", failures=0, waiting_since=around.now)
     after = told(after, around, f"merged {base.name} in, which it was behind of", "Review the pull once more.")
     return proposed(Action.REVISE, mission, after, (push, story(after, around)), "", None)
 
@@ -147,7 +181,8 @@ def _refused_for_good(mission: Mission, facts: Facts, reading: Reading, around: 
     after = told(after, around, f"{who} said no{f': {reason}' if reason else ''}", "Nothing. It will not come back.")
     after = finished(after, around, "rejected", f"{who} said no" + (f": {reason}" if reason else ""))
     label = Label(key_of(mission.key, "label", "rejected"), mission.issue, add=("ralph:rejected",))
-    effects = (*_close_pull(mission, facts), story(after, around), label, *close_issue(mission, facts, "not_planned"))
+    said = close_pull(mission, facts.pull, f"{who} said no to #{mission.issue}{f': {reason}' if reason else ''}")
+    effects = (*said, story(after, around), label, *close_issue(mission, facts, "not_planned"))
     return proposed(Action.FINISH, mission, after, effects, who, lesson(mission, "rejected", reason))
 
 
@@ -155,27 +190,28 @@ def _gone(mission: Mission, facts: Facts, reading: Reading, around: Circumstance
     """Nobody said no, so nothing is learned; what is left of it is cleared away."""
     after = told(advance(mission, Event.GONE, around.now), around, reading.words, "Nothing.")
     after = finished(after, around, "rejected", reading.words)
-    return proposed(Action.FINISH, mission, after, _close_pull(mission, facts), "", None)
-
-
-def _close_pull(mission: Mission, facts: Facts) -> tuple[ClosePull, ...]:
-    pull = facts.pull
-    return (ClosePull(key_of(mission.key, "close_pull"), pull.number),) if pull and pull.state == "open" else ()
+    return proposed(Action.FINISH, mission, after, close_pull(mission, facts.pull, reading.words), "", None)
 
 
 def _done(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
     who = wording.person(reading.opinion.actor)
     after = told(advance(mission, Event.DONE, around.now), around, f"done by {who}", "Nothing is left to do.")
     after = finished(after, around, "done by a person", f"{who} did it")
-    return proposed(Action.FINISH, mission, after, (story(after, around),), who, lesson(mission, "accepted"))
+    said = close_pull(mission, facts.pull, f"the issue #{mission.issue} was completed by {who}")
+    return proposed(Action.FINISH, mission, after, (*said, story(after, around)), who, lesson(mission, "accepted"))
 
 
 def _approved(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
     who = wording.person(reading.opinion.actor)
+    if mission.action is Action.PUBLISH:
+        return content_steps.released(mission, facts, around, who)
+    if mission.offered_until:
+        return offering.released(mission, facts, around, who)
     planned = advance(mission, Event.APPROVED, around.now)
     if not mission.pending or not (facts.announced or facts.offered):  # our issue names no change to say yes to
         unnamed = f"; {UNNAMED}" if mission.pending else ""
-        after = replace(told(planned, around, f"approved by {who}{unnamed}", BY_HAND), pending=())
+        then = coding.WAITS_FOR_AGENT if facts.coder else BY_HAND
+        after = replace(told(planned, around, f"approved by {who}{unnamed}", then), pending=())
         return proposed(Action.ANSWER, mission, after, (story(after, around),), who, lesson(mission, "accepted"))
     executing = advance(planned, Event.STARTED, around.now)
     executing = told(executing, around, f"approved by {who}; the branch is pushed for review", "Review the pull.")
@@ -186,6 +222,8 @@ def _resume(mission: Mission, facts: Facts, around: Circumstances) -> Step:
     """What did not get through, sent now; where a person was asked, only while the yes still stands."""
     started = advance(mission, Event.STARTED, around.now) if mission.status is Status.PLANNED else mission
     if not mission.proposal_hash:
+        if facts.coder and not facts.announced:  # we died before we could name it: what was made is still there
+            return Step(replace(waited(mission), pending=()))
         return _carried_out(mission, started, facts, around, "")
     who = _said_yes(mission, facts)
     if not who:
@@ -195,7 +233,9 @@ def _resume(mission: Mission, facts: Facts, around: Circumstances) -> Step:
 
 def _said_yes(mission: Mission, facts: Facts) -> str:
     """Whose yes to a proposal stands now, "" when there is none."""
-    said = on_issue(facts.issue, mission, facts.authorised) if facts.issue and mission.proposal_hash else NONE
+    if facts.issue is None or not mission.proposal_hash:
+        return ""
+    said = on_issue(facts.issue, mission, facts.authorised, facts.offered_at, facts.yes, facts.edited_at)
     return wording.person(said.actor) if said.state == "approved" else ""
 
 
@@ -230,7 +270,15 @@ def _carried_out(mission: Mission, executing: Mission, facts: Facts, around: Cir
 
 
 def _changes_requested(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
-    fixing = advance(mission, Event.CHANGES_REQUESTED, around.now)
+    mission = offering.void(mission)
+    fixing = replace(advance(mission, Event.CHANGES_REQUESTED, around.now), answered_before=mission.answered_at)
+    if facts.coder and mission.rounds < coding.ROUNDS:
+        who = wording.person(reading.opinion.actor)
+        after = told(fixing, around, f"{who} asked for changes", coding.WAITS_FOR_AGENT)
+        return proposed(Action.ANSWER, mission, after, (story(after, around),), "", None)
+    if facts.coder:
+        words = f"asked for changes again after {mission.rounds} answers"
+        return _escalated(mission, fixing, facts, reading, around, words)
     return _escalated(mission, fixing, facts, reading, around, "asked for changes that no fixer can make")
 
 
@@ -243,7 +291,8 @@ def _escalated(mission: Mission, at: Mission, facts: Facts, reading: Reading, ar
     who = wording.person(actor) if actor and reading.event is Event.CHANGES_REQUESTED else ""
     after = advance(at, Event.STUCK, around.now)
     line = f"escalated: {f'{who} ' if who else ''}{why}"
-    after = told(after, around, line, "A person decides: push to the branch, merge, close, or take the label off.")
+    choices = "mend that, edit the text," if mission.action is Action.PUBLISH else "push to the branch, merge,"
+    after = told(after, around, line, f"A person decides: {choices} close, or take the label off.")
     words = reading.words if who else ""
     slot = f"escalated {mission.rounds} {len(mission.story)}"
     key = key_of(mission.key, "comment", slot)
@@ -278,8 +327,9 @@ def _parked(mission: Mission, facts: Facts, reading: Reading, around: Circumstan
 def _revived(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
     assert reading.event is not None
     after = advance(mission, reading.event, around.now)
-    after = replace(after, outcome="", failure="", failures=0, waiting_since=around.now)
+    after = replace(after, outcome="", failure="", failures=0, turns=0, waiting_since=around.now)
     if after.status is Status.IN_REVIEW and facts.pull:
+        after = after if facts.pull.head_sha == after.head_sha else offering.void(after)
         after = replace(after, head_sha=facts.pull.head_sha)  # a person looked at it; it is merged only as approved
     after = told(after, around, "brought back by a person", "Waiting for a person's answer.")
     slot, ours = f"revived {len(mission.story)}", ("ralph:parked", "ralph:escalated")
@@ -303,6 +353,7 @@ _BY_EVENT: dict[Event, Callable[[Mission, Facts, Reading, Circumstances], Step]]
     Event.MERGED: _merged,
     Event.REFUSED: _refused_for_good,
     Event.DONE: _done,
+    Event.PUBLISHED: content_steps.over,
     Event.APPROVED: _approved,
     Event.CHANGES_REQUESTED: _changes_requested,
     Event.STUCK: _stuck,
@@ -336,15 +387,15 @@ def _refused(mission: Mission, facts: Facts, reading: Reading) -> Step:
 def _edited(mission: Mission, facts: Facts) -> bool:
     issue = facts.issue
     asked = mission.status is Status.DISCOVERED and mission.proposal_hash and issue is not None
-    return bool(asked) and issue is not None and content_hash(issue.title, issue.body) != mission.proposal_hash
+    return bool(asked) and issue is not None and not stands(issue, mission)
 
 
 def _ask_again(mission: Mission, facts: Facts, around: Circumstances) -> Step:
     """The text is someone else's now, so the planned change that stood in it is not what a yes would mean."""
     assert facts.issue is not None
-    digest = content_hash(facts.issue.title, facts.issue.body)
-    key = key_of(mission.key, "comment", digest)
+    bound = about(mission, facts.issue.title, facts.issue.body)
+    key, digest = key_of(mission.key, "comment", bound.proposal_sha256), bound.proposal_hash
     asked = facts.issue.updated_at + TICK  # by the forge's clock: ours may be fast, and an earlier yes is no answer
-    after = replace(mission, proposal_hash=digest, proposal_at=asked, pending=(), waiting_since=around.now)
+    after = replace(bound, proposal_at=asked, pending=(), waiting_since=around.now)
     comment = Comment(key, mission.issue, wording.ask_again(digest, key))
     return proposed(Action.ANSWER, mission, after, (comment,), "", None)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from ralph_mission.mission import do_not_repeat
+from ralph_mission.mission import deciding, do_not_repeat, telling_posts
 from ralph_mission.mission.account import (
     REPORT_SCHEMA,
     CycleReport,
@@ -20,12 +20,13 @@ from ralph_mission.mission.account import (
     Trigger,
 )
 from ralph_mission.mission.acting import Act, Deed
+from ralph_mission.mission.coding import WAITS_FOR_AGENT
 from ralph_mission.mission.concluding import Conclusion
 from ralph_mission.mission.deciding import Decided, Situation
-from ralph_mission.mission.effects import Receipt, kind_of
+from ralph_mission.mission.effects import Publish, Receipt, kind_of
 from ralph_mission.mission.findings import known
 from ralph_mission.mission.kinds import KINDS
-from ralph_mission.mission.ledger import NEEDS_PERSON, NOT_ATTEMPTED, OpenState, Recollection
+from ralph_mission.mission.ledger import NEEDS_PERSON, NOT_ATTEMPTED, EffectRecord, OpenState, Recollection, Record
 from ralph_mission.mission.model import Action, Finding, Mission, Sighting, Status, Urgency, Usage, Verdict
 from ralph_mission.mission.proposal import Decision
 from ralph_mission.mission.rules import LIFTED_BY
@@ -98,7 +99,7 @@ def tell(
         effects=(*_settled(settled), *_effects(acts)),
         urgency=conclusion.header.urgency,
         next_due_at=conclusion.header.next_due_at,
-        usage=situation.plan.usage,
+        usage=situation.usage,
     )
     return report, _telling(situation, decided, acts, conclusion, how)
 
@@ -168,6 +169,7 @@ def _telling(situation: Situation, decided: Decided, acts: Sequence[Act], conclu
         held=tuple(_held(d) for d in decided.decisions if d.verdict is not Verdict.ALLOW),
         waiting=waiting(conclusion.missions, how),
         remarks=tuple(_remarks(situation, acts, conclusion)),
+        posts=tuple(telling_posts.lines(acts)),
         refusal=refusal(acts),
         late=conclusion.header.drift_seconds,
     )
@@ -202,41 +204,59 @@ def waiting(missions: Iterable[Mission], how: How) -> tuple[str, ...]:
     for mission in missions:
         if not (mission.pull or mission.issue):
             continue  # a staged cycle opened nothing
-        if mission.status is Status.IN_REVIEW:
+        if mission.status is Status.IN_REVIEW and not mission.offered_until:
             lines += [f"review it: {how('show_pull', mission.pull)}", f"say yes:   {how('approve_pull', mission.pull)}"]
-        elif mission.status is Status.DISCOVERED and mission.proposal_hash:
+        elif mission.offered_until or (mission.status is Status.DISCOVERED and mission.proposal_hash):
             lines += [
                 f"read it:   {how('show_issue', mission.issue)}",
                 f"say yes:   {how('approve_issue', mission.issue)}",
             ]
-        elif mission.status in (Status.ESCALATED, Status.PLANNED) and mission.issue:
+        elif mission.status in (Status.ESCALATED, Status.PLANNED) and mission.issue and not waits_for_agent(mission):
             lines += [f"decide:    {how('show_issue', mission.issue)}"]
     return tuple(lines)
+
+
+def waits_for_agent(mission: Mission) -> bool:
+    """Whether nobody but an agent has anything to do about it."""
+    return mission.next_step == WAITS_FOR_AGENT
 
 
 def _remarks(situation: Situation, acts: Sequence[Act], conclusion: Conclusion) -> Iterable[str]:
     if conclusion.header.drift_seconds >= LATE:
         yield f"this cycle started {conclusion.header.drift_seconds // 60} minutes after it was due"
+    for made in situation.made:
+        cost = f", ${made.usage.cost_usd:.2f}" if made.usage.cost_usd else ""
+        why = f": {made.reason}" if made.reason else ""
+        yield f"an agent worked on mission {made.mission}, {made.sessions} sessions{cost}: {made.outcome}{why}"
     for refused in situation.refused:
         yield f"not proposed, the repository's own checks fail with it: {refused}"
     for line in _not_understood(situation):
         yield f"Do Not Repeat: not understood, so not obeyed: {line}"
     for act in acts:
         for deed in act.deeds:
-            if deed.receipt.status in ("failed", "unknown"):
+            if isinstance(deed.effect, Publish):
+                yield from telling_posts.remarks(deed.effect, deed.receipt, situation)
+            elif deed.receipt.status in ("failed", "unknown"):
                 yield f"{kind_of(deed.effect)} {deed.receipt.status}: {deed.receipt.detail}"
     if any(act.cut for act in acts):
         yield "stopped half-way by the kill switch; what was intended is settled by the next cycle"
-    yield from unknown(situation.state, acts)
+    if deciding.hushed(situation) and (silent := deciding.said(situation, {})):
+        yield f"memory was recovered: what may have been said before is not said again ({len(silent)} findings)"
+    yield from unknown(situation.state, acts, situation.records)
     if situation.plan.remark:
         yield situation.plan.remark
 
 
-def unknown(state: OpenState, acts: Sequence[Act] = ()) -> Iterable[str]:
+def unknown(state: OpenState, acts: Sequence[Act] = (), records: Mapping[str, Record] = {}) -> Iterable[str]:
     """Effects whose fate only a person can tell."""
-    now = [deed.receipt.key for act in acts for deed in act.deeds if deed.receipt.status == "unknown"]
+    now = {d.receipt.key: d.effect for act in acts for d in act.deeds if d.receipt.status == "unknown"}
     for key in dict.fromkeys((*state.unknown, *now)):
+        record = records.get(key)
+        effect = now.get(key) or (record.effect if isinstance(record, EffectRecord) else None)
         settle = f"`ralph journal resolve {key} --sent|--not-sent` (an issue's with --number N)"
+        if isinstance(effect, Publish):
+            settle = f"`ralph journal resolve {key} --sent|--not-sent`"
+            key = f"the post on {effect.network} ({effect.post.parts[0][:40]}…)"
         yield f"nobody can tell whether {key} was sent: look, then {settle}"
 
 

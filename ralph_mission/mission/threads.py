@@ -40,10 +40,18 @@ class LabelEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Review:
-    """A person's verdict on a pull at commit `sha`.
+class Edit:
+    """Who changed what an issue says, and when."""
 
-    `state` is one of approved, changes_requested, commented, dismissed.
+    actor: Actor
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A verdict on a pull at commit `sha`, or only words about it.
+
+    `state` is one of approved, changes_requested, commented, dismissed. `id` is filled by `Forge.pull` only.
     """
 
     author: Actor
@@ -51,6 +59,7 @@ class Review:
     body: str
     sha: str
     at: datetime
+    id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +113,7 @@ class Pull:
     events: tuple[LabelEvent, ...] = ()
     touches: tuple[Touch, ...] = ()
     commits: tuple[str, ...] = ()  # object ids on head that are not on base, oldest first
+    own: frozenset[str] = frozenset()  # those of them that have our name, as author and as committer
     merged_sha: str = ""
     merged_by: Actor | None = None
     closed_by: Actor | None = None

@@ -10,10 +10,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+from ralph_mission.mission import analysis
 from ralph_mission.mission.approval import content_hash
 from ralph_mission.mission.effects import Ref, marker
-from ralph_mission.mission.kinds import counted, lookup, reason
+from ralph_mission.mission.kinds import begun, counted, lookup, reason
 from ralph_mission.mission.model import Actor, Branch, Finding, Mission
+from ralph_mission.mission.ranking import days
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import fenced, inline, quote, said, sanitise
@@ -46,7 +48,8 @@ def fix_title(kind: str, members: Sequence[Finding]) -> str:
     """ "Correct 7 misspellings in 3 files"."""
     number = sum(_size(member) for member in members)
     verb = {"spelling": "Correct", "dependency-patch": "Apply"}.get(kind, "Mend")
-    where = members[0].signal.path if len(members) == 1 else f"{len(members)} files"
+    number_of_files = _places(members)
+    where = members[0].signal.path if number_of_files == 1 else _files(number_of_files)
     return plain(f"{verb} {counted(number, kind)} in {where}")
 
 
@@ -61,7 +64,7 @@ def fix_issue(
     number = sum(_size(member) for member in members)
     return "\n\n".join(
         [
-            f"**{counted(number, kind)}** in {_files(len(members))}: the correction is ready, in a pull that "
+            f"**{counted(number, kind)}** in {_files(_places(members))}: the correction is ready, in a pull that "
             "changes nothing else and waits for your yes or no.",
             _why(kind),
             _evidence(members, why),
@@ -80,7 +83,7 @@ def fix_pull(kind: str, members: Sequence[Finding], why: str, issue: Ref, key: s
     number = sum(_size(member) for member in members)
     return "\n\n".join(
         [
-            f"Corrects **{counted(number, kind)}** in {_files(len(members))} and changes nothing else. "
+            f"Corrects **{counted(number, kind)}** in {_files(_places(members))} and changes nothing else. "
             f"Part of {issue.token}.",
             _why(kind),
             _evidence(members, why),
@@ -125,18 +128,20 @@ def proposal_title(finding: Finding) -> str:
     return plain(finding.title) or f"A {lookup(finding.kind).noun} without a title"
 
 
-def proposal_body(finding: Finding, why: str, patch: Patch | None, named: str = "") -> str:
+def proposal_body(
+    finding: Finding, why: str, patch: Patch | None, named: str = "", sections: analysis.Sections = ()
+) -> str:
     """The text of a proposal, down to (not including) the line that names its hash.
 
-    `named` is the line that binds us to exactly this patch.
+    `named` is the line that binds us to exactly this patch; `sections` are a thinker's words for its analysis.
     """
     where = f" in {_place(finding)}" if finding.signal.path else ""
     asked = (
         "shall the change below be made? A yes pushes it to a branch for review, and no further."
         if patch
-        else "shall it be taken up? A yes plans it; nothing is changed by that alone."
+        else "shall it be taken up?"
     )
-    parts = [f"**{lookup(finding.kind).noun.capitalize()}**{where}: {asked}", _why(finding.kind)]
+    parts = [f"**{begun(lookup(finding.kind).noun)}**{where}: {asked}", _why(finding.kind)]
     by = inline(finding.signal.observer, 60)
     parts += [f"**Evidence:** found by the {by} observer. {_ranked(why)}"]
     if finding.signal.detail:
@@ -144,6 +149,8 @@ def proposal_body(finding: Finding, why: str, patch: Patch | None, named: str = 
     if patch:
         change = fenced(redact(diff(patch)), DIFF, "diff")
         parts += ["**The change that a yes would push to a branch for review:**", named, change]
+    else:
+        parts.append(analysis.body(finding, sections))
     parts += ["**To say yes:** label it `ralph:approved` or comment `/ralph approve`.", HOW_TO_SAY_NO]
     return "\n\n".join(parts)
 
@@ -159,12 +166,13 @@ def seal_line(digest: str) -> str:
     return f"proposal is now `{digest}`"
 
 
-def ask_again(digest: str, key: str) -> str:
-    """After an edit: what is being asked now."""
+def ask_again(digest: str, key: str, extra: str = "") -> str:
+    """After an edit: what is being asked now. `extra` stands before our line."""
     return "\n\n".join(
         [
             "The text above was edited, so an earlier yes no longer counts. To approve what stands there now, "
             "label it `ralph:approved` again or comment `/ralph approve`.",
+            *([extra] if extra else []),
             seal_line(digest),
             marker(key),
         ]
@@ -184,7 +192,7 @@ def monitor_line(finding: Finding) -> str:
     signal = finding.signal
     where = f" {_place(finding)}" if signal.path and signal.path not in signal.title else ""
     who = f", by {inline(redact(signal.author), 40)}" if signal.author else ""
-    age = f", {signal.age_days:.0f} days old" if signal.age_days >= 1 else ""
+    age = f", {days(signal.age_days)} old" if signal.age_days >= 1 else ""
     return f"- {inline(redact(signal.title), 160)}{where}{who}{age}"
 
 
@@ -216,6 +224,12 @@ def story(mission: Mission, key: str, extra: str = "") -> str:
     return "\n".join([*lines, *(["", extra] if extra else []), "", marker(key)])
 
 
+def nobody_merges(why: str, key: str) -> str:
+    """The last word on the pull of a mission that ended by its issue."""
+    rest = "Nobody goes on with this pull, and it is not merged. Its branch stays: reopen it to merge it yourself."
+    return f"**Closed, since {why}.** {rest}\n\n{marker(key)}"
+
+
 def escalation(owners: Sequence[str], words: str, reviewer: str) -> str:
     """Who must act now, and why; quotes the reviewer."""
     whom = ", ".join(f"@{owner}" for owner in owners) or "A maintainer"
@@ -235,7 +249,15 @@ def _file_diff(change: FileChange) -> str:
     old, new = ((side or b"").decode(errors="replace").splitlines(keepends=True) for side in (change.old, change.new))
     path = " ".join(change.path.splitlines())
     lines = list(difflib.unified_diff(old, new, f"a/{path}", f"b/{path}", n=2))
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    told = "" if lines and change.old_mode == change.new_mode else f"{path}: {_modes(change)}\n"
+    return told + "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _modes(change: FileChange) -> str:
+    """What lines do not show: that a file is new, gone, empty, a link, or may be run."""
+    if change.old_mode and change.new_mode:
+        return f"mode {change.old_mode} to {change.new_mode}"
+    return f"new, mode {change.new_mode}" if change.new_mode else f"deleted, mode was {change.old_mode}"
 
 
 def _why(kind: str) -> str:
@@ -274,6 +296,11 @@ def _size(finding: Finding) -> int:
     """How many things one finding stands for: a fixer's signal says so in its facts."""
     count = dict(finding.signal.facts).get("count", 1)
     return count if isinstance(count, int) else 1
+
+
+def _places(members: Sequence[Finding]) -> int:
+    """How many files a change of them all is about."""
+    return len({path for member in members for path in member.signal.paths})
 
 
 def _files(number: int) -> str:

@@ -6,17 +6,19 @@ A new one is a module with `Settings` and `build`, and one line in `OBSERVERS`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
 from ralph_mission.gateways.git import Git, GitError
+from ralph_mission.gateways.packages.model import Bumper
 from ralph_mission.mission.model import Sighting
 from ralph_mission.mission.ports import Forge, Gaze, Observer
-from ralph_mission.observers import code, commands, forge
+from ralph_mission.mission.posts import Posted
+from ralph_mission.observers import code, commands, database, dependencies, forge, social, web
 from ralph_mission.observers.text import one_line
 from ralph_mission.trouble import Trouble
 
@@ -31,6 +33,10 @@ class Sources:
     git: Git
     forge: Forge
     cache: Path | None = None
+    bumper: Bumper | None = None  # who makes a change of updates; without one they are told alone
+    errands: web.Errands = field(default_factory=web.Errands)
+    posted: Callable[[], Iterable[Posted]] = tuple  # what of ours went out, newest first
+    overheard: Callable[[], Sequence[Mapping[str, Any]]] | None = None  # what Telegram told who looked for orders
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,18 @@ class Kind(Generic[S]):
 OBSERVERS: Mapping[str, Kind[Any]] = {
     "code": Kind(code.Settings, lambda settings, sources: code.build(settings, sources.git)),
     "commands": Kind(commands.Settings, lambda settings, sources: commands.build(settings, sources.git, sources.cache)),
+    "database": Kind(database.Settings, lambda settings, sources: database.build(settings, sources.git)),
+    "dependencies": Kind(
+        dependencies.Settings,
+        lambda settings, sources: dependencies.build(
+            settings, sources.git, sources.cache, sources.bumper, pulls=lambda: sources.forge.pulls("open")
+        ),
+    ),
     "forge": Kind(forge.Settings, lambda settings, sources: forge.build(settings, sources.forge)),
+    "social": Kind(
+        social.Settings, lambda settings, sources: social.build(settings, sources.posted, sources.overheard)
+    ),
+    "web": Kind(web.Settings, lambda settings, sources: web.build(settings, sources.cache, errands=sources.errands)),
 }
 """By key below `observers:` in ralph.yml; a key that holds a list makes one observer per item."""
 

@@ -31,6 +31,7 @@ from ralph_mission.observers.text import block, counted, one_line, plain
 from ralph_mission.trouble import Trouble
 
 MOST = 500  # results of one command
+AROUND = 60.0  # seconds
 ENCODING = 1  # of what is cached
 GRAVE = ("bug", "vulnerability")  # kinds whose errors are of high severity
 _PLACES = re.compile(r"\bline \d+|:\d+(?::\d+)?\b")
@@ -86,6 +87,11 @@ class Command:
     def name(self) -> str:
         """`commands.` and the command's name."""
         return f"commands.{self.settings.name}"
+
+    @property
+    def seconds(self) -> float:
+        """How long it may take: the command's own time, and ours for a clone and for reading the answer."""
+        return self.settings.timeout + AROUND
 
     def observe(self, gaze: Gaze) -> Sighting:
         """All results now; `unavailable` when the command failed or cannot be understood."""

@@ -7,7 +7,7 @@ pile up once in a window; the merged pulls together, when their window ends.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from ralph_mission.mission.model import Actor, Pull, Pulse, Severity, Signal
@@ -55,11 +55,13 @@ def _stars(before: int | None, now: int | None, since: datetime) -> Iterable[Sig
         return
     passed = [int(mark) for mark in MILESTONES if before < mark <= now]
     if passed:
-        yield _signal(f"The project has {passed[-1]:,} stars", ("stars", str(passed[-1])), "", Severity.LOW)
+        title, essence = f"The project has {passed[-1]:,} stars", ("stars", str(passed[-1]))
+        yield _signal(title, essence, "", Severity.LOW, watch="stars", stars=passed[-1])
     gain = now - before
     if gain >= max(JUMP, JUMP_SHARE * before):
         title = f"{gain:,} new stars since {since:%Y-%m-%d}, {now:,} in all"
-        yield _signal(title, ("stars", "jump"), _window(since), Severity.MEDIUM)
+        facts: dict[str, str | int] = {"watch": "new-stars", "stars": now, "new": gain, "since": _window(since)}
+        yield _signal(title, ("stars", "jump"), _window(since), Severity.MEDIUM, **facts)
 
 
 def _piling_up(now: Pulse, open_issues: int, since: datetime) -> Iterable[Signal]:
@@ -73,10 +75,12 @@ def _merged(pulls: Sequence[Pull], since: datetime) -> Iterable[Signal]:
     if len(pulls) >= MERGED:
         names = [f"#{pull.number} {one_line(pull.title)}" for pull in pulls]
         title = f"{len(pulls)} pulls merged since {since:%Y-%m-%d}: {'; '.join(names)}"
-        yield _signal(title, ("merged",), _window(since), Severity.LOW, "\n".join(names))
+        facts: dict[str, str | int] = {"watch": "merged", "pulls": len(pulls), "since": _window(since)}
+        signal = _signal(title, ("merged",), _window(since), Severity.LOW, **facts)
+        yield replace(signal, detail=block("\n".join(names)))
 
 
-def _signal(title: str, essence: tuple[str, ...], occurrence: str, severity: Severity, detail: str = "") -> Signal:
+def _signal(title: str, essence: tuple[str, ...], occurrence: str, severity: Severity, **facts: str | int) -> Signal:
     return Signal(
         observer="forge",
         kind=KIND,
@@ -85,7 +89,7 @@ def _signal(title: str, essence: tuple[str, ...], occurrence: str, severity: Sev
         occurrence=occurrence,
         severity=severity,
         confidence=0.9,
-        detail=block(detail),
+        facts=tuple(facts.items()),
     )
 
 

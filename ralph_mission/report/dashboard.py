@@ -10,14 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from statistics import median
 
+from ralph_mission.mission.coding import WAITS_FOR_AGENT
 from ralph_mission.mission.ledger import OpenState
-from ralph_mission.mission.memory import CompletedNote, Header, Memory
+from ralph_mission.mission.memory import CompletedNote, Header, IssueNote, Memory
 from ralph_mission.mission.model import Acceptance, Mission, Status
+from ralph_mission.mission.posts import Posted
 from ralph_mission.report.dashboard_text import deed, foreign, numbered, ours
 from ralph_mission.report.dashboard_timeline import timeline
 from ralph_mission.report.lines import counted, spell, stamp
 
 SLOTS = 3  # seed 003: at most three active missions
+POSTS = 5
 REJECTED = ("rejected", "parked")  # outcomes that are no success
 ASKING = {
     Status.DISCOVERED: ("approve or reject the proposal", "issue"),
@@ -26,6 +29,13 @@ ASKING = {
     Status.ESCALATED: ("it is stuck: look and decide", ""),
 }
 """What a person is asked for, and what there is to say yes to."""
+STANDS = {
+    "working": "an agent is at it",
+    "waiting": "in vain: it is ready for a second one",
+    "failed": "in vain: it needs a person",
+    "done": "done: see its pull",
+}
+"""Where an issue stands that was given to an agent."""
 
 Link = Callable[[int], str]
 How = Callable[[str, int], str]
@@ -54,7 +64,9 @@ def dashboard(
         _waiting(state, link, how),
         _missions(f"## Missions ({len(active)} of {slots} slots)", active, now, link) or ["## Missions", "", "None."],
         _missions("## Parked", [m for m in state.missions if not m.status.active], now, link),
+        _issues(memory.issues, link),
         _done(memory.completed),
+        _posts(state.posted),
         _learned(memory.completed, state.acceptance),
         _wakes(state.wakes),
         timeline(state.missions, memory.completed, now),
@@ -94,7 +106,7 @@ def _waiting(state: OpenState, link: Link, how: How) -> list[str]:
 
 
 def _ask(mission: Mission, link: Link, how: How) -> Iterator[str]:
-    what, thing = ASKING[mission.status]
+    what, thing = ASKING[Status.DISCOVERED if mission.offered_until else mission.status]
     number, kind = (mission.pull, "pull") if thing == "pull" else (mission.issue, "issue")
     yield f"- **{foreign(mission.title)}** {_links(mission, link)}: {what}"
     if look := deed(how(f"show_{kind}", number)):
@@ -108,7 +120,7 @@ def _waits(mission: Mission) -> bool:
         return bool(mission.proposal_hash and mission.issue)
     if mission.status is Status.IN_REVIEW:
         return bool(mission.pull)
-    return mission.status in ASKING and bool(mission.issue)
+    return mission.status in ASKING and bool(mission.issue) and mission.next_step != WAITS_FOR_AGENT
 
 
 # --- missions -------------------------------------------------------------------------
@@ -127,6 +139,18 @@ def _mission(mission: Mission, now: datetime | None, link: Link) -> Iterator[str
         yield f"  - next: {ours(mission.next_step)}"
 
 
+def _issues(notes: Sequence[IssueNote], link: Link) -> list[str]:
+    """What an agent was given to do, whatever became of it."""
+    lines = [line for note in notes for line in _issue(note, link)]
+    return ["## Issues at work", "", *lines] if lines else []
+
+
+def _issue(note: IssueNote, link: Link) -> Iterator[str]:
+    numbers = (numbered(number, link(number)) for number in (note.issue, note.pull) if number)
+    yield f"- **{foreign(note.title)}** {', '.join(numbers)}"
+    yield f"  - try {note.tries}, {STANDS[note.state]}"
+
+
 def _links(mission: Mission, link: Link) -> str:
     return ", ".join(numbered(number, link(number)) for number in (mission.issue, mission.pull) if number)
 
@@ -137,6 +161,18 @@ def _links(mission: Mission, link: Link) -> str:
 def _done(completed: Sequence[CompletedNote]) -> list[str]:
     lines = [_note(note) for note in completed if note.outcome not in REJECTED]
     return ["## Done", "", *lines] if lines else []
+
+
+def _posts(posts: Sequence[Posted]) -> list[str]:
+    """The last things that were said in public, and how many people reacted."""
+    lines = [line for post in posts[:POSTS] for line in _post(post)]
+    return ["## Posts", "", *lines] if lines else []
+
+
+def _post(post: Posted) -> Iterator[str]:
+    told = f", {counted(post.reactions, 'reaction')}" if post.measured_at else ""
+    yield f"- **{foreign(post.network)}**, {foreign(post.kind)}"
+    yield f"  - {post.at.date().isoformat()}{told}{f': {foreign(post.url)}' if post.url else ''}"
 
 
 def _learned(completed: Sequence[CompletedNote], acceptance: Sequence[tuple[str, Acceptance]]) -> list[str]:

@@ -60,6 +60,11 @@ def told(lines: Iterable[str]) -> list[str]:
     return ["\n".join(_few_rows(safe(line))) for line in lines]
 
 
+def wrapped(text: str) -> list[str]:
+    """All of a safe text, in as many rows as it takes."""
+    return textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+
+
 def _few_rows(text: str) -> list[str]:
     return textwrap.wrap(
         text,

@@ -1,7 +1,7 @@
 """What a person sees while a loop runs, always on stderr: who plays, what is done, what it cost, what changed.
 
 A terminal gets a live line below the history; everything else (a log, a pipe) gets plain lines. A reader that has gone
-away never stops a loop.
+away never stops a loop. What a voice says is redacted as its last step, whoever said it before.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from ralph_mission.loop.model import Board, HatOutput, State, Usage
 from ralph_mission.loop.order import Account, Order
 from ralph_mission.report.lines import safe
+from ralph_mission.safety.secrets import redact
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,26 +23,28 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 SHOWN = 5  # paths and refused commands of one session that are named
+WIDEST = 200  # characters of a command
 
 
 @contextmanager
-def telling(stream: TextIO, now: Callable[[], datetime]) -> Iterator[PlainLoopVoice]:
-    """A voice on `stream` for the length of a run: live on a terminal, plain elsewhere."""
+def telling(stream: TextIO, secrets: Sequence[str], now: Callable[[], datetime]) -> Iterator[PlainLoopVoice]:
+    """A voice on `stream` for the length of a run, live on a terminal, plain elsewhere; `secrets` are never said."""
     if not stream.isatty():
-        yield PlainLoopVoice(stream)
+        yield PlainLoopVoice(stream, secrets)
         return
     from rich.console import Console
 
     console = Console(file=stream, highlight=False, markup=False, emoji=False)
     with console.status("starting") as status:
-        yield LiveLoopVoice(stream, console, status, now)
+        yield LiveLoopVoice(stream, secrets, console, status, now)
 
 
 @dataclass(slots=True)
 class PlainLoopVoice:
-    """`ports.Voice` as lines, for logs and pipes."""
+    """`ports.Voice` as lines, for logs and pipes. `secrets` are known values that no line may hold."""
 
     stream: TextIO
+    secrets: Sequence[str]
 
     def note(self, text: str) -> None:
         """A line of its own."""
@@ -70,13 +73,14 @@ class PlainLoopVoice:
     def ended(self, order: Order, account: Account) -> None:
         """`complete: 5 sessions, $0.40, 3m12s`"""
         ending, state = account.ending, account.state
-        self._say(f"{ending.reason}: {safe(ending.detail)}; in all {spent(state.usage, state.elapsed)}")
+        took = ", ".join(filter(None, (spent(state.usage, state.elapsed), *measured(state.usage))))
+        self._say(f"{ending.reason}: {safe(ending.detail)}; in all {took}")
         if ending.next_step:
             self._say(f"  {safe(ending.next_step)}")
 
     def _say(self, line: str) -> None:
         with suppress(OSError, ValueError):  # ValueError: the stream was closed
-            print(line, file=self.stream, flush=True)
+            print(redact(line, self.secrets), file=self.stream, flush=True)
 
 
 @dataclass(slots=True)
@@ -91,7 +95,7 @@ class LiveLoopVoice(PlainLoopVoice):
 
     def session(self, order: Order, state: State, hat: str, board: Board) -> None:
         """The line becomes the live one."""
-        self._doing, self._since = standing(order, state, hat, board), self.now()
+        self._doing, self._since = redact(standing(order, state, hat, board), self.secrets), self.now()
         self.status.update(self)
 
     def output(self, order: Order, state: State, output: HatOutput) -> None:
@@ -111,7 +115,7 @@ class LiveLoopVoice(PlainLoopVoice):
         from rich.text import Text
 
         with suppress(OSError, ValueError):
-            self.console.print(Text(line), soft_wrap=True)
+            self.console.print(Text(redact(line, self.secrets)), soft_wrap=True)
 
 
 def standing(order: Order, state: State, hat: str, board: Board) -> str:
@@ -134,6 +138,8 @@ def came(output: HatOutput) -> Iterator[str]:
         yield safe(f"refused: {why}")
     if len(output.refused) > SHOWN:
         yield f"refused: {len(output.refused) - SHOWN} more, in .ralph/loop/denied.jsonl"
+    for command in output.left_running[:SHOWN]:
+        yield safe(f"ended: {command[:WIDEST]} (left running)")
 
 
 def spent(usage: Usage, seconds: float) -> str:
@@ -144,10 +150,16 @@ def spent(usage: Usage, seconds: float) -> str:
 
 
 def took(usage: Usage) -> str:
-    """`$0.12, 3,400 tokens`: of one session, tokens in and out together; "" of what nobody told."""
+    """`$0.12, 3,400 tokens, 3 turns, 9s`: of one session, tokens in and out together; "" of what nobody told."""
     dollars = "" if usage.cost_usd is None else f"{'at least ' if usage.untold else ''}${usage.cost_usd:.2f}"
-    tokens = usage.input_tokens + usage.output_tokens
-    return ", ".join(filter(None, (dollars, f"{tokens:,} token{'s'[: tokens != 1]}" if tokens else "")))
+    return ", ".join(filter(None, (dollars, *measured(usage), clock(usage.seconds) if usage.seconds >= 1 else "")))
+
+
+def measured(usage: Usage) -> Iterator[str]:
+    """Tokens and turns, as far as agents told them."""
+    for number, noun in ((usage.input_tokens + usage.output_tokens, "token"), (usage.turns, "turn")):
+        if number:
+            yield f"{number:,} {noun}{'s'[: number != 1]}"
 
 
 def clock(seconds: float) -> str:
@@ -180,40 +192,3 @@ def _changed(output: HatOutput) -> str:
 
 def _checks(output: HatOutput) -> str:
     return f"checks {'green' if output.verification.green else 'red'}" if output.verification.ran else ""
-
-
-def account_document(
-    account: Account, stories: tuple[int, int] | None, complaints: Sequence[str] = ()
-) -> dict[str, object]:
-    """The run as `ralph run --json` prints it; `stories`: how many pass, of how many.
-
-    `complaints` are about files that the run found otherwise than the one before had left them.
-    """
-    ending, usage = account.ending, account.state.usage
-    return {
-        "ending": ending.reason,
-        "code": ending.code,
-        "detail": ending.detail,
-        "next": ending.next_step,
-        "run": account.state.run_id,
-        "sessions": account.state.iteration,
-        "stories": {"passing": stories[0], "total": stories[1]} if stories else None,
-        "usage": {
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cost_usd": usage.cost_usd,
-            "unpriced_sessions": usage.untold,
-            "seconds": round(usage.seconds, 3),
-        },
-        "reverted": [
-            {"session": output.iteration, "path": change.path, "how": change.how, "why": change.reverted}
-            for output in account.outputs
-            for change in output.reverted
-        ]
-        + [
-            {"session": account.state.iteration + 1, "path": change.path, "how": change.how, "why": change.reverted}
-            for change in account.cut
-        ],
-        "refused": [{"session": output.iteration, "why": why} for output in account.outputs for why in output.refused],
-        "complaints": list(complaints),
-    }

@@ -9,16 +9,19 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from ralph_mission.mission.account import CycleReport, Telling
 from ralph_mission.mission.model import Verdict
+from ralph_mission.report.agent_summary import Document
+from ralph_mission.report.agent_summary import outputs as agent_outputs
 from ralph_mission.report.lines import Asked
 from ralph_mission.report.step_summary import Places, step_summary, trouble_summary
 
 SUMMARY, OUTPUT, TEMP = "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "RUNNER_TEMP"
+Page = Callable[[Document, Places], str]
 
 
 def tell_runner(report: CycleReport, telling: Telling, environ: Mapping[str, str], asked: Asked | None = None) -> None:
@@ -28,6 +31,15 @@ def tell_runner(report: CycleReport, telling: Telling, environ: Mapping[str, str
     page = step_summary(report, telling, places(environ), asked)
     _append(environ.get(SUMMARY), page)
     _append(environ.get(OUTPUT), _fenced({**outputs(report), "summary-path": _kept(page, environ)}))
+
+
+def tell_agent(told: Document, environ: Mapping[str, str], page: Page) -> None:
+    """What came of an agent's work or review: `told` as `--json` prints it. Raises OSError."""
+    if not environ.get(SUMMARY) and not environ.get(OUTPUT):
+        return
+    text = page(told, places(environ))
+    _append(environ.get(SUMMARY), text)
+    _append(environ.get(OUTPUT), _fenced({**agent_outputs(told), "summary-path": _kept(text, environ)}))
 
 
 def tell_trouble(error: Mapping[str, str], environ: Mapping[str, str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -32,6 +33,7 @@ def facts(recalled: Recollection | None, limits: Limits, now: datetime, waiting:
         "drift_seconds": header.drift_seconds,
         "slots": {"used": len(active), "total": limits.active_missions},
         "missions": [_mission(mission, now) for mission in missions],
+        "issues": [asdict(note) for note in recalled.memory.issues] if recalled else [],
         "waiting": list(waiting),
         "unknown": list(recalled.state.unknown) if recalled else [],
         "unfinished": list(recalled.state.effects) if recalled else [],
@@ -54,6 +56,7 @@ def lines(known: dict[str, Any], typed: Callable[[str], str] = str) -> list[str]
         f"cycle {known['cycle']}, {slots['used']} of {slots['total']} missions active"
         + (typed(", PAUSED (ralph resume)") if known["paused"] else ""),
         *capped(list(_missions(known)), 14, typed("ralph status --json")),
+        *capped(list(_issues(known)), 8, typed("ralph status --json")),
         *capped(_waiting(known, typed), 8, typed("ralph status --json")),
         f"backlog: {counted(known['backlog'], 'finding')} waiting for a free slot",
         f"spent today: ${spend['usd_today']:.2f} of ${spend['limit_usd']:.2f}, {wakes} sent",
@@ -66,6 +69,14 @@ def _missions(known: dict[str, Any]) -> Iterator[str]:
         yield from indented([f"#{mission['id']} {mission['status']}, {_days(mission['age_days'])}: {mission['title']}"])
         if mission["next_step"]:
             yield f"     {safe(mission['next_step'])}"
+
+
+def _issues(known: dict[str, Any]) -> Iterator[str]:
+    """Issues that an agent has or had in hands; what is done shows as its pull."""
+    for issue in known["issues"]:
+        if issue["state"] != "done":
+            where = f"issue #{issue['issue']} {issue['state']}, try {issue['tries']}"
+            yield from indented([f"{where}: {issue['title']}"])
 
 
 def _waiting(known: dict[str, Any], typed: Callable[[str], str]) -> list[str]:

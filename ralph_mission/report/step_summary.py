@@ -11,13 +11,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ralph_mission.mission.account import CycleReport, EffectLine, MissionLine, Telling
+from ralph_mission.mission.account import CycleReport, EffectLine, MissionLine, PostLine, Telling
 from ralph_mission.mission.rules import LIFTED_BY
 from ralph_mission.report.lines import Asked, counted, drift, spell, stamp
 from ralph_mission.report.summary import SAYINGS, SHOWN
 from ralph_mission.safety.text import said
 
 LINES = 30  # in one section
+PART = 5_000  # characters of a post
 WORDS = 300  # characters of one line
 WHO = {
     "you": "**You** must act",
@@ -45,11 +46,12 @@ def step_summary(report: CycleReport, telling: Telling, places: Places = Places(
     parts = (
         [f"## Ralph, cycle {report.cycle}: {_outcome(report)}"],
         _missions(report.missions, places),
-        _section(done, (_effect(effect, places) for effect in report.effects if _is_shown(effect))),
-        _section("Why", map(_words, telling.why)),
-        _section("Held back", (_held(line, places) for line in telling.held)),
-        _section("Waiting for you", (_linked(line, places) for line in telling.waiting)),
-        _section("Worth knowing", (_linked(line, places) for line in (*_unavailable(report), *telling.remarks))),
+        section(done, (_effect(effect, places) for effect in report.effects if _is_shown(effect))),
+        section("Would be said" if report.staged else "Said", (_post(post) for post in telling.posts)),
+        section("Why", map(harmless, telling.why)),
+        section("Held back", (_held(line, places) for line in telling.held)),
+        section("Waiting for you", (_linked(line, places) for line in telling.waiting)),
+        section("Worth knowing", (_linked(line, places) for line in (*_unavailable(report), *telling.remarks))),
         [_next(report, telling), "", _spend(report, asked)],
     )
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
@@ -58,7 +60,7 @@ def step_summary(report: CycleReport, telling: Telling, places: Places = Places(
 def trouble_summary(error: Mapping[str, str]) -> str:
     """The page of a command that failed: `error` has who, what and next, as `--json` prints them."""
     who = WHO.get(error["who"], WHO["you"])
-    return f"## Ralph could not finish\n\n{_words(error['what'])}\n\n{who}. Next: {_words(error['next'])}\n"
+    return f"## Ralph could not finish\n\n{harmless(error['what'])}\n\n{who}. Next: {harmless(error['next'])}\n"
 
 
 def _outcome(report: CycleReport) -> str:
@@ -75,18 +77,27 @@ def _missions(missions: Sequence[MissionLine], places: Places) -> list[str]:
 
 def _threads(mission: MissionLine, places: Places) -> str:
     threads = (("issues", mission.issue), ("pull", mission.pull_request))
-    return ", ".join(_numbered(f"/{where}/{number}", places) for where, number in threads if number)
+    return ", ".join(numbered(f"/{where}/{number}", places) for where, number in threads if number)
 
 
-def _numbered(path: str, places: Places) -> str:
+def numbered(path: str, places: Places) -> str:
+    """A thread by its number, such as `/issues/7`; a link where we know where it leads."""
     number = f"#{path.rpartition('/')[2]}"
     return f"[{number}]({places.repository}{path})" if places.repository else number
 
 
-def _section(heading: str, lines: Iterable[str]) -> list[str]:
+def section(heading: str, lines: Iterable[str]) -> list[str]:
+    """A list below a heading; nothing without lines."""
     every = [f"- {line}" for line in lines]
     more = [f"- … and {len(every) - LINES} more"] if len(every) > LINES else []
     return [f"### {heading}", "", *every[:LINES], *more] if every else []
+
+
+def _post(post: PostLine) -> str:
+    """A post with all its parts, so that the exact text can be read before it is sent."""
+    lengths = ", ".join(map(str, post.lengths))
+    words = " / ".join(said(part, PART) for part in post.parts)
+    return f"{harmless(post.network)} {post.status} ({lengths} of {post.limit}): {_LINK.sub('] ', words)}"
 
 
 def _is_shown(effect: EffectLine) -> bool:
@@ -103,8 +114,8 @@ def _held(line: str, places: Places) -> str:
     found = _RULES.search(line)
     rules = found["ids"].split(", ") if found else []
     if not found or not places.rules or not set(rules) <= LIFTED_BY.keys():
-        return _words(line)
-    return f"{_words(line[: found.start()])} ({', '.join(f'[{rule}]({places.rules}#{rule})' for rule in rules)})"
+        return harmless(line)
+    return f"{harmless(line[: found.start()])} ({', '.join(f'[{rule}]({places.rules}#{rule})' for rule in rules)})"
 
 
 def _unavailable(report: CycleReport) -> Iterator[str]:
@@ -132,8 +143,8 @@ def _linked(text: str, places: Places) -> str:
     words = [_link(word, places) or word for word in text.split()] if places.repository else []
     links = [word for word in words if word.startswith("[#")]
     if not links:
-        return _words(text)
-    plain = _words(" ".join("" if word in links else word for word in words))
+        return harmless(text)
+    plain = harmless(" ".join("" if word in links else word for word in words))
     return " ".join([plain, *links]).strip()
 
 
@@ -143,9 +154,10 @@ def _link(word: str, places: Places) -> str:
     return f"[#{number[1]}]({places.repository}{path})" if number and path != word and _PATH.fullmatch(path) else ""
 
 
-def _words(text: str) -> str:
+def harmless(text: str) -> str:
+    """Anybody's text as words and no more: nothing of it is markup, a link or a command."""
     return _LINK.sub("] ", said(text, WORDS))
 
 
 def _cell(text: str) -> str:
-    return _words(text).replace("|", "&#124;")
+    return harmless(text).replace("|", "&#124;")

@@ -6,12 +6,13 @@ At most 40 rows of 80 columns, whatever happened, and complete without colour.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
-from ralph_mission.mission.account import CycleReport, Telling
+from ralph_mission.mission.account import CycleReport, PostLine, Telling
 from ralph_mission.mission.model import Verdict
-from ralph_mission.report.lines import Asked, capped, counted, indented, safe, shorten, spell, stamp, told
+from ralph_mission.report.lines import Asked, capped, counted, indented, safe, shorten, spell, stamp, told, wrapped
 
 ROWS = 40
 SAYINGS = {
@@ -28,6 +29,7 @@ SHOWN = {
     "close_issue": "closed issue",
     "close_pull": "closed pull request",
     "comment": "commented",
+    "publish": "posted",
 }
 """Effects that people notice; a branch or a label belongs to one of these."""
 
@@ -76,15 +78,41 @@ def _first(report: CycleReport) -> str:
 
 def _sections(report: CycleReport, telling: Telling, at: Standpoint) -> Sequence[Section]:
     # Rooms and headings add up to 37 rows; the first line and the last two make 40.
+    # What is said in public takes its rows from the others.
     whole = "ralph cycle --staged --json" if report.staged else f"ralph journal show {report.cycle_id}"
+    public = tuple(_said(telling.posts, at, whole=report.staged))
+    said = 0 if not public else 11 if report.staged else 5
     return (
-        Section("seen", tuple(_seen(report)), 4, whole),
-        Section("would be done" if report.staged else "done", tuple(_deeds(report, at)), 6, whole),
-        Section("why", tuple(told(telling.why)), 5, whole),
-        Section("held back", tuple(told(telling.held or _verdicts(report))), 5, whole),
-        Section("waiting for you", tuple(f"  {safe(line)}" for line in telling.waiting), 7, "ralph status --json"),
-        Section("note", tuple(f"  {at.typed(safe(line))}" for line in telling.remarks), 4, whole),
+        Section("seen", tuple(_seen(report)), 3 if said else 4, whole),
+        Section("would be done" if report.staged else "done", tuple(_deeds(report, at)), 4 if said else 6, whole),
+        Section("would be said" if report.staged else "said", public, said, whole),
+        Section("why", tuple(told(telling.why)), 3 if said else 5, whole),
+        Section("held back", tuple(told(telling.held or _verdicts(report))), 3 if said else 5, whole),
+        Section(
+            "waiting for you",
+            tuple(f"  {safe(line)}" for line in telling.waiting),
+            4 if said else 7,
+            "ralph status --json",
+        ),
+        Section("note", tuple(f"  {at.typed(safe(line))}" for line in telling.remarks), 4 if said < 11 else 3, whole),
     )
+
+
+def _said(posts: Sequence[PostLine], at: Standpoint, whole: bool) -> Iterator[str]:
+    """What networks were told: before it is sent all of it, with its length; afterwards how it begins."""
+    for parts, same in groupby(posts, key=lambda post: post.parts):
+        fates = [_fate(post, at, whole) for post in same]
+        text = " / ".join(safe(part) for part in (parts if whole else parts[:1]))
+        yield from told([", ".join(fates)])
+        yield from wrapped(text) if whole else [shorten(f"    {text}")]
+
+
+def _fate(post: PostLine, at: Standpoint, staged: bool) -> str:
+    if staged:
+        length = f"{post.network} ({', '.join(map(str, post.lengths))} of {post.limit})"
+        return f"{length} {at.place(post.url)}".rstrip()
+    fate = "" if post.status in ("done", "adopted") else f" {post.status}"
+    return f"{post.network}{fate} {at.place(post.url)}".rstrip()
 
 
 def _seen(report: CycleReport) -> list[str]:

@@ -53,10 +53,10 @@ SKIP_CHECKS = re.compile(r"(?P<word>skip-checks|request-checks|ci-skip)\s*:(?=\s
 TRAILER = re.compile(
     r"^(?P<lead>[ \t>*+-]*+)(?P<word>"
     r"(?:co-authored|co-developed|signed-off|acked|reviewed|tested|reported|approved|merged|committed|suggested|helped|"
-    r"authored|requested)-by|on-behalf-of|change-id|cc|reviewed-on)\s*:(?=\s*\S)",
+    r"authored|requested)-by|on-behalf-of|change-id|cc|reviewed-on)[ \t]*:",
     ANY_CASE | LINES,
 )
-"""git-interpret-trailers(1): a token and a colon that begin a line."""
+"""git-interpret-trailers(1): a token and a colon that begin a line; its value may come to stand below it later."""
 
 WORKFLOW = re.compile(r"^(?P<lead>[^\S\n]*+)::(?=[a-z][\w-]*(?:::|\s[^\n]*::))|(?<=##)\[(?=[a-z])", ANY_CASE | LINES)
 """actions/runner, ActionCommand.cs: `::name …::` that begins a line, `##[name` anywhere in one."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ Span = tuple[int, int]
 FOOTNOTE = re.compile(r"^[ \t>]*\[\^", re.MULTILINE)
 IN_LINK = re.compile(r"(?:://|www\.)[^\s<]*\Z")
 """GitHub's bare links swallow backticks, so what seems to begin right behind one may be no code at all."""
+_COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>)", re.DOTALL)  # as a browser ends it, which is sooner than CommonMark
 BLANK = "\ufffc"
 """What stands for a character of code in `prose`: no word, no space, no mark-up."""
 
@@ -44,6 +46,46 @@ def prose(text: str) -> str:
     for start, end in code_spans(text):
         letters[start:end] = ["\n" if letter == "\n" else BLANK for letter in letters[start:end]]
     return "".join(letters)
+
+
+PARAGRAPH, FENCE = -1, 0
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A heading (`level` 1 to 6), a fenced block of code (FENCE) or a PARAGRAPH, with the text that it shows.
+
+    `info` is what a fence says of its text: GitHub draws some kinds, and then shows no text.
+    """
+
+    level: int
+    text: str
+    info: str = ""
+
+
+def blocks(text: str) -> tuple[Block, ...]:
+    """The headings, fenced blocks and paragraphs of `text` that stand in nothing else, in order. Comments are left out.
+
+    With `has_html` something else may be hidden, too.
+    """
+    tokens = _parser().parse(text.replace("\r\n", "\n").replace("\r", "\n"))
+    return tuple(block for at, token in enumerate(tokens) if (block := _block(token, tokens, at)))
+
+
+def _block(token: Token, tokens: list[Token], at: int) -> Block | None:
+    if token.level:
+        return None
+    if token.type in ("heading_open", "paragraph_open"):
+        level = int(token.tag[1:]) if token.type == "heading_open" else PARAGRAPH
+        return Block(level, tokens[at + 1].content.strip())
+    return Block(FENCE, token.content, token.info.strip()) if token.type == "fence" else None
+
+
+def has_html(text: str) -> bool:
+    """Whether there is HTML in `text`, beside whole comments: what it opens may hide all that follows."""
+    tokens = _parser().parse(text.replace("\r\n", "\n").replace("\r", "\n"))
+    every = (child for token in tokens for child in (token, *(token.children or ())))
+    return any(_COMMENT.sub("", one.content).strip() for one in every if one.type in ("html_block", "html_inline"))
 
 
 def replace(pattern: re.Pattern[str], with_: Callable[[re.Match[str]], str], text: str, everywhere: bool) -> str:

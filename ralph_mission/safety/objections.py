@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from ralph_mission.safety.bumps import counted, holds_versions, only_patches
 from ralph_mission.safety.hidden import CONTROL, SURROGATE, invisible
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Measure, Patch, is_binary, measure, touched
 from ralph_mission.safety.paths import protected_path, unsafe_path
@@ -46,17 +47,23 @@ def inspect(
     extra_protected: Sequence[str] = (),
     recent: Mapping[str, int] = NOTHING,
     secrets: Sequence[str] = (),
+    bumps: bool = False,
+    announced: bool = False,
 ) -> tuple[Objection, ...]:
     """Everything that speaks against doing `patch` without asking; () when nothing does.
 
     `allowed_paths` are the only paths the change may touch (None: any), `extra_protected`
     globs as in `.gitignore`, `recent` the automatic lines per path within the budget's
-    window, `secrets` known values that must not appear.
+    window, `secrets` known values that must not appear. `bumps`: manifests and lock files may be
+    changed, as far as nothing but patch-level versions moves; lines of a lock file that follow from them do not count.
+    `announced`: that was so when they were announced, and cannot be seen again without the old text.
     """
-    size = measure(patch)
+    fitting = holds_versions if announced else only_patches
+    size = measure(counted(patch, fitting) if bumps else patch)
     found = [*_whole(size, max_lines), *_budget(size, max_lines, recent)]
     for change in patch.changes:
-        found += _path(change, allowed_paths, extra_protected)
+        found += _path(change, allowed_paths)
+        found += () if bumps and fitting(change) and _by_name_alone(change) else _protection(change, extra_protected)
         found += _mode(change)
         found += _content(change, secrets)
     return tuple(dict.fromkeys(found))
@@ -88,11 +95,19 @@ def _budget(size: Measure, max_lines: int, recent: Mapping[str, int]) -> Iterato
             yield Objection("diff-size", file.path, why)
 
 
-def _path(change: FileChange, allowed: frozenset[str] | None, extra: Sequence[str]) -> Iterator[Objection]:
+def _path(change: FileChange, allowed: frozenset[str] | None) -> Iterator[Objection]:
     if why := unsafe_path(change.path):
         yield Objection("scope", change.path, why)
     elif allowed is not None and change.path not in allowed:
         yield Objection("scope", change.path, "is outside what this change is about")
+
+
+def _by_name_alone(change: FileChange) -> bool:
+    """Whether nothing but its name may protect a file: its folder does not."""
+    return not protected_path(f"{change.path.rpartition('/')[0]}/x".lstrip("/"))
+
+
+def _protection(change: FileChange, extra: Sequence[str]) -> Iterator[Objection]:
     if why := protected_path(change.path, extra):
         yield Objection("protected-path", change.path, why)
 

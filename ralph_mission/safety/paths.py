@@ -19,24 +19,38 @@ from ralph_mission.safety.hidden import INVISIBLE
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-FOLDERS = frozenset(
+AGENT_FOLDERS = frozenset(
+    """
+    .claude .codex .gemini .cursor .continue .windsurf .aider .roo .clinerules .kiro .amazonq .opencode .agents .junie
+    .amp
+    """.split()
+)
+AGENT_NAMES = tuple(
+    """
+    .mcp.json mcp.json agents*.md claude*.md gemini*.md copilot-instructions* *.instructions.md .cursorrules
+    .windsurfrules .clinerules .goosehints .aider* .roomodes skill.md opencode.json* .env
+    """.split()
+)
+"""Folders and file names, as globs, that coding agents read by themselves in a repository they work in."""
+AGENT_GUIDES = ("agents*.md", "claude*.md", "gemini*.md")
+"""Those that say in prose how work is done: part of what is worked on, unlike hooks, servers and permissions."""
+
+FOLDERS = AGENT_FOLDERS | frozenset(
     """
     .github .gitlab .gitea .forgejo .circleci .buildkite .woodpecker .teamcity .azure-pipelines .semaphore .harness .ci
     .husky .githooks .git-hooks .hooks .lefthook
-    .claude .codex .gemini .cursor .continue .windsurf .aider .roo .clinerules .kiro .amazonq .opencode .agents .junie
     .vscode .idea .fleet .zed .devcontainer .ralph .omc
     .cargo .mvn .yarn .bundle node_modules site-packages
     """.split()
 )
 """Folders whose content is configuration of a forge, a CI, a hook, an agent, an editor or a package manager."""
 
-NAMES = tuple(
+NAMES = AGENT_NAMES + tuple(
     """
     action.yml action.yaml codeowners ralph.yml ralph.yaml ralph-log.md prd.json prompt.md .last-branch
-    .gitattributes .gitmodules .gitignore .gitconfig .mailmap .env .env.* .envrc *.env .pre-commit-config*
+    .gitattributes .gitmodules .gitignore .gitconfig .mailmap .env.* .envrc *.env .pre-commit-config*
     .pre-commit-hooks* lefthook* .lefthook* *simple-git-hooks.* .huskyrc* .lintstagedrc* lint-staged.config.*
-    .mcp.json mcp.json agents*.md claude*.md gemini*.md copilot-instructions* .cursorrules .windsurfrules
-    .clinerules .goosehints .aider* .roomodes skill.md conftest.py sitecustomize.py usercustomize.py *.pth setup.py
+    conftest.py sitecustomize.py usercustomize.py *.pth setup.py
     setup.cfg tox.ini noxfile.py fabfile.py pytest.ini makefile makefile.* gnumakefile *.mk justfile .justfile
     taskfile.y*ml rakefile gruntfile.* gulpfile.* jakefile* dockerfile* *.dockerfile containerfile* docker-compose*
     compose.y*ml configure configure.ac configure.in sconstruct sconscript wscript .dockerignore tiltfile
@@ -99,6 +113,20 @@ def protected_path(path: str, extra: Sequence[str] = ()) -> str:
     return "is protected by configuration" if extra and _spec(tuple(extra)).match_file(path.casefold()) else ""
 
 
+def steers_agents(path: str) -> bool:
+    """Whether a coding agent that works in a repository may take `path` for orders, hooks or servers of its own."""
+    parts = [fold(part) for part in path.split("/")]
+    return any(part in AGENT_FOLDERS for part in parts) or bool(_agent_names().fullmatch(parts[-1]))
+
+
+def configures_agents(path: str) -> bool:
+    """The same without the guides: what gives an agent hooks, servers, permissions or commands of its own."""
+    *folders, name = [fold(part) for part in path.split("/")]
+    if any(part in AGENT_FOLDERS for part in (*folders, name)):
+        return True
+    return bool(_agent_names().fullmatch(name)) and not any(fnmatch.fnmatchcase(name, one) for one in AGENT_GUIDES)
+
+
 def branch_name_ok(name: str, existing: Iterable[str] = ()) -> bool:
     """Whether we may create branch `name` beside `existing`; the very same name is no collision."""
     if not BRANCH.fullmatch(name) or len(name) > 200 or ".." in name:
@@ -136,6 +164,11 @@ def _collides(name: str, other: str) -> bool:
 @lru_cache(maxsize=1)
 def _names() -> re.Pattern[str]:
     return re.compile("|".join(fnmatch.translate(glob) for glob in NAMES))
+
+
+@lru_cache(maxsize=1)
+def _agent_names() -> re.Pattern[str]:
+    return re.compile("|".join(fnmatch.translate(glob) for glob in AGENT_NAMES))
 
 
 @lru_cache(maxsize=4)

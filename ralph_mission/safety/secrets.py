@@ -24,6 +24,9 @@ PLACEHOLDERS = re.compile(
     re.IGNORECASE,
 )
 
+PLAIN = re.compile(r"[a-z]+|[A-Z]+|[0-9.]+")
+"""What a setting is rather than a secret, and what any text may say."""
+
 _KINDS = {
     "github-token": r"\bgh[pousr]_[A-Za-z0-9]{30,255}|\bgithub_pat_[A-Za-z0-9_]{22,255}",
     "gitlab-token": r"\bgl(?:pat|ptt|dt|rt)-[\w-]{20,}",
@@ -67,6 +70,14 @@ def redact(text: str, known: Sequence[str] = ()) -> str:
         text = f"{text[:start]}[redacted: {kind}]{text[end:]}"
     left = find_secrets(text, known)
     return f"[withheld: it holds {', '.join(left)}]" if left else text
+
+
+def without(text: str, known: Sequence[str]) -> str:
+    """`text` without these known values; formats are left alone, and values that are one plain word or number."""
+    telling = [value for value in known if not PLAIN.fullmatch(value)]
+    for start, end, kind in _apart(sorted(_known(text, telling))):
+        text = f"{text[:start]}[redacted: {kind}]{text[end:]}"
+    return text
 
 
 def _bare(text: str) -> str:

@@ -7,7 +7,7 @@ the commit that was read; what was read is trusted as `provenance` says.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -62,10 +62,6 @@ class BranchStore:
         # On a server several clones share one memory, and each has a lock of its own.
         return self.anchorage.clone() if self.branch.remote else ""
 
-    def exclusive(self) -> AbstractContextManager[bool]:
-        """As in `ports.Store`; a lock of this clone and its linked work trees."""
-        return self._exclusive()
-
     def proven_dead(self, holder: str) -> bool:
         """True for a workflow run that is over, and for a process of this clone while its lock is in our hands."""
         if not self._working:
@@ -75,7 +71,14 @@ class BranchStore:
         return self._run_is_over(holder) if "://" in holder else anchor.same_place(holder, self._clone())
 
     @contextmanager
-    def _exclusive(self) -> Iterator[bool]:
+    def at_work(self, issue: int) -> Iterator[bool]:
+        """As in `flows.strokes.WorkStore`; a lock of this clone and its linked work trees, one for each issue."""
+        with told("lock an issue"), anchor.flocked(self.anchorage.folder / f"work-{issue}.lock", wait=False) as held:
+            yield held
+
+    @contextmanager
+    def exclusive(self) -> Iterator[bool]:
+        """As in `ports.Store`; a lock of this clone and its linked work trees."""
         with told("lock memory"), self.anchorage.working() as held:
             self._working = self._working or held
             try:
@@ -195,6 +198,8 @@ class BranchStore:
     def _advance(self, batch: Batch, after: Recollection | None) -> Recollection | None:
         """One commit on top of `after`; None when the branch moved meanwhile."""
         memory = with_people_of(batch.memory, after.memory) if after else batch.memory
+        if batch.paused is not None:
+            memory = replace(memory, header=replace(memory.header, paused=batch.paused))
         serial = (after or batch).memory.header.serial + 1
         memory = replace(memory, header=replace(memory.header, serial=serial))
         head = after.oid if after else ""

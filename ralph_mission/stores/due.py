@@ -124,7 +124,7 @@ def _loose(common: Path, branch: str) -> str | None:
 
 def _packed(common: Path, ref: str) -> str | None:
     try:
-        for line in (common / "packed-refs").read_text("utf-8", "surrogateescape").splitlines():
+        for line in (common / "packed-refs").read_text("utf-8", "surrogateescape").split("\n"):
             oid, _, name = line.partition(" ")
             if name == ref:
                 return oid if _OID.fullmatch(oid) else None

@@ -1,15 +1,12 @@
 """How often the whole cycle failed in a row, kept beside the clone: the alarm must work when memory cannot be read.
 
-Where: `RUNNER_TOOL_CACHE` when a runner sets it, else `<git common dir>/ralph/failures.json`. On a self-hosted
-runner both outlive a job, but a checkout that finds the wrong remote or a broken repository deletes the
-clone, which is one of the failures that must be counted; the tool cache it leaves alone. A runner that is
-made anew for every job forgets both, so there nothing can be counted from job to job.
+Where: in what outlives a job, else in `<git common dir>/ralph/`. A clone that was deleted is one of the failures that
+must be counted. A runner that is made anew for every job forgets both, so there nothing can be counted from job to job.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -17,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.flows.alarm import Episode
+from ralph_mission.stores import outliving
 from ralph_mission.stores.anchor import durable
 
 NAME = "failures.json"
@@ -43,11 +41,8 @@ class FailureFile:
 
 
 def place(common_dir: Path, environment: Mapping[str, str]) -> Path:
-    """Where the counter of this repository is kept; a tool cache is shared by all repositories of a runner."""
-    cache, repository = environment.get("RUNNER_TOOL_CACHE", ""), environment.get("GITHUB_REPOSITORY", "")
-    if cache and re.fullmatch(r"[A-Za-z0-9_-][\w.-]*/[\w.-]+", repository):
-        return Path(cache) / "ralph" / repository.lower().replace("/", "+") / NAME
-    return common_dir / "ralph" / NAME
+    """Where the counter of this repository is kept."""
+    return (outliving.folder(environment) or common_dir / "ralph") / NAME
 
 
 def _episode(kept: dict[str, Any]) -> Episode:

@@ -14,7 +14,7 @@ from typing import Any
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.ledger import key_of
 from ralph_mission.trouble import Trouble
-from ralph_mission.wakers.facts import EVENT
+from ralph_mission.wakers.facts import EVENT, REVIEW
 
 MOVED = "the repository was renamed or moved: set GITHUB_REPOSITORY to its new name"
 REASONS = {
@@ -47,9 +47,16 @@ class DispatchWaker:
 
     def wake(self, due: datetime, generation: int) -> Receipt:
         """Ask for a cycle. `failed` says why; after a lost answer the event may have been sent, which does no harm."""
-        key = key_of("dispatch", str(generation))
+        return self._asked(key_of("dispatch", str(generation)), payload(due, generation))
+
+    def review(self, pull: int) -> Receipt:
+        """Ask for the review of a pull; as `wake`."""
+        body = {"event_type": REVIEW, "client_payload": {"pull_request": pull}}
+        return self._asked(key_of("call-review", str(pull)), body)
+
+    def _asked(self, key: str, body: dict[str, Any]) -> Receipt:
         try:
-            outcome = self.post(f"/repos/{self.repository}/dispatches", payload(due, generation))
+            outcome = self.post(f"/repos/{self.repository}/dispatches", body)
         except Trouble as trouble:
             return Receipt(key, "failed", detail=f"{trouble.what}: {trouble.next_step}")
         except OSError as error:

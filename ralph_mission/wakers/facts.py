@@ -11,7 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-EVENT = "ralph-loop-trigger"
+EVENT, WORK, REVIEW = "ralph-loop-trigger", "ralph-work-trigger", "ralph-review-trigger"
+PUBLISH = "ralph-publish-trigger"
+"""What wakes the loop, the issue agent, the reviewer and the publisher: types of `repository_dispatch`."""
 WORKFLOWS = Path(".github") / "workflows"
 _COMMENT = re.compile(r"(?:^|(?<=\s))#.*$", re.M)
 
@@ -57,16 +59,22 @@ def look(
     work_tree: Path | None, instance: str, places: Sequence[Path], environments: Mapping[str, int] | None = None
 ) -> Facts:
     """The facts of a repository on this host. What cannot be read counts as absent."""
-    return Facts(_workflow(work_tree), frozenset(_timers(places)), instance, environments)
+    return Facts(listening(work_tree, EVENT), frozenset(_timers(places)), instance, environments)
 
 
-def _workflow(work_tree: Path | None) -> str:
+def listening(work_tree: Path | None, event: str) -> str:
+    """The text (without comments) of the workflow that listens to a dispatch of ours, "" when there is none."""
+    return listener(work_tree, event)[1]
+
+
+def listener(work_tree: Path | None, event: str) -> tuple[str, str]:
+    """The same with the name of its file before it."""
     for place in sorted((work_tree / WORKFLOWS).glob("*.y*ml")) if work_tree else ():
         with suppress(OSError, UnicodeDecodeError):
             text = _COMMENT.sub("", place.read_text(encoding="utf-8"))
-            if EVENT in text:
-                return text
-    return ""
+            if event in text:
+                return place.name, text
+    return "", ""
 
 
 def _timers(places: Sequence[Path]) -> list[str]:

@@ -5,12 +5,8 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=scripts/action/lib.sh
 source "$here/lib.sh"
 
-# Inputs by the names that ralph knows. One that was not given leaves what the workflow's `env:` says.
-for given in "${!RALPH_INPUT_@}"; do
-  if [ -n "${!given}" ]; then export "${given#RALPH_INPUT_}=${!given}"; fi
-  unset "$given"
-done
-
+given_inputs
+without_empty_keys
 cd "$GITHUB_WORKSPACE"
 options=()
 if [ -n "$RALPH_CONFIG" ]; then options+=("--config=$RALPH_CONFIG"); fi

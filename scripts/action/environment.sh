@@ -2,8 +2,8 @@
 # Prints the folder of a Python environment with this very ralph_mission in it; installs it when there is none.
 # `environment.sh --place` only says where it would be, `--python` which Python it would be made with.
 #
-# It is $RUNNER_TOOL_CACHE/ralph-mission/KEY. KEY is a hash of the lock file, of every source file of the package
-# and of the Pythons of this machine: another version of any of them is another environment. KEY is a link that
+# It is $RUNNER_TOOL_CACHE/ralph-mission/KEY. KEY is a hash of the lock files ($RALPH_EXTRAS names those besides
+# requirements.lock), of every source file of the package and of the Pythons of this machine: another version of any of them is another environment. KEY is a link that
 # appears when its target is whole (install.py), so no job ever sees half an environment, and two look-ups of a
 # file are all that a warm start needs.
 set -euo pipefail
@@ -17,10 +17,17 @@ done
 
 if command -v sha256sum >/dev/null; then digest=(sha256sum); else digest=(shasum -a 256); fi
 
+extras=()
+while read -r extra; do
+  if [ -n "$extra" ]; then extras+=("$extra"); fi
+done < <(printf '%s\n' ${RALPH_EXTRAS:-} | sort -u)
+locks=(requirements.lock)
+for extra in ${extras[@]+"${extras[@]}"}; do locks+=("requirements-$extra.lock"); done
+
 # Names and hashes; what Python compiled beside them is no source.
 sources() {
   cd "$action"
-  find pyproject.toml requirements.lock scripts/action/install.py ralph_mission -type f ! -name '*.py[co]' -print0 |
+  find pyproject.toml "${locks[@]}" scripts/action/install.py ralph_mission -type f ! -name '*.py[co]' -print0 |
     sort -z | xargs -0 "${digest[@]}"
 }
 
@@ -47,7 +54,7 @@ fi
 place="${RUNNER_TOOL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}}/ralph-mission/$(key)"
 if [ "${1-}" != --place ] && ! { [ -x "$place/bin/python" ] && [ -x "$place/bin/ralph" ]; }; then
   python="$(newest)"
-  "$python" -I "$here/install.py" "$action" "$place" >&2
+  "$python" -I "$here/install.py" "$action" "$place" ${extras[@]+"${extras[@]}"} >&2
 fi
 [ "${1-}" = --place ] || touch "$place.used" # what nobody uses for a month is removed by the next installation
 printf '%s\n' "$place"

@@ -1,6 +1,6 @@
-"""Install ralph_mission for the action: `install.py ACTION PLACE` makes PLACE a link to a whole environment.
+"""Install ralph_mission for the action: `install.py ACTION PLACE [EXTRA...]` makes PLACE a link to an environment.
 
-Every package by hash from the lock file, then ralph_mission itself as a copy: the action's folder
+Every package by hash from the lock files, then ralph_mission itself as a copy: the action's folder
 may vanish. The environment is built beside PLACE, where it stays; PLACE appears when it is whole.
 One at a time installs, under a lock; what was begun and never finished, and what nobody used for
 a month, goes. Standard library only.
@@ -15,14 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 UNUSED = 30 * 86400  # seconds
 
 
-def main(action: Path, place: Path) -> None:
+def main(action: Path, place: Path, extras: Sequence[str]) -> None:
     """Install, unless another job did while we waited."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with alone(place.parent / "lock"):
@@ -32,7 +32,7 @@ def main(action: Path, place: Path) -> None:
         sweep(place.parent, time.time() - UNUSED)
         built = Path(tempfile.mkdtemp(prefix=f"{place.name}.", suffix=".built", dir=place.parent))
         try:
-            build(action, built)
+            build(action, built, extras)
             place.symlink_to(built.name)
         except BaseException:
             shutil.rmtree(built, ignore_errors=True)
@@ -64,10 +64,11 @@ def sweep(root: Path, before: float) -> None:
             shutil.rmtree(built, ignore_errors=True)
 
 
-def build(action: Path, folder: Path) -> None:
+def build(action: Path, folder: Path, extras: Sequence[str]) -> None:
     """A whole environment in `folder`. Raises CalledProcessError."""
     print(f"installing ralph_mission in {folder}", flush=True)
-    lock, python = action / "requirements.lock", str(folder / "bin" / "python")
+    names = ("requirements.lock", *(f"requirements-{extra}.lock" for extra in extras))
+    locks, python = [word for name in names for word in ("-r", str(action / name))], str(folder / "bin" / "python")
     uv = shutil.which("uv")
     install: tuple[str, ...]
     itself: tuple[str, ...] = ()
@@ -78,7 +79,7 @@ def build(action: Path, folder: Path) -> None:
     else:
         run(sys.executable, "-I", "-m", "venv", str(folder))
         install = (python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input")
-    run(*install, "--require-hashes", "-r", str(lock))
+    run(*install, "--require-hashes", *locks)
     run(*install, *itself, "--no-deps", "--no-build-isolation", str(action))
     run(python, "-I", "-m", "ralph_mission", "--version")
 
@@ -90,6 +91,6 @@ def run(*command: str) -> None:
 
 if __name__ == "__main__":
     try:
-        main(Path(sys.argv[1]), Path(sys.argv[2]))
+        main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
     except (OSError, subprocess.CalledProcessError) as error:
         sys.exit(f"ralph_mission could not be installed: {error}")

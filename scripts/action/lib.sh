@@ -25,6 +25,23 @@ fail() {
   exit "$1"
 }
 
+# A secret that the repository does not have is an empty variable; an agent would take that for its key.
+without_empty_keys() {
+  local name
+  for name in $(compgen -e); do
+    case "$name" in *_KEY | *_TOKEN) if [ -z "${!name}" ]; then unset "$name"; fi ;; esac
+  done
+}
+
+# Inputs of the action by the names that ralph knows. One that was not given leaves what the workflow's `env:` says.
+given_inputs() {
+  local given
+  for given in "${!RALPH_INPUT_@}"; do
+    if [ -n "${!given}" ]; then export "${given#RALPH_INPUT_}=${!given}"; fi
+    unset "$given"
+  done
+}
+
 # quietly COMMAND...: run it with the runner deaf to commands: what it prints may quote anybody.
 quietly() {
   local mark code=0

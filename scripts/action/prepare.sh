@@ -6,8 +6,8 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 source "$here/lib.sh"
 
 case "$RALPH_MODE" in
-  cycle | wake) ;;
-  *) fail 2 "The input mode is neither cycle nor wake" "write mode: cycle" ;;
+  cycle | work | review | publish | wake) ;;
+  *) fail 2 "The input mode is none of cycle, work, review, publish, wake" "write mode: cycle" ;;
 esac
 # A staged run that was mistyped must not become a real one. Nothing is what a schedule has for `inputs.staged`.
 for flag in "$RALPH_STAGED" "$RALPH_FORCE"; do
@@ -16,6 +16,43 @@ for flag in "$RALPH_STAGED" "$RALPH_FORCE"; do
     *) fail 2 "The input staged or force is neither true nor false" "write staged: true" ;;
   esac
 done
+issue="${RALPH_ISSUE:-}" pull="${RALPH_PULL_REQUEST:-}" agent="${RALPH_AGENT:-}"
+for number in "$issue" "$pull"; do
+  if ! [[ "$number" =~ ^([1-9][0-9]{0,8})?$ ]]; then
+    fail 2 "The input issue or pull-request is no number" "write it like 7"
+  fi
+done
+if ! [[ "$agent" =~ ^([a-z][a-z0-9-]{0,39})?$ ]]; then
+  fail 2 "The input agent is no name of an agent" "write agent: claude"
+fi
+for extra in ${RALPH_EXTRAS:-}; do
+  case "$extra" in
+    claude | llm | prisma) ;;
+    *) fail 2 "The input extras names something else than claude, llm and prisma" "write extras: llm prisma" ;;
+  esac
+done
+
+# only NAME VALUE MODE...: an input that would be ignored is refused, because somebody meant something by it.
+only() {
+  local name="$1" value="$2" mode
+  shift 2
+  case "$value" in '' | false) return ;; esac
+  for mode; do
+    if [ "$mode" = "$RALPH_MODE" ]; then return; fi
+  done
+  fail 2 "The input $name means nothing with mode: $RALPH_MODE" "leave it out"
+}
+only issue "$issue" work publish
+only pull-request "$pull" review
+only agent "$agent" work review
+only staged "$RALPH_STAGED" cycle wake
+only force "$RALPH_FORCE" cycle review wake
+if [ "$RALPH_MODE,$pull" = review, ]; then
+  fail 2 "The input pull-request is missing" "write pull-request: NUMBER"
+fi
+if [ "$RALPH_MODE,$issue" = publish, ]; then
+  fail 2 "The input issue is missing" "write issue: NUMBER"
+fi
 if [ "$RALPH_MODE" = wake ]; then exit 0; fi
 
 environment="$(bash "$here/environment.sh")" ||

@@ -18,18 +18,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ralph_mission.cli.workflow import Action
 from tests.helpers import git, make_repo
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-ACTION = ("action.yml", "pyproject.toml", "requirements.lock", "README.md", "LICENSE", "scripts", "ralph_mission")
+LOCKS = ("requirements.lock", "requirements-claude.lock", "requirements-llm.lock", "requirements-prisma.lock")
+ACTION = ("action.yml", "pyproject.toml", *LOCKS, "README.md", "LICENSE", "scripts", "ralph_mission")
 CHECKOUT = re.search(r"uses: (actions/checkout@[0-9a-f]{40})", (ROOT / "action.yml").read_text())
 REPOSITORY = "harbour/slackwater"
+INSTALLED = Action("ralph/mission", "a" * 40)  # as `ralph init` names it in workflows
 
 WORKFLOW = """\
 on:
   schedule: [{cron: '7 * * * *'}]
   workflow_dispatch:
   repository_dispatch: {types: [ralph-loop-trigger]}
+  issues:
+  pull_request:
 jobs:
   cycle:
     runs-on: self-hosted
@@ -43,8 +48,9 @@ jobs:
           TOKEN: ${{ secrets.GITHUB_TOKEN }}
         run: |
           basic="$(printf 'x-access-token:%s' "$TOKEN" | base64 | tr -d '\\n')"
-          grep -rlF -e "$TOKEN" -e "$basic" "$GITHUB_WORKSPACE" "$RUNNER_TEMP" "$HOME/.config" "$HOME/.gitconfig" \\
-            >"$RESULTS/leaks" 2>/dev/null || true
+          key="${ANTHROPIC_API_KEY:-$TOKEN}"
+          grep -rlF -e "$TOKEN" -e "$basic" -e "$key" \\
+            "$GITHUB_WORKSPACE" "$RUNNER_TEMP" "$HOME/.config" "$HOME/.gitconfig" >"$RESULTS/leaks" 2>/dev/null || true
           ls -A "$RUNNER_TEMP" >"$RESULTS/temporary"
           find "$GITHUB_WORKSPACE" "$RUNNER_TEMP" "$HOME" -name owned >"$RESULTS/executed"
       - if: always()
@@ -64,7 +70,7 @@ class Job:
 
     `checkouts`: depth and persistence of each; `leaks`: files with the token in them; `temporary`: what is left in
     the runner's folder; `owned`: files that only an executed text can have made; `starts`: for each start of ralph
-    its command and its environment.
+    its command and its environment, and in that its ARGUMENTS.
     """
 
     code: int
@@ -121,18 +127,18 @@ class Runner:
         """Its tool cache."""
         return self.home / ".cache" / "act" / "tool_cache"
 
-    def seed(self, noise: str = "") -> None:
+    def seed(self, noise: str = "", python: str = sys.executable) -> None:
         """Make it warm: an environment that starts the ralph of these tests, and notes down how it was started.
 
-        `noise` is what it says on standard error before.
+        `noise` is what it says on standard error before; `python` may be something that does nothing.
         """
         place = self.place()
         (place / "bin").mkdir(parents=True)
         for name in ("python", "ralph"):
             (place / "bin" / name).write_text(
-                f'#!/bin/sh\nprintf "%s\\0" "$4" "$(env)" >>"$RESULTS/starts"\n'
+                f'#!/bin/sh\nprintf "%s\\0" "$4" "$(env; echo "ARGUMENTS=$*")" >>"$RESULTS/starts"\n'
                 f"printf %s {shlex.quote(noise)} >&2\n"
-                f'exec "{sys.executable}" "$@"\n'
+                f'exec "{python}" "$@"\n'
             )
             (place / "bin" / name).chmod(0o755)
 
@@ -197,6 +203,8 @@ class Runner:
             f"GITHUB_TOKEN={token}",
             "--local-repository",
             f"ralph/mission@v1={self.action}",
+            "--local-repository",
+            f"{INSTALLED}={self.action}",
             "--local-repository",
             f"{CHECKOUT[1]}={stand_in}",
             *(word for name, value in variables.items() for word in ("--env", f"{name}={value}")),

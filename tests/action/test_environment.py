@@ -85,6 +85,17 @@ def test_a_cold_runner_installs_by_hash_and_then_the_action_itself(cold: Runner,
     assert itself.endswith(f"--no-deps --no-build-isolation {cold.action}") and " -e " not in itself
 
 
+def test_extras_are_installed_by_hash_too_into_an_environment_of_their_own(cold: Runner, installer: Path) -> None:
+    plain = find(cold, installer)
+    (cold.home / "asked").unlink()
+    place = find(cold, installer, RALPH_EXTRAS=" prisma  llm llm")
+    assert place != plain and find(cold, installer, RALPH_EXTRAS="llm prisma") == place
+    packages = asked(cold)[1]
+    named = [Path(word).name for word in packages.split() if word.endswith(".lock")]
+    assert "--require-hashes" in packages
+    assert named == ["requirements.lock", "requirements-llm.lock", "requirements-prisma.lock"]
+
+
 def test_a_warm_runner_starts_neither_python_nor_installer(cold: Runner, installer: Path) -> None:
     for name in ("python3", "python3.14", "python3.13", "python3.12", "python3.11"):
         (installer / name).write_text(

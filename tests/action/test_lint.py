@@ -20,6 +20,7 @@ EVERY = [ROOT / "action.yml", *WORKFLOWS]
 SECRETS = """anthropic-api-key database-url twitter-api-key twitter-api-secret twitter-access-token
     twitter-access-token-secret twitter-bearer-token telegram-bot-token telegram-channel-id discord-webhook-url
     discord-bot-token""".split()
+PUBLISHING = [name for name in SECRETS[2:] if name not in ("twitter-bearer-token", "discord-bot-token")]
 
 
 def lint(tmp_path: Path, program: str, *arguments: object) -> None:
@@ -107,15 +108,17 @@ def test_every_command_says_its_shell_and_quotes_its_path() -> None:
         assert (ROOT / re.sub(r'.*PATH/|"', "", step["run"])).is_file()
 
 
-def test_every_secret_is_an_input_that_one_step_sees() -> None:
+def test_every_secret_is_an_input_that_no_step_sees_but_the_one_that_needs_it() -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     seen: dict[str, list[str]] = {}
     for step in steps():
         for value in {**step.get("env", {}), **step.get("with", {})}.values():
             for name in re.findall(r"inputs\.([a-z-]+)", str(value)):
                 seen.setdefault(name, []).append(step["name"])
-    assert {name: seen[name] for name in SECRETS} == {name: ["Run the cycle"] for name in SECRETS}
-    known = {"mode", "config", "staged", "force", "github-token", *SECRETS}
+    agents = {"anthropic-api-key": ["Run the cycle", "Let an agent work or review"]}
+    networks = {name: ["Run the cycle", "Publish a text"] for name in PUBLISHING}
+    assert {name: seen[name] for name in SECRETS} == {name: ["Run the cycle"] for name in SECRETS} | agents | networks
+    known = {*"mode config staged force issue pull-request agent extras github-token".split(), *SECRETS}
     assert set(action["inputs"]) == known
     assert set(seen) == known
 
@@ -133,12 +136,28 @@ def test_inputs_and_outputs_are_documented() -> None:
     assert rows >= {*action["inputs"], *action["outputs"]}
 
 
-def test_permissions_of_the_loop_are_the_documented_ones() -> None:
-    loop = yaml.safe_load((ROOT / ".github" / "workflows" / "ralph-loop.yml").read_text())
+@pytest.mark.parametrize("name", ["loop", "work", "review"])
+def test_permissions_of_our_workflows_are_the_documented_ones(name: str) -> None:
+    flow = yaml.safe_load((ROOT / ".github" / "workflows" / f"ralph-{name}.yml").read_text())
     text = (ROOT / "docs" / "action.md").read_text()
     documented = dict(re.findall(r"^\| `([a-z-]+): ([a-z]+)`", text, re.MULTILINE))
-    assert loop["permissions"] == {}
-    assert loop["jobs"]["cycle"]["permissions"] == documented
+    assert flow["permissions"] == {}
+    assert [job["permissions"] for job in flow["jobs"].values()] == [documented]
+
+
+def test_publishing_only_looks_at_pulls() -> None:
+    flow = yaml.safe_load((ROOT / ".github" / "workflows" / "ralph-publish.yml").read_text())
+    assert flow["permissions"] == {}
+    least = {"contents": "write", "issues": "write", "pull-requests": "read", "actions": "read"}
+    assert [job["permissions"] for job in flow["jobs"].values()] == [least]
+
+
+def test_a_pull_request_has_no_say_in_what_is_checked_out_for_its_review() -> None:
+    review = _steps_of(ROOT / ".github" / "workflows" / "ralph-review.yml")
+    (ours,) = [step["with"]["ref"] for step in steps() if "actions/checkout@" in step.get("uses", "")]
+    (its,) = [step["with"]["ref"] for step in review if "actions/checkout@" in step.get("uses", "")]
+    assert its == "${{ github.event.repository.default_branch }}"
+    assert ours == "${{ inputs.mode == 'review' && github.event.repository.default_branch || '' }}"
 
 
 def _steps_of(path: Path) -> list[dict[str, Any]]:

@@ -16,10 +16,13 @@ from unittest import mock
 import pytest
 import yaml
 
+from ralph_mission.bootstrap.clones import clones
+from ralph_mission.gateways.git import Git
 from tests.action.runner import REPOSITORY, ROOT, bare_environment, wait_for
 from tests.fakes.github import FakeGitHub
 
 SCRIPTS = ROOT / "scripts" / "action"
+ASKED = '#!/bin/sh\nprintf "%s\\n" "$@" >"$HOME/asked"\necho "{}"\n'
 PATIENT = """\
 #!/bin/sh
 trap 'echo asked to stop >"$HOME/stopped"; echo "{}"; exit 130' TERM
@@ -56,9 +59,88 @@ def test_a_cancelled_job_lets_the_cycle_end_in_order(tmp_path: Path, sent: signa
     assert stop == end, "the runner was left deaf"
 
 
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({}, ["work", "--once"]),
+        ({"RALPH_ISSUE": "7", "RALPH_AGENT": "codex"}, ["work", "--once", "--issue=7", "--agent=codex"]),
+        ({"RALPH_CONFIG": "a b.yml"}, ["work", "--once", "--config=a b.yml"]),
+        ({"RALPH_MODE": "review", "RALPH_PULL_REQUEST": "8"}, ["review", "--pr=8"]),
+        (
+            {"RALPH_MODE": "review", "RALPH_PULL_REQUEST": "8", "RALPH_FORCE": "true", "RALPH_AGENT": "claude"},
+            ["review", "--pr=8", "--agent=claude", "--force"],
+        ),
+    ],
+)
+def test_an_agent_is_asked_for_what_the_inputs_say(tmp_path: Path, given: dict[str, str], line: list[str]) -> None:
+    (tmp_path / "python").write_text(ASKED)
+    (tmp_path / "python").chmod(0o755)
+    none = dict.fromkeys(("RALPH_ISSUE", "RALPH_PULL_REQUEST", "RALPH_AGENT"), "")
+    environment = step(tmp_path) | none | {"RALPH_MODE": "work", "RALPH_INPUT_ANTHROPIC_API_KEY": "k"} | given
+    subprocess.run(["bash", str(SCRIPTS / "agent.sh")], env=environment, stderr=subprocess.PIPE, check=True)
+    assert (tmp_path / "asked").read_text().splitlines()[3:] == [*line, "--repo", str(tmp_path), "--json"]
+
+
+@pytest.mark.parametrize("script", ["agent.sh", "cycle.sh"])
+def test_a_secret_that_is_not_there_is_no_key(tmp_path: Path, script: str) -> None:
+    (tmp_path / "python").write_text('#!/bin/sh\nenv >"$HOME/seen"\necho "{}"\n')
+    (tmp_path / "python").chmod(0o755)
+    none = dict.fromkeys(("RALPH_ISSUE", "RALPH_PULL_REQUEST", "RALPH_AGENT"), "")
+    keys = {"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "k", "RALPH_INPUT_ANTHROPIC_API_KEY": "", "GITHUB_TOKEN": "t"}
+    environment = step(tmp_path) | none | keys | {"RALPH_MODE": "work"}
+    subprocess.run(["bash", str(SCRIPTS / script)], env=environment, stderr=subprocess.PIPE, check=True)
+    seen = [line.partition("=")[0] for line in (tmp_path / "seen").read_text().splitlines()]
+    assert {"OPENAI_API_KEY", "GITHUB_TOKEN"} <= set(seen) and "ANTHROPIC_API_KEY" not in seen
+
+
+@pytest.mark.parametrize(("code", "said"), [(1, "failed (exit code 1)"), (2, "ended at a limit"), (64, "exit code 64")])
+def test_how_an_agent_ended_is_how_the_step_ends(tmp_path: Path, code: int, said: str) -> None:
+    (tmp_path / "python").write_text(f"#!/bin/sh\nexit {code}\n")
+    (tmp_path / "python").chmod(0o755)
+    none = dict.fromkeys(("RALPH_ISSUE", "RALPH_PULL_REQUEST", "RALPH_AGENT"), "")
+    environment = step(tmp_path) | none | {"RALPH_MODE": "work"}
+    done = subprocess.run(["bash", str(SCRIPTS / "agent.sh")], env=environment, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == code and said in done.stderr.decode()
+
+
+GOOD = {"RALPH_MODE": "cycle", "RALPH_ISSUE": "", "RALPH_PULL_REQUEST": "", "RALPH_AGENT": ""}
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"RALPH_MODE": "review"}, "write pull-request: NUMBER"),
+        ({"RALPH_MODE": "review", "RALPH_PULL_REQUEST": "0"}, "write it like 7"),
+        ({"RALPH_MODE": "review", "RALPH_PULL_REQUEST": "8\n9"}, "write it like 7"),
+        ({"RALPH_MODE": "review", "RALPH_PULL_REQUEST": "8", "RALPH_ISSUE": "7"}, "issue means nothing"),
+        ({"RALPH_MODE": "review", "RALPH_PULL_REQUEST": "8", "RALPH_STAGED": "true"}, "staged means nothing"),
+        ({"RALPH_MODE": "work", "RALPH_ISSUE": "-7"}, "write it like 7"),
+        ({"RALPH_MODE": "work", "RALPH_ISSUE": "12345678901"}, "write it like 7"),
+        ({"RALPH_MODE": "work", "RALPH_ISSUE": "$(touch owned)"}, "write it like 7"),
+        ({"RALPH_MODE": "work", "RALPH_PULL_REQUEST": "7"}, "pull-request means nothing"),
+        ({"RALPH_MODE": "work", "RALPH_STAGED": "true"}, "staged means nothing"),
+        ({"RALPH_MODE": "work", "RALPH_FORCE": "true"}, "force means nothing"),
+        ({"RALPH_MODE": "work", "RALPH_AGENT": "Claude --command id"}, "write agent: claude"),
+        ({"RALPH_AGENT": "claude"}, "agent means nothing"),
+        ({"RALPH_EXTRAS": "llm dev"}, "extras: llm prisma"),
+        ({"RALPH_EXTRAS": "../llm"}, "extras: llm prisma"),
+        ({"RALPH_EXTRAS": "llm\n--index-url"}, "extras: llm prisma"),
+        ({"RALPH_MODE": "wake", "RALPH_ISSUE": "7"}, "issue means nothing"),
+        ({"RALPH_MODE": "work; id"}, "write mode: cycle"),
+    ],
+)
+def test_inputs_that_cannot_be_meant_are_refused(tmp_path: Path, given: dict[str, str], line: str) -> None:
+    done = subprocess.run(
+        ["bash", str(SCRIPTS / "prepare.sh")], env=step(tmp_path) | GOOD | given, cwd=tmp_path, stderr=subprocess.PIPE,
+        check=False,
+    )  # fmt: skip  # one call
+    assert (done.returncode, line in done.stderr.decode()) == (2, True), done.stderr
+    assert not (tmp_path / "owned").exists()
+
+
 @pytest.mark.parametrize("config", ["", "conf/ralph other.yml", "--now=x"])
 def test_the_gate_is_asked_with_the_settings_that_were_given_and_some_patience(tmp_path: Path, config: str) -> None:
-    (tmp_path / "python").write_text('#!/bin/sh\nprintf "%s\\n" "$@" >"$HOME/asked"\necho "{}"\n')
+    (tmp_path / "python").write_text(ASKED)
     (tmp_path / "python").chmod(0o755)
     given = step(tmp_path) | {"RALPH_CONFIG": config}
     subprocess.run(["bash", str(SCRIPTS / "gate.sh")], env=given, stderr=subprocess.PIPE, check=True)
@@ -69,8 +151,11 @@ def test_the_gate_is_asked_with_the_settings_that_were_given_and_some_patience(t
 
 def test_every_step_that_reads_settings_is_given_the_input() -> None:
     steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
-    given = [each.get("env", {}).get("RALPH_CONFIG") for each in steps if each.get("id") in ("gate", "cycle")]
-    assert given == ["${{ inputs.config }}"] * 2
+    asked = [
+        each for each in steps if each.get("id") in ("gate", "cycle", "agent") or "reviewer.sh" in each.get("run", "")
+    ]
+    given = [each.get("env", {}).get("RALPH_CONFIG") for each in asked]
+    assert given == ["${{ inputs.config }}"] * 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +276,43 @@ def test_no_value_forges_another_output(tmp_path: Path, value: str) -> None:
     assert (tmp_path / "output").read_text() == "".join(f"name<<{mark}\n{value}\n{mark}\n" for mark in (first, second))
     assert first != second
     assert not (tmp_path / "owned").exists()
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_the_clean_up_removes_what_agents_left_and_follows_no_link(tmp_path: Path, linked: bool) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    workspace = tmp_path / "workspace"
+    for place in (elsewhere, workspace):
+        (place / ".ralph/work/clone").mkdir(parents=True)
+        (place / ".ralph/forge").mkdir()
+    if linked:
+        shutil.rmtree(workspace / ".ralph")
+        (workspace / ".ralph").symlink_to(elsewhere / ".ralph")
+    environment = {"PATH": os.environ["PATH"], "RALPH_SCRATCH": "", "GITHUB_WORKSPACE": str(workspace)}
+    subprocess.run(["bash", str(SCRIPTS / "cleanup.sh")], env=environment, check=True)
+    assert sorted(path.name for path in (elsewhere / ".ralph").iterdir()) == ["forge", "work"]
+    assert sorted(path.name for path in (workspace / ".ralph").iterdir()) == ["forge", *["work"] * linked]
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_the_clean_up_leaves_clones_of_missions_without_the_homes_of_agents(tmp_path: Path, cached: bool) -> None:
+    workspace, elsewhere = tmp_path / "workspace", tmp_path / "elsewhere"
+    (workspace / ".git").mkdir(parents=True)
+    environment = {"PATH": os.environ["PATH"], "RALPH_SCRATCH": "", "GITHUB_WORKSPACE": str(workspace)}
+    environment["GITHUB_REPOSITORY"] = "Octo/Harbour"
+    if cached:
+        environment["RUNNER_TOOL_CACHE"] = str(tmp_path / "cache")
+    place = clones(Git(workspace / ".git", workspace / ".git", workspace), environment)
+    for home in ("1-0/tree/.ralph/loop/home", "2-0/tree/.ralph/loop/apart/a"):
+        (place / home).mkdir(parents=True)
+        (place / home / "auth.json").write_text("a key")
+    (place / "1-0/tree/file").touch()
+    (elsewhere / "loop/home").mkdir(parents=True)
+    (place / "3-0/tree").mkdir(parents=True)
+    (place / "3-0/tree/.ralph").symlink_to(elsewhere)
+    subprocess.run(["bash", str(SCRIPTS / "cleanup.sh")], env=environment, check=True)
+    assert list(place.rglob("auth.json")) == []
+    assert (place / "1-0/tree/file").exists() and (elsewhere / "loop/home").exists()
 
 
 def test_the_clean_up_removes_its_own_folder_and_no_other(tmp_path: Path) -> None:

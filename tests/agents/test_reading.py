@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ralph_mission.agents.reading import FAULTS, Gave, turn
+from ralph_mission.agents import reading
+from ralph_mission.agents.reading import FAULTS, Gave, Said, called, turn
 from ralph_mission.loop.model import Turn, Usage
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -103,7 +104,7 @@ def test_what_we_ended_is_not_a_providers_fault():
         ("This request would exceed your account's rate limit. Please try again later.", "rate_limit"),
         ("429 RESOURCE_EXHAUSTED: Quota exceeded", "rate_limit"),
         ("Error: 400 invalid_request_error: prompt is too long", "exit"),
-        ("API Error: 401 authentication_error: invalid x-api-key", "exit"),
+        ("API Error: 401 authentication_error: invalid x-api-key", "auth"),
         ("ran 429 tests, 500 lines of code, 3 failed", "exit"),
         ("FAILED tests/test_limits.py::test_rate_limit_exceeded_is_told", "exit"),
         ("Request timed out.", "exit"),
@@ -165,3 +166,28 @@ def test_a_session_that_was_turned_away_cost_nothing_and_a_silent_one_is_unknown
     refused = turn(Gave(b"", b"API Error: 429", 1), NOW)
     assert (refused.failure, refused.usage.cost_usd) == ("rate_limit", 0.0)
     assert turn(Gave(b"did it"), NOW).usage.untold == 1
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "told"),
+    [
+        ("Bash", {"command": "cat /proc/1/environ", "description": "look"}, "Bash: cat /proc/1/environ"),
+        ("Write", {"content": "x" * 9000, "file_path": "/etc/evil"}, "Write: /etc/evil"),
+        ("bash", {"command": "a\nb\tc"}, "bash: a b c"),
+        ("TodoWrite", {"todos": [1, 2]}, 'TodoWrite: {"todos": [1, 2]}'),
+        ("odd", "words", 'odd: "words"'),
+    ],
+)
+def test_a_tool_call_is_one_line_of_the_record(tool, given, told):
+    assert called(tool, given) == told
+
+
+def test_what_a_session_called_holds_no_secret_and_commands_nobody():
+    told = called("Bash", {"command": "echo '\x1b[2J'\n::add-mask::x\necho ghs_canary0123456789canary0123456789abcd"})
+    assert "canary" not in told and "\x1b" not in told and "\n" not in told and not told.startswith("::")
+
+
+def test_a_session_that_floods_the_record_is_cut_and_says_so(monkeypatch):
+    monkeypatch.setattr(reading, "CALLS", 2)
+    given = turn(Gave(b""), NOW, lambda gave: Said("done", calls=("a: 1", "b: 2", "c: 3")))
+    assert given.calls == ("a: 1", "b: 2", "and 1 more")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from ralph_mission.trouble import Trouble
 @pytest.fixture
 def plays(agent, tmp_path):
     def made(hats: dict, **options):
-        player = ScriptedAgent(script({"hats": hats}), agent("unused", **options))
+        player = ScriptedAgent(script({"hats": hats}), agent("unused", **options), tmp_path / "calls.json")
 
         def call(hat="builder", iteration=1, seconds=20.0, stopped=lambda: False) -> Turn:
             return player.play(Session(Hat(hat), iteration, "prompt", str(tmp_path / "run"), "", seconds), stopped)
@@ -46,6 +47,29 @@ def test_a_new_process_goes_on_counting_and_a_new_run_counts_anew(plays):
     steps = {"a": [{"text": "1"}, {"text": "2"}, {"text": "3"}]}
     assert [plays(steps)("a", number).text for number in (1, 2, 3)] == ["1", "2", "3"]
     assert plays(steps)("a", 1).text == "1"
+
+
+def test_calls_are_counted_for_each_task_apart_and_outlive_the_homes(agent, tree, tmp_path):
+    steps = script({"hats": {"*": [{"text": "1"}, {"text": "2"}]}})
+    whole = ScriptedAgent(steps, agent("unused"), tmp_path / "run" / "calls.json")
+    parts = [whole.apart(agent("unused"), task) for task in "ab"]
+
+    def said(player: ScriptedAgent) -> str:
+        shutil.rmtree(tmp_path / "home", ignore_errors=True)
+        return player.play(Session(Hat("builder"), 1, "prompt", str(tmp_path), "", 20.0), lambda: False).text
+
+    assert [said(player) for player in (*parts, whole, parts[0], whole, parts[1])] == ["1", "1", "1", "2", "2", "2"]
+
+
+def test_no_call_is_counted_by_a_link_or_what_a_session_wrote_there(plays, tmp_path):
+    call = plays({"a": [{"text": "1"}, {"text": "2"}]})
+    counts, other = tmp_path / "calls.json", tmp_path / "other"
+    counts.write_text("[")
+    assert call("a").text == "1"
+    counts.replace(other)
+    counts.symlink_to(other)
+    before = other.read_text()
+    assert call("a").text == "1" and other.read_text() == before and not counts.is_symlink()
 
 
 def test_a_star_is_for_every_hat_without_steps_and_without_one_the_turn_fails(plays):

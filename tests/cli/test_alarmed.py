@@ -96,6 +96,22 @@ def test_a_gate_that_answers_forgets_no_failure_of_a_cycle(harbour: Hub) -> None
     assert [state for _, state in alarms(harbour)] == ["open"]
 
 
+@pytest.mark.parametrize("command", [("work", "--once"), ("review", "--pr=7")], ids=lambda words: words[0])
+def test_an_agent_that_cannot_even_begin_three_times_opens_an_issue(harbour: Hub, command: tuple[str, ...]) -> None:
+    codes = [ralph(harbour, *command, "--agent=nobody").code for _ in range(4)]
+    assert codes == [64] * 4
+    ((title, state),) = alarms(harbour)
+    assert (state, "nobody" in title) == ("open", True)
+
+
+def test_work_that_comes_to_an_end_in_between_begins_the_count_anew(harbour: Hub) -> None:
+    for _ in range(3):
+        assert [ralph(harbour, "work", "--once", "--agent=nobody").code for _ in range(2)] == [64, 64]
+        idle = ralph(harbour, "work", "--once", "--command=true")
+        assert (idle.code, idle.json["outcome"]) == (0, "idle"), idle.err
+    assert alarms(harbour) == []
+
+
 @pytest.mark.parametrize(("job", "count"), [("true", 1), ("", 0)])
 def test_a_terminal_means_that_somebody_looks_unless_it_is_a_jobs(
     harbour: Hub, monkeypatch: pytest.MonkeyPatch, job: str, count: int

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import jsonschema
 import pytest
@@ -124,6 +125,15 @@ def test_the_journal_lists_what_was_done(repo: Path) -> None:
     assert all(effect["key"] in listed for effect in report["effects"])
 
 
+def test_what_was_learned_is_counted_again_and_what_somebody_made_up_shows(repo: Path) -> None:
+    cli_here("cycle", repo=repo)
+    told = cli_here("journal", "count", "--json", repo=repo)
+    assert (told.code, told.json) == (0, {"lines": [], "same": True})
+    with mock.patch("ralph_mission.mission.recount.recounted", lambda documents: ("Bugs (bug): 9 of 9.",)):
+        told = cli_here("journal", "count", repo=repo)
+    assert (told.code, told.out) == (1, "Bugs (bug): 9 of 9.\nLearnings says something else\n")
+
+
 def test_the_journal_shows_one_cycle_with_the_rules_that_held(repo: Path) -> None:
     report = cli_here("cycle", "--json", "--now", NOW, repo=repo).json
     told = cli_here("journal", "show", report["cycle_id"], repo=repo)
@@ -185,6 +195,6 @@ def test_a_git_that_is_too_old_is_refused_before_anything(repo: Path, tmp_path: 
 
 
 def test_warnings_of_the_settings_are_told(repo: Path) -> None:
-    (repo / "ralph.yml").write_text("publishers: {}\n")
+    (repo / "ralph.yml").write_text("plugins: {}\n")
     told = cli_here("cycle", "--staged", "--now", NOW, repo=repo)
-    assert "publishers is not used by this version" in told.err
+    assert "plugins is a key of ralph-orchestrator; not used here" in told.err

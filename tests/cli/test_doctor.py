@@ -31,8 +31,10 @@ def test_a_sound_repository_has_nothing_wrong(tmp_path: Path) -> None:
         "memory",
         "fixer codespell",
         "fixer ruff",
+        "agent codex",
     ):
         assert f"ok    {name}: " in told.out
+    assert " isolation: env: " in told.out
 
 
 def test_it_changes_nothing(tmp_path: Path) -> None:
@@ -85,10 +87,10 @@ def test_a_broken_configuration_is_named_with_its_line(tmp_path: Path) -> None:
 
 def test_keys_without_effect_are_notes(tmp_path: Path) -> None:
     repo = make_repo(tmp_path)
-    (repo / "ralph.yml").write_text("publishers: {}\n")
+    (repo / "ralph.yml").write_text("plugins: {}\n")
     told = cli_here("doctor", repo=repo)
     assert told.code == 0
-    assert "note  configuration: ralph.yml line 1: publishers is not used by this version" in told.out
+    assert "note  configuration: ralph.yml line 1: plugins is a key of ralph-orchestrator; not used here" in told.out
 
 
 def test_a_checked_out_memory_branch_is_wrong(tmp_path: Path) -> None:

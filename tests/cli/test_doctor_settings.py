@@ -35,6 +35,13 @@ def test_labels_that_are_missing_are_a_note(here: Place) -> None:
     assert (check.status, check.found) == ("note", "made when first needed: ralph:parked, agent:claude")
 
 
+def test_a_label_that_people_set_has_to_be_there_before_they_can(here: Place) -> None:
+    assert "label ralph-ready" not in here.checks()
+    del here.fake.world.labels["ralph-ready"]
+    check = here.checks()["label ralph-ready"]
+    assert check.status == "note" and "gh label create ralph-ready" in check.mend
+
+
 def test_labels_are_looked_for_on_every_page(here: Place) -> None:
     for number in range(150):
         here.fake.world.label(f"a{number}")

@@ -110,9 +110,3 @@ def test_what_is_commented_out_shows_the_default() -> None:
     assert (config.schedule, config.memory, config.forge) == (Config().schedule, Config().memory, Config().forge)
     assert config.hands.fixers == Config().hands.fixers
     assert config.observers.code.markers == Config().observers.code.markers
-
-
-def test_a_server_is_not_part_of_this_version(tmp_path: Path) -> None:
-    told = cli_here("init", "--server", repo=make_repo(tmp_path))
-    assert told.code == 2
-    assert "not part of this version" in told.err

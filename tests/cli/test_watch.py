@@ -76,7 +76,7 @@ def test_settings_that_are_wrong_end_it_before_anything(tmp_path):
 
 
 def test_what_has_no_effect_is_said_at_the_start(tmp_path):
-    harbour = world(tmp_path / "repo", config="hands: {fixers: []}\npublishers: {}\n")
+    harbour = world(tmp_path / "repo", config="hands: {fixers: []}\nplugins: {}\n")
     told = cli_here("watch", "--once", repo=harbour.repo)
     assert "note: " in told.out.splitlines()[0]
 

@@ -27,6 +27,7 @@ from tests.contract.issues import IssueContract
 from tests.contract.labels import LabelContract
 from tests.contract.merging import MergeContract
 from tests.contract.pulls import PullContract
+from tests.contract.reviews import ReviewContract
 
 __all__ = [
     "KEY",
@@ -47,7 +48,7 @@ __all__ = [
 ]
 
 
-class ForgeContract(IssueContract, LabelContract, BranchContract, PullContract, MergeContract):
+class ForgeContract(IssueContract, LabelContract, BranchContract, PullContract, ReviewContract, MergeContract):
     """The bodies. Bindings add a fixture `world` and what only they can promise."""
 
     def test_anchor_is_remembered(self, world: World) -> None:

@@ -31,6 +31,7 @@ class PullContract:
         pull = world.forge.pull(opened.number)
         assert (pull.state, pull.head, pull.base, pull.head_sha) == ("open", "ralph/fix", "main", opened.sha)
         assert (pull.commits, pull.touches) == ((opened.sha,), (Touch("README.md", 1, 1),))
+        assert pull.own == {opened.sha}
         assert (pull.labels, pull.author) == ({"ralph:auto-fix"}, world.forge.identity())
         assert [(listed.number, listed.touches) for listed in world.forge.pulls()] == [(pull.number, pull.touches)]
 

@@ -161,6 +161,18 @@ def test_reviews_name_commit_and_state(fake: FakeGitHub, api: Client) -> None:
     assert event["dismissed_review"]["dismissal_message"] == "Wrong one"
 
 
+def test_a_review_is_edited_by_its_author_alone_and_stays_at_its_commit(fake: FakeGitHub, api: Client) -> None:
+    number, first = api.pull(), fake.branch("topic")
+    made = api("POST", f"./pulls/{number}/reviews", {"event": "COMMENT", "body": "Hm"}).json["id"]
+    theirs = fake.person("mara").review(number, "commented", "Hm")
+    fake.push("topic", {"b": b"b\n"})
+    edited = api("PUT", f"./pulls/{number}/reviews/{made}", {"body": "Fine"})
+    assert (edited.status, edited.json["body"], edited.json["commit_id"]) == (200, "Fine", first)
+    assert api("PUT", f"./pulls/{number}/reviews/{theirs}", {"body": "Fine"}).status == 403
+    assert api("PUT", f"./pulls/{number}/reviews/{made}", {"body": " "}).status == 422
+    assert api("PUT", f"./pulls/{number}/reviews/1", {"body": "Fine"}).status == 404
+
+
 def test_own_pull_is_not_approved(fake: FakeGitHub, api: Client) -> None:
     number = api.pull()
     answer = api("POST", f"./pulls/{number}/reviews", {"event": "APPROVE"})

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ralph_mission.gateways import patches
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.patches import between, from_diff, from_work_tree
 from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, FileChange, Patch
@@ -341,3 +342,22 @@ def test_repository_settings_do_not_soften_how_a_diff_applies(repo: Path) -> Non
     assert only(from_diff(Git.open(repo), DIFF.replace(b"+b = 9", b"+b = 9   "))).new == b"a = 1\nb = 9   \nc = 3\n"
     with pytest.raises(Trouble):
         from_diff(Git.open(repo), DIFF.replace(b"-b = 2", b"-b  =  2"))
+
+
+def test_what_a_nested_repository_links_to_is_not_told(repo: Path, tmp_path: Path) -> None:
+    nested = make_repo(repo / "nested")
+    git(repo, "add", "nested")
+    (tmp_path / "theirs").write_text("a secret")
+    (nested / ".git/HEAD").unlink()
+    (nested / ".git/HEAD").symlink_to(tmp_path / "theirs")
+    assert patches._submodule(str(nested).encode()) == (GITLINK, b"unknown")
+
+
+def test_a_file_with_a_second_name_that_not_everybody_may_read_is_not_taken(repo: Path, tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_text("a secret")
+    (tmp_path / "theirs").chmod(0o600)
+    os.link(tmp_path / "theirs", repo / "mine")
+    with pytest.raises(Trouble, match="second name"):
+        patches._content(str(repo / "mine").encode(), "mine", 8)
+    (tmp_path / "theirs").chmod(0o644)
+    assert patches._content(str(repo / "mine").encode(), "mine", 8) == b"a secret"

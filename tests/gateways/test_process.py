@@ -241,3 +241,20 @@ def test_no_core_file_is_written_and_files_are_bounded(run):
 def test_our_own_tools_are_found_beside_our_interpreter():
     assert Path(own_tool("ruff")).is_file()
     assert own_tool("no-such-tool-of-ours") == "no-such-tool-of-ours"
+
+
+@needs_proc
+def test_what_a_command_leaves_running_is_told_and_ended(run):
+    finished = run("sleep 61 >/dev/null 2>&1 & setsid sleep 62 >/dev/null 2>&1 & echo $!; exit 3")
+    assert finished.code == 3 and {"sleep 61", "sleep 62"} <= {*finished.left}
+    assert not alive(int(finished.stdout))
+
+
+@needs_proc
+def test_what_ends_in_a_moment_was_not_left(run):
+    assert run("sleep 0.05 & echo done").left == ()
+
+
+@needs_proc
+def test_what_we_end_ourselves_has_left_nothing(run):
+    assert run("sleep 61 & wait", timeout=0.2).left == ()

@@ -246,3 +246,10 @@ def test_server_that_turns_a_push_away_is_not_out_of_reach(server, clone, kind, 
     server.fail(kind, ("POST", "/git-receive-pack"), times=9)
     with pytest.raises(Denied, match=words):
         there.push("ralph/x", ours, NOBODY)
+
+
+def test_no_name_of_a_branch_speaks_for_another(server, clone):
+    main = server.branch("main")
+    git(server.bare, "update-ref", "refs/heads/y\u2028main", main)
+    assert remote(server, clone).heads()["y\u2028main"] == main
+    assert remote(server, clone).head("main") == main

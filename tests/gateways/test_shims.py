@@ -115,12 +115,24 @@ def test_the_words_stand_in_the_record(folder, repo, tmp_path):
     assert json.loads((tmp_path / "run/denied.jsonl").read_text())["argv"] == ["rm", "-rf", "a b"]
 
 
+def test_brackets_are_balanced_for_the_sh_of_macos(folder):
+    """bash 3.2 ends `$(` at the first single `)`, that of a `case` too."""
+    text = (folder / "git").read_text()
+    inside = text.partition("_ralph_verb=$(")[2].partition('printf %s "${1-}")')[0]
+    assert inside and inside.count("(") == inside.count(")")
+
+
 def test_what_no_pattern_is_about_runs_without_a_judge(folder, repo):
     shim = folder / "git"
     shim.write_text(shim.read_text().replace(sys.executable, "/bin/false"))
     assert shell(folder, repo, "git log --format=%s 'a b'", PATH=f"{folder}::{os.environ['PATH']}").returncode == 128
     assert shell(folder, repo, "git log --format=%s -- 'a' '*'").stdout == "Start\n"
-    for judged in ("git push", "git -C . status", "git rebase", "git bisect run x", "git p"):
+    for at_once in ("-C . status", "--no-pager log", "-c user.name='a b' -c user.email=c -C . --no-pager status"):
+        assert shell(folder, repo, f"git {at_once}").returncode == 0
+    options = ("", "-C . ", "-c user.name=log ", "--no-pager ", "-c alias.log=push ", "-c core.pager=sh ")
+    for judged in (*(f"git {option}push" for option in options), "git rebase", "git bisect run x", "git p"):
+        assert shell(folder, repo, judged).returncode == 1
+    for judged in ("git -c alias.x=push x", "git -c core.pager=sh log", "git -C", "git -p log"):
         assert shell(folder, repo, judged).returncode == 1
 
 
@@ -153,3 +165,13 @@ def test_git_is_told_nothing_that_its_caller_did_not_tell(folder, repo):
 def test_a_folder_whose_list_was_taken_away_does_not_call_itself(folder, repo):
     (folder / "shims.list").unlink()
     assert shell(folder, repo, "git log --format=%s").stdout == "Start\n"
+
+
+def test_what_a_session_links_there_is_no_record_and_no_word_ends_a_line(tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_text('{"why": "secret"}\n')
+    (tmp_path / "run").mkdir()
+    (record := tmp_path / "run/denied.jsonl").symlink_to("../theirs")
+    assert shims.refused(tmp_path / "run") == ()
+    record.unlink()
+    record.write_text('{"why": "one\u2028and more"}\n' + "[" * 100_000 + '\n{"why": "two"}\n')
+    assert shims.refused(tmp_path / "run") == ("one\u2028and more", "two")

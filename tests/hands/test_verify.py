@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from ralph_mission.gateways.git import Git
+from ralph_mission.gateways.isolation import of_checkout
 from ralph_mission.hands.settings import Settings
 from ralph_mission.hands.verify import Workbench
 from ralph_mission.mission.ports import Hands
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.trouble import Trouble
+from tests.gateways.test_isolation import owners
 from tests.helpers import git, make_repo
+from tests.integration.isolation_attacks import cage_or_skip, place
 
 
 @pytest.fixture
@@ -105,3 +110,17 @@ def test_both_fixers_are_on_and_no_check_is_run_by_default():
 def test_settings_that_mean_nothing_are_errors(settings):
     with pytest.raises(ValidationError):
         Settings(**settings)
+
+
+@pytest.mark.parametrize("name", ["uid", "bwrap"])
+def test_commands_are_kept_apart_where_that_is_asked_for(name: str) -> None:
+    level = cage_or_skip(name)
+    with place() as made:
+        repo = Git.open(make_repo(made.root / "repo", {"a.txt": "good\n"}))
+        scratch = Path(tempfile.mkdtemp(dir=made.root))
+        command = f"grep better a.txt && echo x > made && ! touch {made.root}/out"
+        hands = Workbench(repo, (command,), caged=lambda git: of_checkout(level, git, {}, ()))
+        change = FileChange("a.txt", "100644", "100644", b"good\n", b"better\n")
+        outcome = hands.verify(Patch(repo.resolve("HEAD"), (change,)), str(scratch))
+        assert outcome.ok, outcome.detail
+        assert not (made.root / "out").exists() and owners(made.root) == {os.getuid()}

@@ -96,3 +96,19 @@ def _mortal(owner: type, name: str, life: Life):
 def _require(life: Life) -> None:
     if life.over:
         raise Died
+
+
+@contextmanager
+def dying_after(harbour: Hub, what: str) -> Iterator[None]:
+    """End what is run inside before it hears the answer to its first request that is told so, from the beginning on."""
+    with dying(harbour, kind="after") as life:
+
+        def chosen(request: Request) -> None:
+            life.at = life.at or (told(request).startswith(what) and len(life.requests)) or 0
+
+        undo = harbour.fake.before(chosen)
+        try:
+            yield
+        finally:
+            undo()
+    assert life.over

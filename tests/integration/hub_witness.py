@@ -112,13 +112,14 @@ def key_in(text: str | None) -> str:
 
 
 def duplicates(harbour: Hub) -> list[str]:
-    """Keys that more than one issue or pull, or more than one comment, carries; the standing issue is no deed."""
+    """Keys that more than one issue or pull, or more than one comment or review carries; no standing issue."""
     threads = Counter(
         (bool(t.pull), key_in(t.body)) for t in harbour.fake.threads.values() if key_in(t.body) != STANDING
     )
     comments = Counter(("comment", key_in(c.body)) for c in harbour.fake.comments.values())
+    reviews = Counter(("review", key_in(r.body)) for r in harbour.fake.world.reviews.values())
     heads = Counter(("head", t.pull.head) for t in harbour.fake.threads.values() if t.pull)
-    return [f"{what} {key}" for (what, key), n in (threads + comments + heads).items() if key and n > 1]
+    return [f"{what} {key}" for (what, key), n in (threads + comments + reviews + heads).items() if key and n > 1]
 
 
 def _is_ours_to_keep(request: Request, harbour: Hub) -> bool:
@@ -160,6 +161,11 @@ def _requests(effect: Effect, body: dict[str, Any]) -> Iterable[tuple[str, str, 
         case effects.EditComment():
             place = f"/issues/comments/{effect.comment}" if effect.comment else at
             yield "PATCH", place, body == {"body": effect.body}
+        case effects.PostReview():
+            same = (key_in(body.get("body")), body.get("commit_id")) == (effect.key, effect.head_sha)
+            yield "POST", f"/pulls/{effect.pull}/reviews", same and body.get("event") == "COMMENT"
+        case effects.EditReview():
+            yield "PUT", f"/pulls/{effect.pull}/reviews/{effect.review}", body == {"body": effect.body}
         case effects.Label():
             yield "POST", f"{at}/assignees", set(body.get("assignees", [None])) <= set(effect.assign)
             for name in effect.remove:

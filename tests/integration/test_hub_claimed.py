@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ralph_mission.flows.recover import recover
-from ralph_mission.mission.approval import content_hash
+from ralph_mission.mission.approval import about
 from ralph_mission.mission.ledger import Batch
 from ralph_mission.trouble import Trouble
 from tests.integration.forging import ASKING, forge_memory, issue, place, pull, state_of
@@ -74,7 +74,7 @@ def test_a_yes_to_an_issue_that_names_no_change_sends_none_and_tells_so(place):
     unnamed = "\n".join(line for line in lines if "the change would be" not in line)
     edit(harbour, mission.issue, lambda body: unnamed)
     told = issue(harbour, mission.issue)
-    older = replace(mission, proposal_hash=content_hash(told.title, told.body))
+    older = about(mission, told.title, told.body)
     forge_memory(harbour, lambda state: (replace(state, missions=(older,)), ()))
     harbour.person().label(mission.issue, ("ralph:approved",))
     report, _ = harbour.cycle()

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.long  # takes ten seconds or more
 
 
 @pytest.mark.parametrize(
-    "path", ["/issues", pytest.param("/git-receive-pack", marks=pytest.mark.crash)]
+    "path",
+    ["/issues", pytest.param("/git-receive-pack", marks=pytest.mark.crash)],  # the second takes minutes
 )  # the whole takes long
 def test_a_process_that_was_killed_is_carried_on_by_the_next(tmp_path, path):
     with staged(tmp_path, "a fix is opened") as harbour:

@@ -25,7 +25,7 @@ from ralph_mission.stores.branch import BranchStore
 phase, arguments = sys.argv[1], sys.argv[2:]
 places = {
     "check": (gathering, "situate"),
-    "observe": (gathering, "_ask"),
+    "observe": (gathering, "_heard"),
     "think": (gathering, "think"),
     "act": (LocalForge, "perform"),
     "reflect": (BranchStore, "commit"),

@@ -307,7 +307,11 @@ class FakeVoice:
 
     told: list[str] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     account: Account | None = None
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
     def began(self, order: Order, state: State) -> None:
         self.told.append(f"began {state.iteration}")

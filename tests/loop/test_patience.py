@@ -99,7 +99,7 @@ def test_clean_verdicts_over_red_checks_end_stuck() -> None:
 def test_a_task_that_is_skipped_under_review_gives_the_next_one_to_the_builder() -> None:
     troupe = Troupe(2)
     troupe.world.desk.tasks = [Task("t-1", "one", status="ready", priority=1), Task("t-2", "two", status="ready")]
-    troupe.world.desk.tasks[1] = replace(troupe.world.desk.tasks[1], priority=2)
+    troupe.world.desk.tasks[1] = troupe.world.desk.tasks[1]._replace(priority=2)
     account = played(troupe, ordered())
     assert account.ending.reason == "stuck" and account.state.skipped == {"t-1", "t-2"}
     first = next(n for n, prompt in enumerate(troupe.world.agent.prompts) if "CURRENT TASK: t-2" in prompt)

@@ -81,6 +81,14 @@ def test_a_planner_that_crashes_ends_as_failures():
     assert (account.ending.reason, account.ending.code) == ("failures", 1)
 
 
+@pytest.mark.parametrize("failure", ["missing", "auth"])
+def test_where_there_is_no_planner_nobody_asks_for_one_again(failure):
+    here = Here(*[Turn(failure=failure, detail="no such program")] * 3)
+    account = here.plan()
+    assert (account.ending.reason, account.ending.code, len(here.prompts)) == ("failures", 1, 1)
+    assert account.ending.detail == "no such program" and "--continue" in account.ending.next_step
+
+
 @pytest.mark.parametrize(
     ("limits", "reason", "calls"),
     [({"usd": 1.0}, "cost", 1), ({"usd": 6.0}, "cost", 2), ({"iterations": 1}, "iterations", 1)],

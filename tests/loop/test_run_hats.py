@@ -206,6 +206,14 @@ def test_commands_that_were_refused_are_in_the_record_and_told_to_the_next_sessi
     assert "> - git push --force is denied" in made.agent.prompts[1]
 
 
+def test_what_a_session_called_and_left_running_is_in_the_record_and_earlier_tries_too():
+    first = Turn(failure="server", calls=("Bash: ls",), refused=("git push",))
+    made = world(first, Turn("did it", calls=("Bash: cat a",), left_running=("sleep 9",)))
+    (output,) = played(order(iterations=1), made).outputs
+    assert output.calls == ("Bash: ls", "Bash: cat a")
+    assert (output.left_running, output.refused) == (("sleep 9",), ("git push",))
+
+
 def test_rounds_of_review_over_one_task_are_not_mistaken_for_being_stuck():
     made = world(tasks=(Task("t-1", "long", "ready"),))
 

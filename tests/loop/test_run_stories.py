@@ -123,7 +123,7 @@ def test_stories_in_a_folder_of_their_own_are_the_engines_too():
 
 def test_a_run_whose_open_tasks_were_all_skipped_is_stuck():
     tasks = (Task("t-1", "Hard"), Task("t-2", "After it", "pending", needs=("t-1",)))
-    made = world(Turn(""), forever=True, tasks=tuple(replace(t, status="ready") if t.id == "t-1" else t for t in tasks))
+    made = world(Turn(""), forever=True, tasks=tuple(t._replace(status="ready") if t.id == "t-1" else t for t in tasks))
     made.agent.turns = [lambda session: made.workplace.write(f"file-{session.iteration}")]
     account = played(order(stuck=1, iterations=20), made)
     assert account.ending.reason == "stuck" and "t-1 Hard" in account.ending.detail

@@ -16,12 +16,14 @@ from ralph_mission.mission.effects import (
     MergePull,
     OpenIssue,
     OpenPull,
+    PostReview,
     Receipt,
     Ref,
     marker,
 )
 from ralph_mission.mission.ledger import EffectRecord, OpenState, key_of, monitor_key
 from ralph_mission.mission.model import Action, Verdict
+from ralph_mission.mission.ports import SILENT, Press
 from ralph_mission.mission.proposal import Decision
 from tests.mission.build import BOT, MARA, NOW, issue, writing
 
@@ -72,6 +74,7 @@ class ScriptedPorts:
     forge: ScriptedForge
     stops: list[bool] = field(default_factory=list)
     voice: Silent = field(default_factory=Silent)
+    press: Press = SILENT
 
     @property
     def store(self):
@@ -82,6 +85,14 @@ class ScriptedPorts:
 
     def switch(self) -> bool:
         return False
+
+
+def acts_of(ports, decisions, records):
+    return act(ports, decisions, records, nobody)
+
+
+def nobody(mission):
+    raise AssertionError("no text waits for a yes here")
 
 
 def done(key: str, number: int = 0) -> Receipt:
@@ -102,50 +113,50 @@ def known(*effects, mission=1):
 
 def test_a_number_that_the_forge_gave_is_filled_into_what_follows():
     forge = ScriptedForge({"k1": done("k1", 12), "k2": done("k2", 13)})
-    act(ScriptedPorts(forge), [decision(OPEN, PULL)], known(OPEN, PULL))
+    acts_of(ScriptedPorts(forge), [decision(OPEN, PULL)], known(OPEN, PULL))
     assert (forge.sent[1].issue, forge.sent[1].body) == (12, "Part of #12")
 
 
 def test_what_was_done_before_is_not_done_again():
     forge = ScriptedForge({})
-    (acted,) = act(ScriptedPorts(forge), [decision(OPEN)], {"k1": record(OPEN, "done", done("k1", 12))})
+    (acted,) = acts_of(ScriptedPorts(forge), [decision(OPEN)], {"k1": record(OPEN, "done", done("k1", 12))})
     assert (forge.sent, acted.deeds[0].receipt.number) == ([], 12)
 
 
 def test_what_may_have_been_sent_is_never_sent_again():
     forge = ScriptedForge({})
     unknown = Receipt("k1", "unknown")
-    (acted,) = act(ScriptedPorts(forge), [decision(OPEN)], {"k1": record(OPEN, "unknown", unknown)})
+    (acted,) = acts_of(ScriptedPorts(forge), [decision(OPEN)], {"k1": record(OPEN, "unknown", unknown)})
     assert (forge.sent, acted.complete) == ([], False)
 
 
 @pytest.mark.parametrize(("effect", "status"), [(OPEN, "unknown"), (LABEL, "failed")])
 def test_an_error_is_doubt_for_what_has_no_key_and_failure_for_what_has(effect, status):
     forge = ScriptedForge({effect.key: ConnectionError("reset")})
-    (acted,) = act(ScriptedPorts(forge), [decision(effect)], known(effect))
+    (acted,) = acts_of(ScriptedPorts(forge), [decision(effect)], known(effect))
     assert acted.deeds[0].receipt.status == status
 
 
 def test_nothing_follows_a_step_that_failed():
     forge = ScriptedForge({"k1": Receipt("k1", "failed", detail="issues are disabled")})
-    (acted,) = act(ScriptedPorts(forge), [decision(OPEN, PULL, LABEL)], known(OPEN, PULL, LABEL))
+    (acted,) = acts_of(ScriptedPorts(forge), [decision(OPEN, PULL, LABEL)], known(OPEN, PULL, LABEL))
     assert [type(effect) for effect in forge.sent] == [OpenIssue]
     assert {deed.receipt.detail for deed in acted.deeds[1:]} == {"not attempted: issues are disabled"}
 
 
-def test_a_remark_in_doubt_stops_nothing_and_is_never_sent_again():
-    remark = Comment("k4", 3, "merged")
+@pytest.mark.parametrize("remark", [Comment("k4", 3, "merged"), PostReview("k4", 3, "c" * 40, "fine")])
+def test_a_remark_in_doubt_stops_nothing_and_is_never_sent_again(remark):
     forge = ScriptedForge({"k4": ConnectionError("reset"), "k3": done("k3")})
-    (acted,) = act(ScriptedPorts(forge), [decision(remark, LABEL)], known(remark, LABEL))
+    (acted,) = acts_of(ScriptedPorts(forge), [decision(remark, LABEL)], known(remark, LABEL))
     assert ([deed.receipt.status for deed in acted.deeds], acted.complete) == (["unknown", "done"], True)
     again = {"k4": record(remark, "unknown", Receipt("k4", "unknown"))}
-    assert act(ScriptedPorts(forge), [decision(remark)], again)[0].complete
+    assert acts_of(ScriptedPorts(forge), [decision(remark)], again)[0].complete
     assert len(forge.sent) == 2
 
 
 def test_a_merge_that_nobody_approved_is_never_sent():
     forge = ScriptedForge({"k2": done("k2")})
-    receipt = act(ScriptedPorts(forge), [decision(replace(MERGE, approver=0))], {})[0].deeds[0].receipt
+    receipt = acts_of(ScriptedPorts(forge), [decision(replace(MERGE, approver=0))], {})[0].deeds[0].receipt
     assert (receipt.status, receipt.detail) == ("failed", "approval-author")
     assert forge.sent == []
 
@@ -153,7 +164,7 @@ def test_a_merge_that_nobody_approved_is_never_sent():
 def test_the_kill_switch_stops_before_the_next_effect():
     forge = ScriptedForge({"k1": done("k1", 12), "k3": done("k3")})
     ports = ScriptedPorts(forge, stops=[False, True])
-    acts = act(ports, [decision(OPEN, LABEL), decision(LABEL)], known(OPEN, LABEL))
+    acts = acts_of(ports, [decision(OPEN, LABEL), decision(LABEL)], known(OPEN, LABEL))
     assert [(acted.cut, acted.complete, len(acted.deeds)) for acted in acts] == [(True, False, 1), (True, False, 0)]
     assert len(forge.sent) == 1
     assert [receipt.key for receipt in not_attempted(acts)] == ["k3", "k3"]

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.mission.approval import content_hash, on_issue, on_pull, voices
+from ralph_mission.mission.approval import about, content_hash, on_issue, on_pull, stands, voices
 from ralph_mission.mission.model import Action, Actor, Status
 from ralph_mission.mission.wording import ask_again, sealed
 from tests.mission.build import BOT, HEAD, MARA, NOW, OUTSIDER, issue, labelled, mission, pull, remark, review
@@ -43,6 +43,18 @@ def test_our_own_end_is_no_part_of_what_is_hashed():
 @pytest.mark.parametrize("body", [BODY.replace("\n", "\r\n"), BODY + "\n", BODY.replace("two", "two  ")])
 def test_line_ends_and_trailing_spaces_are_no_edit(body):
     assert content_hash(TITLE, body) == DIGEST
+
+
+def test_another_text_of_the_same_eight_digits_is_not_what_was_approved():
+    bound = about(ASKED, TITLE, TEXT)
+    other = replace(bound, proposal_sha256=DIGEST + 56 * "0")  # whose text ends up with the same digits
+    yes = {"remarks": (remark("/ralph approve", MARA, at=LATER),)}
+    assert on_issue(asked(**yes), bound, BOTH).state == "approved"
+    assert on_issue(asked(**yes), other, BOTH).rules == ("approval-content",)
+
+
+def test_a_proposal_of_an_earlier_version_goes_by_its_eight_digits():
+    assert stands(asked(), ASKED) and not ASKED.proposal_sha256
 
 
 EDITS = {

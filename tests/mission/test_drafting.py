@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from ralph_mission.mission.kinds import KINDS, Route
 from ralph_mission.mission.model import Action, Branch, Limits, Tier, Verdict
 from ralph_mission.mission.policy import judge, judge_all
 from ralph_mission.mission.ports import Thought
+from ralph_mission.mission.proposal import Spent
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch, measure
 from tests.mission.build import BASE, NOW, bench, signal
 from tests.mission.hostile import TOKEN, is_title, misdeeds, texts
@@ -235,3 +238,14 @@ def test_where_no_pull_may_be_opened_unasked_a_small_fix_is_a_question_that_show
     assert proposal.action is Action.OPEN_PROPOSAL
     assert [type(effect) for effect in proposal.planned] == [PushBranch, OpenPull]
     assert judge(proposal, bench(limits=Limits(auto_prs_per_cycle=0))).verdict is Verdict.ALLOW
+
+
+def test_a_fix_that_is_to_be_asked_about_waits_for_a_slot_as_a_question():
+    found = identify([signal(kind="spelling", path="a.md", essence=("a",))])
+    asking = replace(thought(found), ask=True)
+    for plan, limits in ((asking, Limits()), (thought(found), Limits(auto_prs_per_cycle=0))):
+        (waiting,) = draft_all([plan], found, desk(free_slot=False, limits=limits))
+        assert (waiting.action, waiting.tier, waiting.effects) == (Action.OPEN_PROPOSAL, Tier.HIGH, ())
+        assert "mission-cap" in judge(waiting, bench(spent=Spent(active=3))).rules
+    (waiting,) = draft_all([thought(found)], found, desk(free_slot=False))
+    assert (waiting.action, waiting.tier) == (Action.OPEN_FIX, Tier.LOW)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ralph_mission.mission.findings import gather, identify, known, remembered
 from ralph_mission.mission.ledger import FindingRecord
 from ralph_mission.mission.model import Sighting
-from tests.mission.build import finding, patch, signal
+from tests.mission.build import DAY, NOW, finding, patch, signal
 
 essences = st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), min_size=1, max_size=8)
 
@@ -67,3 +67,11 @@ def test_what_an_observer_saw_go_leaves_the_backlog():
 
 def test_the_backlog_keeps_no_file_contents():
     assert remembered([finding(patch=patch())])[0].signal.patch is None
+
+
+def test_what_waits_remembers_when_it_was_seen_first_also_when_it_is_seen_again():
+    (found,) = identify([signal()])
+    (kept,) = remembered([found], NOW)
+    assert kept.seen_at == NOW
+    (again,) = remembered(gather([Sighting(found.signal.observer, "ok", (signal(),))], [kept]), NOW + DAY)
+    assert again.seen_at == NOW

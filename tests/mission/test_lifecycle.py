@@ -201,3 +201,39 @@ def test_an_approved_pull_behind_its_base_is_brought_up_to_date_first():
     approved = facts(pull=pull(reviews=(review(),)))
     assert read(mission(failure="behind: main moved on", failures=1), approved, NOW).event is Event.BEHIND
     assert read(mission(failure="behind: main moved on", failures=3), approved, NOW).event is Event.STUCK
+
+
+class TestAnAnswerOnOffer:
+    """Shown at `NOW`, in answer to the review of an hour before."""
+
+    asked = review("changes_requested", at=NOW - timedelta(hours=1))
+    yes = remark("/ralph approve", at=NOW + timedelta(hours=1))
+
+    def read(self, *reviews, said=(yes,), authorised=MARAS, head=HEAD, **changes):
+        waiting = mission(offered_until=self.asked.at, **changes)
+        told = Facts(issue(remarks=said), pull(reviews=(self.asked, *reviews), head_sha=head), authorised,
+                     offered=frozenset({"0" * 16}), offered_at=NOW)  # fmt: skip  # one value
+        return read(waiting, told, NOW + timedelta(hours=2))
+
+    def test_waits_without_a_yes(self):
+        assert self.read(said=()).event is None
+
+    def test_is_released_by_a_yes(self):
+        assert self.read().event is Event.APPROVED
+
+    def test_is_not_released_by_an_outsider(self):
+        found = self.read(authorised=frozenset(), said=(remark("/ralph approve", by=OUTSIDER, at=self.yes.created_at),))
+        assert (found.event, found.opinion.rules) == (None, ("approval-author",))
+
+    def test_is_not_released_by_an_older_yes(self):
+        assert self.read(said=(remark("/ralph approve", at=NOW - timedelta(minutes=1)),)).event is None
+
+    def test_is_void_once_somebody_asked_for_more(self):
+        later = review("changes_requested", at=NOW + timedelta(minutes=1))
+        assert self.read(later).event is Event.CHANGES_REQUESTED
+
+    def test_is_void_once_somebody_pushed(self):
+        assert self.read(head="e" * 40).event is Event.STUCK
+
+    def test_that_nobody_answered_in_time_comes_back_with_a_yes(self):
+        assert self.read(status=Status.PARKED).event is Event.PULL_OPENED

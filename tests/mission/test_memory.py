@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph_mission.mission import front_matter
-from ralph_mission.mission.memory import CompletedNote, CycleNote, Header, Memory, MissionNote
+from ralph_mission.mission.memory import CompletedNote, CycleNote, Header, IssueNote, Memory, MissionNote
 from ralph_mission.mission.memory_parse import MAX_BYTES, parse, parse_notes, peek, people_sections
 from ralph_mission.mission.memory_text import MEASURED_END, render, trimmed
 from ralph_mission.mission.model import Status, Urgency
@@ -87,6 +87,12 @@ memories = st.builds(
         ),
         max_size=3,
     ).map(tuple),
+    issues=st.lists(
+        st.builds(
+            IssueNote, numbers, anything, st.sampled_from(("working", "waiting", "failed", "done")), numbers, numbers
+        ),
+        max_size=3,
+    ).map(tuple),
     learnings=human,
     measured=st.lists(anything, max_size=3).map(tuple),
     do_not_repeat=human,
@@ -125,6 +131,17 @@ def test_peek_reads_the_same_header(header: Header) -> None:
     assert peek(render(Memory(header))) == header
 
 
+def test_issues_have_a_section_only_when_an_agent_works_on_some() -> None:
+    assert "Issues at Work" not in render(sample())
+    text = render(sample(issues=(IssueNote(12, "Add a tide table", "waiting", 1),)))
+    assert "## Issues at Work (last 10)\n\n### Issue #12: Add a tide table\n- **Status:** waiting\n" in text
+    assert "- **Tries:** 1\n- **PR:** none\n" in text
+    with pytest.raises(Trouble):
+        parse(text.replace("waiting", "won"))
+    with pytest.raises(Trouble):
+        parse(text.replace("## Learnings", "## Issues at Work (last 10)\n\n## Learnings", 1))
+
+
 def test_the_file_has_the_headings_and_bullets_of_the_design() -> None:
     text = render(sample())
     for line in (
@@ -153,6 +170,13 @@ def test_the_file_has_the_headings_and_bullets_of_the_design() -> None:
         "### Measured by Ralph",
     ):
         assert line in text.split("\n")
+
+
+def test_a_cycle_that_is_due_at_once_says_so_and_is_read_back() -> None:
+    note = CycleNote(7, AT, (), (), Urgency.MEDIUM, "1h (at once: work is ready)")
+    memory = sample(observations=(note,))
+    assert "- **Next cycle:** 1h (at once: work is ready)" in render(memory).split("\n")
+    assert parse(render(memory)) == memory
 
 
 def test_a_single_line_field_stays_on_one_readable_line() -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import time
+from datetime import time, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph_mission.mission.do_not_repeat import understand
-from ralph_mission.mission.effects import Label, OpenPull, PushBranch
+from ralph_mission.mission.effects import Label, OpenPull, Publish, PushBranch
 from ralph_mission.mission.ledger import FindingRecord
 from ralph_mission.mission.model import Action, Limits, Severity, Touch, Verdict
 from ralph_mission.mission.overlap import touched_by
 from ralph_mission.mission.policy import judge, judge_all
+from ralph_mission.mission.posts import Post
 from ralph_mission.mission.proposal import Spent
 from ralph_mission.mission.rules import RULES
 from ralph_mission.safety.edits import Edit, FileDelta
@@ -65,6 +66,14 @@ CASES = {
     "spend-cycle": (fix(cost_usd=0.5), bench(spent=Spent(usd_cycle=1.6))),
     "spend-day": (fix(cost_usd=0.5), bench(spent=Spent(usd_day=9.6))),
     "dispatch-day": (fix(dispatches=1), bench(spent=Spent(dispatches_day=48))),
+    "posts-day": (
+        writing(Publish("k9", Post("twitter", ("Osmosis +45%",), (12,), 280)), action=Action.PUBLISH),
+        bench(spent=Spent(posts_day={"twitter": 10})),
+    ),
+    "posts-pause": (
+        writing(Publish("k9", Post("twitter", ("Osmosis +45%",), (12,), 280)), action=Action.PUBLISH),
+        bench(spent=Spent(posts_lately={"twitter": 1}), post_pause=timedelta(minutes=5)),
+    ),
     "quiet-hours": (writing(action=Action.PUBLISH), bench(quiet_hours=QUIET, now=NOW.replace(hour=23))),
     "known-finding": (fix(), bench(records=seen(fix()))),
     "rejected-before": (fix(), bench(records=seen(fix(), verdict="rejected", occurrences=()))),
@@ -297,3 +306,10 @@ def test_what_memory_kept_is_measured_again_unless_a_person_saw_it(files, rule):
 def test_a_small_fix_that_memory_kept_goes_on():
     small = FileDelta("docs/guide.md", REGULAR, (Edit(2, 1, ("the way\n",)),))
     assert judge(kept(small), bench()).verdict is Verdict.ALLOW
+
+
+def test_of_two_posts_on_one_network_in_one_cycle_the_second_waits_where_a_pause_is_wanted():
+    posts = [Publish(f"k{n}", Post(to, ("Hi",), (2,), 280)) for n, to in enumerate(("twitter", "twitter", "discord"))]
+    proposals = [writing(post, key=post.key, action=Action.PUBLISH) for post in posts]
+    for pause, rules in ((timedelta(hours=1), [(), ("posts-pause",), ()]), (timedelta(0), [(), (), ()])):
+        assert [d.rules for d in judge_all(proposals, bench(post_pause=pause))] == rules

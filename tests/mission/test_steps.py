@@ -65,7 +65,7 @@ def test_an_issue_that_is_closed_already_is_not_closed_again():
 
 def test_a_no_closes_both_and_teaches_with_the_reason():
     found = one(Event.REFUSED, "not in this project")
-    assert kinds(found) == ["close_pull", "comment", "label", "close_issue"]
+    assert kinds(found) == ["close_pull", "comment", "comment", "label", "close_issue"]
     assert isinstance(found.proposal.effects[0], ClosePull)
     assert found.proposal.after.status is Status.REJECTED
     assert (found.lesson.verdict, found.lesson.reason) == ("rejected", "not in this project")
@@ -200,8 +200,8 @@ def test_nothing_but_branch_and_pull_is_carried_out_of_what_memory_holds():
 class TestForeign:
     facts = Facts(None, None, frozenset(), foreign="issue #3 does not belong to this mission")
 
-    def kept(self, **changes):
-        (only,) = step(mission(**changes), self.facts, Reading(), AROUND)
+    def kept(self, ours=True, **changes):
+        (only,) = step(mission(**changes), replace(self.facts, ours=ours), Reading(), AROUND)
         assert (only.proposal, only.lesson) == (None, None)
         return only.mission
 
@@ -217,7 +217,10 @@ class TestForeign:
 
     @pytest.mark.parametrize("status", [Status.PLANNED, Status.PARKED])
     def test_that_a_person_made_a_mission_ends_with_her_label(self, status):
-        assert self.kept(kind="human", status=status, members=()).status is Status.REJECTED
+        assert self.kept(ours=False, kind="human", status=status, members=()).status is Status.REJECTED
+
+    def test_that_a_person_made_a_mission_waits_for_her_while_only_its_pull_is_foreign(self):
+        assert self.kept(kind="human", status=Status.IN_REVIEW, members=()).status is Status.ESCALATED
 
 
 def test_parking_says_how_to_bring_it_back():

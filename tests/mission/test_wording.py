@@ -67,6 +67,7 @@ def test_a_name_never_pings(login):
 
 
 @given(groups, texts)
+@example([finding(path="Signed-off-by", detail="", essence=("Signed-off-by",))], "")
 def test_a_fix_is_told_without_harm(members, why):
     title = wording.fix_title("spelling", members)
     assert is_title(title)

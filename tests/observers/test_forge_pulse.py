@@ -55,6 +55,19 @@ def test_only_an_unusual_day_is_told(world: World, now: dict[str, Any], titles: 
     assert [signal.title for signal in fares(world, **now)] == titles
 
 
+@pytest.mark.parametrize(
+    ("now", "facts"),
+    [
+        ({"stars": 250}, {"watch": "stars", "stars": 250}),
+        ({"stars": 290, "opened": 0}, {"watch": "new-stars", "stars": 290, "new": 50, "since": "2026-05-04T12:00"}),
+        ({"merged": tuple(merged(n, JOE) for n in (1, 2, 3))}, {"watch": "merged", "pulls": 3}),
+    ],
+)
+def test_its_numbers_are_typed_facts(world: World, now: dict[str, Any], facts: dict[str, Any]) -> None:
+    told = dict(fares(world, **now)[-1].facts)
+    assert told.items() >= facts.items()
+
+
 def test_a_big_project_has_more_ordinary_days(world: World) -> None:
     gaze = world.place.gaze()
     before = Cursor(gaze.now, gaze.now)

@@ -10,9 +10,11 @@ import pytest
 
 from ralph_mission.forges.github import GitHubForge, connect
 from ralph_mission.gateways.git import Git
+from ralph_mission.gateways.isolation import LEVELS, Level
 from ralph_mission.gateways.place import Place
 from tests.fakes.github import FakeGitHub
 from tests.forges.github_world import bare_repository, clone_of
+from tests.integration.isolation_attacks import level_or_skip, place
 from tests.real.emulator import Emulator, Person, may_push, running
 
 
@@ -45,3 +47,16 @@ def world(tmp_path: Path) -> Iterator[EmulatedWorld]:
             clone = Git.open(clone_of(bare, tmp_path / "clone"))
             forge = connect(clone, place, sleep=lambda seconds: None, pace=0, timeout=10)
             yield EmulatedWorld(emulator, repository, Git.open(bare), forge)
+
+
+@pytest.fixture(params=LEVELS)
+def level(request: pytest.FixtureRequest) -> Level:
+    """Each level that can be had here."""
+    return level_or_skip(request.param)
+
+
+@pytest.fixture
+def ground() -> Iterator[Path]:
+    """A folder that another user may pass through."""
+    with place() as made:
+        yield made.root

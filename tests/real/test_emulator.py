@@ -12,7 +12,7 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.forges.github import reading
+from ralph_mission.forges.github import threads
 from ralph_mission.mission.effects import EditComment, Label
 from ralph_mission.mission.model import Actor
 from ralph_mission.trouble import Missing
@@ -48,6 +48,13 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "test_touches_name_any_path",
         "test_closing_a_pull_twice_is_closing_it_once",
         "test_review_names_the_commit_that_was_reviewed",
+        "test_review_comments_on_a_commit_and_decides_nothing",
+        "test_reviewing_twice_is_reviewing_once",
+        "test_marker_in_a_review_of_somebody_else_is_ignored",
+        "test_edited_review_keeps_its_place_and_commit",
+        "test_review_of_somebody_else_is_not_edited",
+        "test_review_survives_as_it_is",
+        "test_review_that_its_author_alone_worded_is_told_as_such",
     ),
     NO_COMMITS: (
         "test_pull_without_a_branch_fails",
@@ -57,6 +64,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "test_pulse_counts_what_happened_since",
         "test_pull_of_a_person_is_listed",
         "test_merge_brings_the_change_to_the_base",
+        "test_review_does_not_stand_in_the_way_of_a_merge",
         "test_merged_pull_says_so",
         "test_merging_twice_is_merging_once",
         "test_head_that_moved_is_not_merged",
@@ -85,8 +93,8 @@ class TestForgeBesideTheEmulator(ForgeContract):
 
 @pytest.fixture(autouse=True)
 def _edits_at_once_are_edits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The emulator tells milliseconds, and the contract edits at once: within GitHub's second of grace."""
-    monkeypatch.setattr(reading, "SETTLING", timedelta(0))
+    """The emulator tells milliseconds and has no GraphQL, and the contract edits at once."""
+    monkeypatch.setattr(threads, "NEAR", timedelta(0))
 
 
 for _name in (name for names in ELSEWHERE.values() for name in names):

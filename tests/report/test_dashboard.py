@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from ralph_mission.mission.ledger import OpenState
-from ralph_mission.mission.memory import CompletedNote, Memory
+from ralph_mission.mission.memory import CompletedNote, IssueNote, Memory
 from ralph_mission.mission.model import Status
 from ralph_mission.report.dashboard import dashboard
 from ralph_mission.report.dashboard_text import ours
@@ -80,8 +80,20 @@ def test_empty_memory_makes_a_page() -> None:
     page = dashboard(Memory(), OpenState(), "new")
     for expected in ("**Last:** none yet", "○○○ 0 of 3", "## Waiting for you\n\nNothing.", "## Missions\n\nNone."):
         assert expected in page
-    for absent in ("mermaid", "## Done", "## Wakes", "## Parked", "## Rejected"):
+    for absent in ("mermaid", "## Done", "## Issues at work", "## Wakes", "## Parked", "## Rejected"):
         assert absent not in page
+
+
+def test_issues_that_an_agent_was_given_stand_with_what_became_of_them() -> None:
+    notes = (
+        IssueNote(12, "Tides", "working", 1),
+        IssueNote(11, "Moons", "failed", 2),
+        IssueNote(9, "Sun", "done", 1, 10),
+    )
+    page = dashboard(replace(MEMORY, issues=notes), STATE, "x", link=link)
+    part = page[page.index("## Issues at work") : page.index("## Done")]
+    assert "- **Tides** [#12](https://github.com/o/r/issues/12)\n  - try 1, an agent is at it\n" in part
+    assert "try 2, in vain: it needs a person" in part and "issues/10)\n  - try 1, done: see its pull" in part
 
 
 def test_a_paused_repository_says_so_first() -> None:
@@ -164,7 +176,14 @@ def test_a_title_changes_nothing_but_the_text(title: str) -> None:
             CompletedNote("2026-05-01", text, 1, "merged", text),
             CompletedNote("2026-05-01", text, 1, "rejected", text),
         )
-        return dashboard(replace(MEMORY, completed=notes), replace(STATE, missions=missions), text, link=link, how=how)
+        at_work = (IssueNote(12, text, "waiting", 1),)
+        return dashboard(
+            replace(MEMORY, completed=notes, issues=at_work),
+            replace(STATE, missions=missions),
+            text,
+            link=link,
+            how=how,
+        )
 
     if re.search(r"\S", title):
         assert shape(page(title + "x")) == shape(page("plain"))

@@ -10,9 +10,11 @@ import pytest
 
 from ralph_mission.loop.model import Board, Change, Commit, Event, HatOutput, Prd, State, Story, Usage, Verification
 from ralph_mission.loop.order import Account, Ending, Limits, Order, Preset
-from ralph_mission.report.loop_voice import account_document, came, clock, standing, telling, took
+from ralph_mission.report.loop_account import account_document
+from ralph_mission.report.loop_voice import came, clock, standing, telling, took
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
+SECRET = "violet-Kettle-41-harbour"
 ORDER = Order("build it", Preset("prd", Limits(iterations=10, usd=5.0), stories=True))
 BOARD = Board(Prd("Shop", stories=(Story("US-1", "Cart", passes=True), Story("US-2", "Pay"))))
 STATE = State("run-a", "build it", NOON, 2, item="US-2", usage=Usage(2, 10, 20, 0.125, 9.0), elapsed=65.0)
@@ -33,7 +35,7 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()], ids=["log", "terminal"])
 def test_a_run_is_told_from_its_beginning_to_its_end(stream: io.StringIO) -> None:
-    with telling(stream, lambda: NOON) as voice:
+    with telling(stream, (), lambda: NOON) as voice:
         voice.began(ORDER, STATE)
         voice.session(ORDER, STATE, "builder", BOARD)
         voice.output(ORDER, STATE, OUTPUT)
@@ -43,23 +45,36 @@ def test_a_run_is_told_from_its_beginning_to_its_end(stream: io.StringIO) -> Non
     for line in (
         "run run-a goes on after session 2; at most 10 sessions, 4h00m, $5.00",
         "[3/10] builder, US-2 Pay, 1/2 stories, $0.12, 1m05s",
-        "passed US-2, said build.complete, a.py (1 commit), checks green, $0.12, 3,400 tokens",
+        "passed US-2, said build.complete, a.py (1 commit), checks green, $0.12, 3,400 tokens, 9s",
         "undone: b.py (created): outside",
         "waiting 1m30s: rate limit",
-        "iterations: 10 sessions; in all $0.12, 1m05s",
+        "iterations: 10 sessions; in all $0.12, 1m05s, 30 tokens",
     ):
         assert line in said
 
 
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()], ids=["log", "terminal"])
+def test_a_known_secret_is_in_no_line_whoever_says_it(stream: io.StringIO) -> None:
+    failed = replace(OUTPUT, passed=(), failure="exit", reason=f"bad key {SECRET}", refused=(f"curl {SECRET}",))
+    with telling(stream, (SECRET,), lambda: NOON) as voice:
+        voice.note(f"note {SECRET}")
+        voice.session(ORDER, replace(STATE, item=SECRET), "builder", BOARD)
+        voice.output(ORDER, STATE, failed)
+        voice.waiting(90, SECRET)
+        voice.ended(ORDER, Account(Ending("exit", SECRET, f"look at {SECRET}"), STATE))
+    assert "bad key [redacted: known-value]" in stream.getvalue()
+    assert SECRET not in stream.getvalue()
+
+
 def test_a_log_gets_plain_lines() -> None:
-    with telling(stream := io.StringIO(), lambda: NOON) as voice:
+    with telling(stream := io.StringIO(), (), lambda: NOON) as voice:
         voice.session(ORDER, STATE, "", BOARD)
     assert stream.getvalue() == "[3/10] no hat, US-2 Pay, 1/2 stories, $0.12, 1m05s\n"
 
 
 def test_a_reader_that_has_gone_away_stops_nothing() -> None:
     stream = io.StringIO()
-    with telling(stream, lambda: NOON) as voice:
+    with telling(stream, (), lambda: NOON) as voice:
         stream.close()
         voice.note("still here")
 
@@ -82,6 +97,7 @@ def test_a_session_without_anything_says_so() -> None:
         (Usage(1, 2, 3), "5 tokens"),
         (Usage(1, cost_usd=1.5), "$1.50"),
         (Usage(2, 10, 0, 0.5, unpriced=1), "at least $0.50, 10 tokens"),  # tried twice, priced once
+        (Usage(1, 10, 2, 0.5, 65.0, turns=3), "$0.50, 12 tokens, 3 turns, 1m05s"),
         (Usage(1), ""),
     ],
 )
@@ -99,3 +115,20 @@ def test_the_document_lists_what_was_undone() -> None:
     assert document["complaints"] == ["the log was edited"]
     assert document["reverted"] == [{"session": 3, "path": "b.py", "how": "created", "why": "outside"}]
     assert (document["code"], document["stories"]) == (0, {"passing": 2, "total": 2})
+
+
+def test_the_document_tells_what_each_session_took() -> None:
+    output = replace(OUTPUT, agent="claude", calls=("Bash: ls", "Write: a.py"))
+    (played,) = account_document(Account(Ending("complete"), STATE, (output,)), None)["played"]  # type: ignore[misc]  # a list of objects
+    assert (played["session"], played["hat"], played["agent"], played["calls"]) == (3, "builder", "claude", 2)
+    assert played["usage"] == {
+        "input_tokens": 3000, "output_tokens": 400, "cost_usd": 0.125, "unpriced_sessions": 0, "seconds": 9.0,
+        "turns": 0,
+    }  # fmt: skip  # one value
+
+
+def test_what_a_session_left_running_is_told_and_cannot_steer_the_terminal() -> None:
+    output = replace(OUTPUT, left_running=("sleep 300", "\x1b[2Jevil"))
+    assert "ended: sleep 300 (left running)" in list(came(output)) and "\x1b" not in "".join(came(output))
+    document = account_document(Account(Ending("complete"), STATE, (output,)), None)
+    assert {"session": 3, "command": "sleep 300"} in document["left_running"]  # type: ignore[operator]  # a list of objects

@@ -6,9 +6,12 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 
+from ralph_mission.mission.memory import IssueNote
 from ralph_mission.mission.model import Limits, Status
 from ralph_mission.report.status import facts, lines
 from tests.report.samples import MEMORY, NOON, RECALLED, STATE, mission
+
+DONE = IssueNote(9, "Old one", "done", 1, 10)
 
 
 def test_a_repository_without_memory_has_the_same_keys() -> None:
@@ -52,6 +55,15 @@ def test_lines_name_the_mission_its_next_step_and_the_unknown_effect() -> None:
         "42 s late",
     ):
         assert expected in text
+
+
+def test_lines_name_issues_that_an_agent_works_on_and_not_what_is_done() -> None:
+    notes = (IssueNote(12, "Add a \x1b[2Jtable", "working", 2), IssueNote(11, "Moon", "failed", 2), DONE)
+    known = facts(replace(RECALLED, memory=replace(MEMORY, issues=notes)), Limits(), NOON)
+    text = "\n".join(lines(known))
+    assert "issue #12 working, try 2: Add a" in text and "issue #11 failed, try 2: Moon" in text
+    assert "Old one" not in text and "\x1b" not in text
+    assert known["issues"][2] == {"issue": 9, "title": "Old one", "state": "done", "tries": 1, "pull": 10}
 
 
 def test_a_title_cannot_paint_the_terminal() -> None:

@@ -13,7 +13,7 @@ from ralph_mission.report.voice import speaking
 
 def test_a_log_gets_one_plain_line_per_event() -> None:
     stream = io.StringIO()
-    with speaking(stream) as voice:
+    with speaking(stream, ()) as voice:
         voice.phase("check", "2 missions")
         voice.note("mission 7: merged")
         voice.phase("observe")
@@ -22,17 +22,25 @@ def test_a_log_gets_one_plain_line_per_event() -> None:
 
 def test_what_was_observed_stays_one_harmless_line() -> None:
     stream = io.StringIO()
-    with speaking(stream) as voice:
+    with speaking(stream, ()) as voice:
         voice.note("\x1b[31mred\nsecond line")
     assert stream.getvalue().count("\n") == 1
     assert "\x1b" not in stream.getvalue()
+
+
+def test_a_known_secret_is_in_no_line() -> None:
+    stream = io.StringIO()
+    with speaking(stream, ("violet-Kettle-41-harbour",)) as voice:
+        voice.phase("code", "bad key violet-Kettle-41-harbour")
+        voice.note("bad key violet-Kettle-41-harbour")
+    assert stream.getvalue() == "code: bad key [redacted: known-value]\n  bad key [redacted: known-value]\n"
 
 
 def test_a_reader_that_left_does_not_stop_the_cycle() -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w", buffering=1) as stream:
-        with speaking(stream) as voice:
+        with speaking(stream, ()) as voice:
             voice.phase("check")
             voice.note("still here")
         devnull = os.open(os.devnull, os.O_WRONLY)
@@ -42,10 +50,11 @@ def test_a_reader_that_left_does_not_stop_the_cycle() -> None:
 
 def test_a_terminal_sees_phases_and_what_happened() -> None:
     parent, child = pty.openpty()
-    with os.fdopen(child, "w") as stream, speaking(stream) as voice:
-        voice.phase("think", "3 findings")
-        voice.note("spelling first")
+    with os.fdopen(child, "w") as stream, speaking(stream, ("violet-Kettle-41-harbour",)) as voice:
+        voice.phase("think", "3 findings of violet-Kettle-41-harbour")
+        voice.note("spelling first, then violet-Kettle-41-harbour")
     seen = "".join(_chunks(parent))
+    assert "violet" not in seen
     assert "think" in seen
     assert "spelling first" in seen
 

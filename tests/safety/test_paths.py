@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.safety.paths import branch_name_ok, protected_path, unsafe_path
+from ralph_mission.safety.paths import branch_name_ok, configures_agents, protected_path, steers_agents, unsafe_path
 
 UNSAFE = [
     "",
@@ -193,6 +193,36 @@ def test_e49_a_protected_path_is_named_so(path: str) -> None:
 @pytest.mark.parametrize("path", ORDINARY, ids=ascii)
 def test_an_ordinary_path_is_neither_unsafe_nor_protected(path: str) -> None:
     assert (unsafe_path(path), protected_path(path)) == ("", "")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "AGENTS.md", "docs/Claude.md", "CLAUDE.local.md", ".claude/settings.json", ".claude", "sub/.CLAUDE./x",
+        ".mcp.json", ".gemini/settings.json", "a/.cursor/rules/x.mdc", ".github/copilot-instructions.md",
+        "x.instructions.md", "skills/x/SKILL.md", ".opencode/agent/x.md", "opencode.json", ".agents/x", ".amp/x",
+        "a/.env",
+    ],
+)  # fmt: skip  # one list
+def test_what_an_agent_takes_for_orders_is_known_and_protected(path: str) -> None:
+    assert steers_agents(path) and protected_path(path)
+
+
+@pytest.mark.parametrize("path", ["src/agents.py", "Makefile", "docs/agent.md", "README.md", ".github/workflows/x.yml"])
+def test_what_no_agent_takes_for_orders_is_as_it_is_in_a_change(path: str) -> None:
+    assert not steers_agents(path)
+
+
+@pytest.mark.parametrize(
+    "path", [".claude/settings.json", ".Claude/CLAUDE.md", "a/.mcp.json", ".cursorrules", "opencode.jsonc", ".env"]
+)
+def test_hooks_servers_and_permissions_configure_agents(path: str) -> None:
+    assert configures_agents(path) and steers_agents(path)
+
+
+@pytest.mark.parametrize("path", ["CLAUDE.md", "docs/AGENTS.md", "agents.override.md", "GEMINI.md", "README.md"])
+def test_a_guide_in_prose_configures_nobody(path: str) -> None:
+    assert not configures_agents(path)
 
 
 def test_e49_configured_globs_protect_too_whatever_the_case() -> None:

@@ -81,6 +81,8 @@ class MemoryStore:
         if head and (after is None or head.recollection.oid != after.oid):
             after = self._absorbed(after, head)
         memory = with_people_of(batch.memory, after.memory) if after else batch.memory
+        if batch.paused is not None:
+            memory = replace(memory, header=replace(memory.header, paused=batch.paused))
         serial = (after or batch).memory.header.serial + 1
         memory = replace(memory, header=replace(memory.header, serial=serial))
         edits = after.human_edits if after else ()

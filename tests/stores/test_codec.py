@@ -13,16 +13,18 @@ from ralph_mission.mission.effects import (
     ClosePull,
     Comment,
     EditComment,
+    EditReview,
     Effect,
     Label,
     MergePull,
     OpenIssue,
     OpenPull,
+    PostReview,
     PushBranch,
     Receipt,
     Ref,
 )
-from ralph_mission.mission.ledger import EffectRecord, OpenState, Record
+from ralph_mission.mission.ledger import CallRecord, EffectRecord, OpenState, Record
 from ralph_mission.mission.model import Acceptance, Action, Finding, Severity, Sighting, Signal
 from ralph_mission.safety.edits import Edit, FileDelta
 from ralph_mission.safety.patch import FileChange, Patch
@@ -42,6 +44,8 @@ EFFECTS: list[Effect] = [
     EditComment("k", 3, 0, "b"),
     Label("k", Ref("other"), ("a",), ("b",), ("mara",)),
     Label("k", 3),
+    PostReview("k", 3, "a" * 40, "b"),
+    EditReview("k", 3, 7, "b"),
 ]
 
 
@@ -51,7 +55,10 @@ def test_every_effect_comes_back_as_itself(effect: Effect) -> None:
     assert codec.load_record(codec.dump_record(record)) == record
 
 
-@pytest.mark.parametrize("record", [intended(1), settled(2), finding(3), monitor(4), planned()])
+CALL = CallRecord("k", 8, "c" * 40, 2, NOON, refused=True)
+
+
+@pytest.mark.parametrize("record", [intended(1), settled(2), finding(3), monitor(4), planned(), CALL])
 def test_every_record_comes_back_as_itself(record: Record) -> None:
     assert codec.load_record(codec.dump_record(record)) == record
 

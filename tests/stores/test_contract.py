@@ -131,6 +131,17 @@ def test_an_edit_merged_into_one_commit_survives_the_next(open_store: Factory) -
     assert final.memory.header.paused
 
 
+def test_an_order_about_a_pause_lands_with_what_confirms_it(open_store: Factory) -> None:
+    store, person = open_store("one:b:1"), open_store("two:b:2")
+    past = store.commit(batch(), None)
+    stopped = store.commit(replace(batch(past), paused=True), past)
+    assert (stopped.memory.header.paused, store.paused()) == (True, True)
+    header = replace(stopped.memory.header, paused=True)
+    person.edit(replace(stopped.memory, header=header, learnings="\n- mine\n"), stopped, "an edit")
+    again = store.commit(replace(batch(stopped), paused=False), stopped)
+    assert (again.memory.header.paused, again.memory.learnings, store.paused()) == (False, "\n- mine\n", False)
+
+
 def test_an_edit_is_told_in_words(open_store: Factory) -> None:
     store = open_store("one:b:1")
     past = store.commit(batch(), None)

@@ -18,7 +18,7 @@ from ralph_mission.forges.github.heads import Heads
 from ralph_mission.forges.github.labelling import Labelling
 from ralph_mission.forges.github.limits import Absent, Doubt
 from ralph_mission.forges.github.people import People
-from ralph_mission.forges.github.reading import CommentWire, PullWire, Thread
+from ralph_mission.forges.github.reading import CommentWire, PullWire, ReviewWire, Thread
 from ralph_mission.forges.github.threads import Threads
 from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.remote import HEADS, Denied
@@ -27,17 +27,23 @@ from ralph_mission.mission.effects import (
     ClosePull,
     Comment,
     EditComment,
+    EditReview,
     Effect,
     Label,
     MergePull,
     OpenIssue,
     OpenPull,
+    PostReview,
     PushBranch,
     Receipt,
 )
 from ralph_mission.mission.ledger import NEEDS_PERSON
 from ralph_mission.mission.model import Branch
 from ralph_mission.trouble import Missing, Trouble
+
+Wire = Thread | PullWire | CommentWire | ReviewWire
+COMMENTED = "COMMENTED"
+"""The state of a review that decides nothing."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +130,18 @@ class Deeds:
         missing = set(effect.add) - have or have & set(effect.remove) or self._assignable(effect, wire)
         return None if missing else _adopted(effect, wire)
 
+    @found.register
+    def _(self, effect: PostReview) -> Receipt | None:
+        for wire in self.threads.reviews(effect.pull):
+            if wire.state == COMMENTED and self._ours(wire) and mark(wire.body or "") == effect.key:
+                return _adopted(effect, wire)
+        return None
+
+    @found.register
+    def _(self, effect: EditReview) -> Receipt | None:
+        wire = self._review(effect)
+        return _adopted(effect, wire) if self._ours(wire) and (wire.body or "") == effect.body else None
+
     # --- done
 
     @singledispatchmethod
@@ -204,9 +222,20 @@ class Deeds:
             self.api.send("POST", f"/issues/{wire.number}/assignees", {"assignees": people})
         return _done(effect, wire)
 
+    @do.register
+    def _(self, effect: PostReview) -> Receipt:
+        order = {"event": "COMMENT", "body": effect.body, "commit_id": effect.head_sha}
+        return _done(effect, _made(ReviewWire, self.api.send("POST", f"/pulls/{effect.pull}/reviews", order)))
+
+    @do.register
+    def _(self, effect: EditReview) -> Receipt:
+        if not self._ours(self._review(effect)):
+            raise Refused(f"review {effect.review} of #{effect.pull} is not ours to edit")
+        return _done(effect, _made(ReviewWire, self.api.send("PUT", _review_path(effect), {"body": effect.body})))
+
     # --- helpers
 
-    def _ours(self, wire: Thread | PullWire | CommentWire) -> bool:
+    def _ours(self, wire: Wire) -> bool:
         return reading.actor(wire.user).id == self.people.us().id
 
     def _issue(self, number: int) -> Thread:
@@ -230,6 +259,11 @@ class Deeds:
         if isinstance(wire, CommentWire) and not wire.issue_url.endswith(f"/issues/{effect.issue}"):
             raise Refused(f"comment {effect.comment} is not one of #{effect.issue}")
         return wire
+
+    def _review(self, effect: EditReview) -> ReviewWire:
+        """What is to be edited, as it stands now."""
+        what = f"review {effect.review} of #{effect.pull}"
+        return reading.read(ReviewWire, self.threads.one(_review_path(effect), what, fresh=True))
 
     def _assignable(self, effect: Label, wire: Thread) -> list[str]:
         """Those to be assigned who are not yet, and can be; nobody else is anybody's mistake here."""
@@ -255,6 +289,10 @@ def _place(effect: EditComment) -> tuple[str, type[Thread] | type[CommentWire]]:
     return f"/issues/{effect.issue}", Thread
 
 
+def _review_path(effect: EditReview) -> str:
+    return f"/pulls/{effect.pull}/reviews/{effect.review}"
+
+
 def _made(kind: type[reading.T], body: object) -> reading.T:
     """What a mutation answered with. It was done, whatever it answered; so what cannot be read is Doubt."""
     try:
@@ -263,12 +301,12 @@ def _made(kind: type[reading.T], body: object) -> reading.T:
         raise Doubt(trouble.what) from None
 
 
-def _adopted(effect: Effect, wire: Thread | PullWire | CommentWire) -> Receipt:
+def _adopted(effect: Effect, wire: Wire) -> Receipt:
     return replace(_done(effect, wire), status="adopted")
 
 
-def _done(effect: Effect, wire: Thread | PullWire | CommentWire) -> Receipt:
-    """A receipt. The number of a comment is the comment's own, of the opening text 0."""
-    if isinstance(wire, CommentWire):
+def _done(effect: Effect, wire: Wire) -> Receipt:
+    """A receipt. The number of a comment or review is its own, of the opening text 0."""
+    if isinstance(wire, CommentWire | ReviewWire):
         return Receipt(effect.key, "done", wire.id, wire.html_url)
     return Receipt(effect.key, "done", 0 if isinstance(effect, EditComment) else wire.number, wire.html_url)

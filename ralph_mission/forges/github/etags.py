@@ -16,7 +16,7 @@ from typing import Any
 
 MOST = 8_000_000  # characters of the file
 BALLAST = frozenset({"_links", "node_id", "reactions", "performed_via_github_app", "pinned_comment"})
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,8 @@ def slim(value: Any) -> Any:
     kept = {key: slim(item) for key, item in value.items() if key not in BALLAST and not _is_link(key)}
     if isinstance(repo := value.get("repo"), Mapping):
         kept["repo"] = {key: repo.get(key) for key in ("id", "full_name")}
+    if "issue_url" in value and "node_id" in value:  # GraphQL is asked about comments by it
+        kept["node_id"] = value["node_id"]
     return kept
 
 

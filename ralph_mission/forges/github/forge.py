@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from ralph_mission.forges import performing
 from ralph_mission.forges.commits import is_work
-from ralph_mission.forges.github import reading, threads
+from ralph_mission.forges.github import editing, reading, threads
 from ralph_mission.forges.github.anchor import Standing
 from ralph_mission.forges.github.api import Api, Counts
 from ralph_mission.forges.github.deeds import Deeds
@@ -23,7 +23,7 @@ from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.gateways.remote import HEADS, Remote
 from ralph_mission.mission.effects import AT_MOST_ONCE, Effect, Receipt
 from ralph_mission.mission.ledger import NOT_ATTEMPTED, Anchor
-from ralph_mission.mission.model import Actor, Branch, Issue, Pull, Pulse
+from ralph_mission.mission.model import Actor, Branch, Edit, Issue, Pull, Pulse
 from ralph_mission.trouble import Missing, Trouble
 
 LONGEST = 60_000  # characters of a body; GitHub takes 65,536
@@ -114,6 +114,14 @@ class GitHubForge:
         told = self.threads.details(number, wire.updated_at, wire.comments)
         return reading.issue(wire, reading.remarks(threads.remarks(told)), reading.events(threads.events(told)))
 
+    def edits(self, number: int) -> tuple[Edit, ...]:
+        """The last change of an issue's title and those of its text. Raises Trouble."""
+        return editing.of_issue(self.api, number)
+
+    def own_reviews(self, number: int) -> frozenset[int]:
+        """The reviews of a pull whose every word is their author's. Raises Trouble."""
+        return editing.own_reviews(self.api, number)
+
     def pulls(self, state: str = "open") -> tuple[Pull, ...]:
         """Pulls, lowest number first: the open ones, and at least those closed in the last 7 days. Raises Trouble."""
         wires = [
@@ -140,7 +148,7 @@ class GitHubForge:
         told = self.threads.details(number, wire.updated_at, thread.comments if thread else None, reviewed=True)
         return replace(
             self.heads.pull(wire, default, details=True),
-            reviews=reading.reviews(threads.reviews(told)),
+            reviews=reading.reviews(threads.reviews(told), threads.lines(told)),
             remarks=reading.remarks(threads.remarks(told)),
             events=reading.events(threads.events(told)),
             closed_by=self._closer(wire),
@@ -155,6 +163,10 @@ class GitHubForge:
         told = self.threads.one(f"/issues/{wire.number}", f"pull #{wire.number}")
         closer = reading.read(Thread, told).closed_by
         return reading.actor(closer) if closer else None
+
+    def look_anew(self) -> None:
+        """As in the port: the next question is asked of GitHub."""
+        self.threads.forget()
 
     def pulse(self, since: datetime) -> Pulse:
         """Stars now; since then pulls merged (of the last 7 days), issues opened and closed. Raises Trouble."""

@@ -59,6 +59,7 @@ class Heads:
             touches=changes.touches if details or self._may_touch(wire, default) else (),
             patch_ids=changes.patch_ids,
             commits=history.commits(self.git, base, head) if details else (),
+            own=history.own(self.git, base, head) if details else frozenset(),
         )
 
     def _base(self, wire: PullWire, default: Branch) -> str:

@@ -6,8 +6,8 @@ what happened within one is told apart by its id, which grows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -17,7 +17,6 @@ from ralph_mission.forges.github.labels import canonical
 from ralph_mission.mission.model import Actor, Issue, LabelEvent, Pull, Remark, Review
 from ralph_mission.trouble import Trouble
 
-SETTLING = timedelta(seconds=1)  # nobody edits a comment that fast
 GHOST = Actor(10137, "ghost")
 
 T = TypeVar("T")
@@ -111,15 +110,17 @@ class PullWire(Json):
 
 
 class CommentWire(Json):
-    """A remark."""
+    """A remark. `unedited`: nobody changed it, though it is told as updated a moment after it was made."""
 
     id: int
+    node_id: str = ""
     user: User | None
     body: str | None = None
     created_at: Stamp
     updated_at: Stamp
     html_url: str = ""
     issue_url: str = ""
+    unedited: bool = False  # of our own making: GraphQL knows
 
 
 class EventWire(Json):
@@ -141,6 +142,18 @@ class ReviewWire(Json):
     body: str | None = None
     commit_id: str | None = None
     submitted_at: Stamp | None = None
+    html_url: str = ""
+
+
+class LineWire(Json):
+    """A remark on a line of a pull, part of a review."""
+
+    id: int
+    pull_request_review_id: int | None = None
+    path: str
+    line: int | None = None
+    original_line: int | None = None
+    body: str | None = None
 
 
 class RuleWire(Json):
@@ -229,12 +242,10 @@ def pull(wire: PullWire, reviews: tuple[Review, ...] = ()) -> Pull:
 def remarks(wires: Iterable[CommentWire]) -> tuple[Remark, ...]:
     """Remarks, oldest first."""
     ordered = sorted(wires, key=lambda wire: (wire.created_at, wire.id))
-    return tuple(Remark(w.id, actor(w.user), w.body or "", w.created_at, _edited(w)) for w in ordered)
-
-
-def _edited(wire: CommentWire) -> datetime:
-    """When a comment was edited; GitHub sometimes tells one that never was as updated a second after it was made."""
-    return wire.created_at if wire.updated_at - wire.created_at <= SETTLING else wire.updated_at
+    return tuple(
+        Remark(w.id, actor(w.user), w.body or "", w.created_at, w.created_at if w.unedited else w.updated_at)
+        for w in ordered
+    )
 
 
 def events(wires: Iterable[EventWire]) -> tuple[LabelEvent, ...]:
@@ -247,11 +258,19 @@ def events(wires: Iterable[EventWire]) -> tuple[LabelEvent, ...]:
     )
 
 
-def reviews(wires: Iterable[ReviewWire]) -> tuple[Review, ...]:
-    """Reviews that were handed in, oldest first."""
+def reviews(wires: Iterable[ReviewWire], lines: Sequence[LineWire] = ()) -> tuple[Review, ...]:
+    """Reviews that were handed in, oldest first; what each says on lines stands below what it says as a whole."""
     handed = [(wire.submitted_at, wire) for wire in wires if wire.submitted_at and wire.state != "PENDING"]
     ordered = sorted(handed, key=lambda pair: (pair[0], pair[1].id))
-    return tuple(Review(actor(w.user), w.state.lower(), w.body or "", w.commit_id or "", at) for at, w in ordered)
+    return tuple(
+        Review(actor(w.user), w.state.lower(), _words(w, lines), w.commit_id or "", at, w.id) for at, w in ordered
+    )
+
+
+def _words(wire: ReviewWire, lines: Sequence[LineWire]) -> str:
+    said = [one for one in lines if one.pull_request_review_id == wire.id]
+    told = (f"{one.path}:{one.line or one.original_line or 0}: {one.body or ''}" for one in said)
+    return "\n\n".join(filter(None, (wire.body or "", *told)))
 
 
 def _reason(wire: Thread) -> str:

@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from ralph_mission.forges.github import reading
+from ralph_mission.forges.github import editing, reading
 from ralph_mission.forges.github.api import Api
 from ralph_mission.forges.github.limits import Absent
-from ralph_mission.forges.github.reading import CommentWire, EventWire, PullWire, ReviewWire, Thread
+from ralph_mission.forges.github.reading import CommentWire, EventWire, LineWire, PullWire, ReviewWire, Thread
 from ralph_mission.mission.model import Actor
 from ralph_mission.trouble import Missing, Trouble
 
@@ -24,6 +24,7 @@ RECENT = timedelta(days=7)  # of the pulls that are not open, those closed since
 CLOSED_PAGES = 6  # of a hundred, at most, are looked through for them
 CHANGED_PAGES = 3  # of a hundred comments; with more, everything is read anew
 SETTLED = timedelta(seconds=60)  # after its last change a thread's details can be told apart from later ones
+NEAR = timedelta(seconds=1)  # GitHub tells some comments as updated that long after they were made, unedited
 STALE = timedelta(hours=6)  # after which details are read anew whatever the list says
 
 T = TypeVar("T")
@@ -133,8 +134,21 @@ class Threads:
         at = self.api.now
         wanted = ("events", *(("comments",) if comments != 0 else ()), *(("reviews",) if reviewed else ()))
         read = {part: self._of(number, part, fresh=False) for part in wanted}
+        if any(one.get("state") == "CHANGES_REQUESTED" for one in read.get("reviews", [])):
+            read["lines"] = self._of(number, "lines", fresh=False)
+        if "comments" in read:
+            read["comments"] = self._told_apart(read["comments"])
         self.api.kept.put(f"details {number}", {"changed": changed.isoformat(), "at": at.isoformat(), "parts": read})
         return read
+
+    def _told_apart(self, comments: list[Any]) -> list[Any]:
+        """The comments, with those marked that were never edited though they are told as updated right afterwards."""
+        wires = reading.read(tuple[CommentWire, ...], comments)
+        doubtful = [
+            one.node_id for one in wires if one.node_id and timedelta() < one.updated_at - one.created_at <= NEAR
+        ]
+        never = editing.never_edited(self.api, doubtful) if doubtful else frozenset()
+        return [{**one, "unedited": wire.node_id in never} for one, wire in zip(comments, wires, strict=True)]
 
     def _holds(self, number: int, kept: Mapping[str, Any], changed: datetime, comments: int | None) -> bool:
         at, was, parts = reading.moment(kept.get("at")), reading.moment(kept.get("changed")), kept.get("parts")
@@ -230,14 +244,19 @@ def reviews(details: Mapping[str, list[Any]]) -> tuple[ReviewWire, ...]:
     return reading.read(tuple[ReviewWire, ...], details.get("reviews", []))
 
 
+def lines(details: Mapping[str, list[Any]]) -> tuple[LineWire, ...]:
+    """The remarks on lines among details: read where a review asks for changes."""
+    return reading.read(tuple[LineWire, ...], details.get("lines", []))
+
+
 def label_path(number: int, name: str) -> str:
     """Where a label on an issue or pull is."""
     return f"/issues/{number}/labels/{quote(name, safe='')}"
 
 
 def _path(number: int, part: str) -> str:
-    kind = "pulls" if part == "reviews" else "issues"
-    return f"/{kind}/{number}/{part}?per_page=100"
+    kind = "pulls" if part in ("reviews", "lines") else "issues"
+    return f"/{kind}/{number}/{'comments' if part == 'lines' else part}?per_page=100"
 
 
 Listed = TypeVar("Listed", Thread, PullWire)

@@ -23,15 +23,17 @@ from ralph_mission.mission.effects import (
     ClosePull,
     Comment,
     EditComment,
+    EditReview,
     Effect,
     Label,
     MergePull,
     OpenIssue,
     OpenPull,
+    PostReview,
     PushBranch,
     Receipt,
 )
-from ralph_mission.mission.model import Actor
+from ralph_mission.mission.model import Actor, Review
 
 
 def may_approve(actor: Actor) -> bool:
@@ -121,6 +123,22 @@ class Deeds:
         done = have >= set(effect.add) and not have & set(effect.remove) and set(effect.assign) <= set(thread.assignees)
         return self._adopted(effect, thread) if done else None
 
+    @found.register
+    def _(self, effect: PostReview) -> Receipt | None:
+        thread = self.desk.require("pull", effect.pull)
+        for number, review in enumerate(_reviews(thread), 1):
+            if (review.author.id, review.state) == (BOT.id, "commented") and mark(review.body) == effect.key:
+                return self._adopted(effect, thread, number)
+        return None
+
+    @found.register
+    def _(self, effect: EditReview) -> Receipt | None:
+        thread = self.desk.require("pull", effect.pull)
+        review = dict(enumerate(_reviews(thread), 1)).get(effect.review)
+        if review is None or (review.author.id, review.body) != (BOT.id, effect.body):
+            return None
+        return self._adopted(effect, thread, effect.review)
+
     @singledispatchmethod
     def do(self, effect: Effect) -> Receipt:
         """Do what is not there yet."""
@@ -179,6 +197,20 @@ class Deeds:
         thread = threads.labelled(self.desk.require("", effect.issue), BOT, self.now(), effect.add, effect.remove)
         return self._keep(effect, threads.assigned(thread, effect.assign, self.now()))
 
+    @do.register
+    def _(self, effect: PostReview) -> Receipt:
+        thread = self.desk.require("pull", effect.pull)
+        thread = threads.reviewed(thread, BOT, "commented", effect.body, effect.head_sha, self.now())
+        return self._keep(effect, thread, len(_reviews(thread)))
+
+    @do.register
+    def _(self, effect: EditReview) -> Receipt:
+        thread = self.desk.require("pull", effect.pull)
+        review = dict(enumerate(_reviews(thread), 1)).get(effect.review)
+        if review is None or review.author.id != BOT.id:
+            raise Refused(f"review {effect.review} of #{thread.number} is not ours to edit")
+        return self._keep(effect, threads.rereviewed(thread, effect.review, effect.body, self.now()), effect.review)
+
     def _default(self) -> str:
         return branches.default_branch(self.git, self.default).name
 
@@ -188,15 +220,21 @@ class Deeds:
         thread = threads.opened(self.desk.next_number(), title, body, BOT, labels, change, self.now())
         return self._keep(effect, thread)
 
-    def _keep(self, effect: Effect, thread: Thread, comment: int = 0) -> Receipt:
+    def _keep(self, effect: Effect, thread: Thread, remark: int = 0) -> Receipt:
         self.desk.write(thread)
-        return self._done(effect, thread, comment)
+        return self._done(effect, thread, remark)
 
-    def _adopted(self, effect: Effect, thread: Thread, comment: int = 0) -> Receipt:
-        return replace(self._done(effect, thread, comment), status="adopted")
+    def _adopted(self, effect: Effect, thread: Thread, remark: int = 0) -> Receipt:
+        return replace(self._done(effect, thread, remark), status="adopted")
 
-    def _done(self, effect: Effect, thread: Thread, comment: int = 0) -> Receipt:
-        """A receipt. The number of a comment is the comment's own."""
-        is_comment = isinstance(effect, Comment | EditComment)
-        url = self.desk.url(thread) + (f"#comment-{comment}" if comment else "")
-        return Receipt(effect.key, "done", comment if is_comment else thread.number, url)
+    def _done(self, effect: Effect, thread: Thread, remark: int = 0) -> Receipt:
+        """A receipt. The number of a comment or review is its own."""
+        is_review = isinstance(effect, PostReview | EditReview)
+        own = is_review or isinstance(effect, Comment | EditComment)
+        url = self.desk.url(thread) + (f"#{'review' if is_review else 'comment'}-{remark}" if remark else "")
+        return Receipt(effect.key, "done", remark if own else thread.number, url)
+
+
+def _reviews(thread: Thread) -> tuple[Review, ...]:
+    """The reviews of a pull; the number of each is its place from 1."""
+    return thread.change.reviews if thread.change else ()

@@ -17,7 +17,7 @@ from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.mission.effects import Effect, Receipt
 from ralph_mission.mission.ledger import Anchor
-from ralph_mission.mission.model import Actor, Branch, Issue, Pull, Pulse
+from ralph_mission.mission.model import Actor, Branch, Edit, Issue, Pull, Pulse
 from ralph_mission.trouble import Missing
 
 HOW = {
@@ -75,6 +75,14 @@ class LocalForge:
         thread = self._thread(number, "issue")
         return threads.issue(thread, self.desk.url(thread), details=True)
 
+    def edits(self, number: int) -> tuple[Edit, ...]:
+        """None: whoever changes a file here has the whole say anyway, and nobody writes down who it was."""
+        return ()
+
+    def own_reviews(self, number: int) -> frozenset[int]:
+        """All of a pull, for the same reason. Raises Missing."""
+        return frozenset(review.id for review in self.pull(number).reviews)
+
     def pulls(self, state: str = "open") -> tuple[Pull, ...]:
         """Pulls, lowest number first, the open ones with `touches`. `state`: open | closed (merged too) | all."""
         found = self.desk.threads("pulls", only_open=state == "open")
@@ -88,6 +96,9 @@ class LocalForge:
         known = branches.tips(self.git)
         thread = branches.settled(self.git, self._thread(number, "pull"), known)
         return self._pull(thread, known, details=True)
+
+    def look_anew(self) -> None:
+        """Nothing: files are read each time."""
 
     def pulse(self, since: datetime) -> Pulse:
         """Merged pulls, and issues opened and closed, since then; a folder has no stars."""
@@ -173,6 +184,7 @@ class LocalForge:
             touches=changes.touches if details or pull.state == "open" else (),
             patch_ids=changes.patch_ids,
             commits=history.commits(self.git, base, head) if details else (),
+            own=history.own(self.git, base, head) if details else frozenset(),
         )
 
     def _recent(self, at: datetime | None) -> bool:

@@ -130,6 +130,15 @@ def reviewed(thread: Thread, actor: Actor, state: str, body: str, sha: str, now:
     return replace(thread, change=replace(thread.change, reviews=reviews), updated_at=at)
 
 
+def rereviewed(thread: Thread, review: int, body: str, now: datetime) -> Thread:
+    """With the text of one review replaced; reviews are numbered from 1 in the order they were given."""
+    assert thread.change
+    reviews = tuple(
+        replace(one, body=body) if number == review else one for number, one in enumerate(thread.change.reviews, 1)
+    )
+    return replace(thread, change=replace(thread.change, reviews=reviews), updated_at=after(thread, now))
+
+
 def merged(thread: Thread, head_sha: str, merged_sha: str, actor: Actor | None, at: datetime) -> Thread:
     """Merged at `head_sha` as commit `merged_sha`; nobody knows by whom when `actor` is None."""
     assert thread.change
@@ -175,7 +184,7 @@ def pull(thread: Thread, url: str, head_sha: str, details: bool) -> Pull:
         updated_at=thread.updated_at,
         url=url,
         labels=frozenset(thread.labels),
-        reviews=change.reviews if details else (),
+        reviews=tuple(replace(one, id=n) for n, one in enumerate(change.reviews, 1)) if details else (),
         remarks=thread.remarks if details else (),
         events=thread.events if details else (),
         merged_sha=change.merged_sha,

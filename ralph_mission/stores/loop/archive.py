@@ -18,6 +18,7 @@ from ralph_mission.loop.model import Prd
 from ralph_mission.stores.loop import files
 from ralph_mission.stores.loop.progress_log import ProgressLog
 from ralph_mission.stores.loop.stories import Stories
+from ralph_mission.trouble import Trouble
 
 LAST_BRANCH = ".last-branch"
 
@@ -25,9 +26,8 @@ LAST_BRANCH = ".last-branch"
 def last_branch(folder: Path) -> str:
     """The branch of the run that worked in `folder` last, "" when none did."""
     try:
-        with open(folder / LAST_BRANCH, encoding="utf-8", errors="replace") as file:
-            return file.read(1000).strip()
-    except OSError:
+        return (files.read(folder / LAST_BRANCH, 1000, folder) or b"").decode("utf-8", "replace").strip()
+    except (OSError, Trouble):
         return ""
 
 

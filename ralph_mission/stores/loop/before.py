@@ -25,7 +25,7 @@ def keep(root: Path, lists: Sequence[Path]) -> None:
     """Copy `lists` (of different names) as a session begins; one that is not there leaves no copy. Raises OSError."""
     files.remove(root / JUDGED)
     for path in lists:
-        content, copy = files.read(path, CAP), root / FOLDER / path.name
+        content, copy = _content(root, path), root / FOLDER / path.name
         if content is None:
             files.remove(copy)
         elif content != files.read(copy, CAP):
@@ -34,7 +34,7 @@ def keep(root: Path, lists: Sequence[Path]) -> None:
 
 def judged(root: Path, lists: Sequence[Path], commit: str) -> None:
     """Keep `lists` as they were judged; `commit`, their story's, is made and comes next. Raises OSError."""
-    found = {path.name: files.read(path, CAP) for path in lists}
+    found = {path.name: _content(root, path) for path in lists}
     texts = {name: content.decode("utf-8", "surrogateescape") for name, content in found.items() if content is not None}
     files.write(root / JUDGED, json.dumps({"commit": commit, "lists": texts}).encode())
 
@@ -42,13 +42,21 @@ def judged(root: Path, lists: Sequence[Path], commit: str) -> None:
 def put_back(root: Path, lists: Sequence[Path], aside: Path, landed: Callable[[str], bool]) -> tuple[Change, ...]:
     """Make `lists` what they were; what differs goes to `aside`. `landed` tells of a commit. Raises OSError."""
     copies = _judged(root, landed) or {path.name: files.read(root / FOLDER / path.name, CAP) for path in lists}
-    found = [(path, copies.get(path.name), files.read(path, CAP)) for path in lists]
+    found = [(path, copies.get(path.name), _content(root, path)) for path in lists]
     wrong = [(path, copy, now) for path, copy, now in found if copy is not None and copy != now]
     for path, copy, now in wrong:
         if now is not None:
             files.write(aside / f"cut-off-{path.name}", now)
         files.write(path, copy or b"")
     return tuple(Change(path.name, "deleted" if now is None else "modified", REASON) for path, _, now in wrong)
+
+
+def _content(root: Path, path: Path) -> bytes | None:
+    """What stands in a list; nothing where there is no plain file: what a link leads to is not copied to sessions."""
+    try:
+        return files.read(path, CAP, root if path.is_relative_to(root) else path.parent)
+    except Trouble:
+        return None
 
 
 def _judged(root: Path, landed: Callable[[str], bool]) -> Kept | None:

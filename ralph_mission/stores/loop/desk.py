@@ -14,6 +14,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ralph_mission.gateways import solid
+from ralph_mission.gateways.checkout_kept import PUT_BACK
 from ralph_mission.loop import completion, handoff
 from ralph_mission.loop.model import (
     Board,
@@ -35,6 +37,7 @@ from ralph_mission.stores.loop.events import EventLog
 from ralph_mission.stores.loop.guidance import Guide
 from ralph_mission.stores.loop.memories import Memories
 from ralph_mission.stores.loop.progress_log import ProgressLog
+from ralph_mission.stores.loop.records import Records
 from ralph_mission.stores.loop.stories import Stories
 from ralph_mission.stores.loop.tasks import Tasks
 from ralph_mission.trouble import Trouble
@@ -44,17 +47,21 @@ FRESH = timedelta(seconds=2)  # what a person commits between two sessions is se
 CAP = 8 * 1024 * 1024  # bytes of the scratchpad
 OURS = ("agent/memories.md", "agent/tasks.jsonl", "loop/guidance.jsonl")
 """Files below `.ralph/` that no session may take away."""
+SCRATCHPAD = "agent/scratchpad.md"
+HELD = 32 * 1024 * 1024  # bytes of one that are kept at hand
 
 
 @dataclass(frozen=True, slots=True)
 class Habits:
     """How this desk is used. `go_on`: continue the run that was left; `archive`: put the stories of another branch
-    away when a run begins. `scratchpad` is a path in the work tree, "" the usual one."""
+    away when a run begins. `scratchpad` is a path in the work tree, "" the usual one. `restarts`: a signal may ask the
+    run to start anew."""
 
     go_on: bool = False
     archive: bool = True
     tasks: bool = True
     scratchpad: str = ""
+    restarts: bool = True
 
 
 class Desk:
@@ -82,6 +89,7 @@ class Desk:
         self._last: dict[str, Any] = {}
         self._stood: tuple[datetime, Tree] | None = None
         self._held: dict[str, bytes] = {}
+        self._records = Records(root)
         self.complaints: list[str] = []
 
     @property
@@ -170,7 +178,8 @@ class Desk:
     def signal(self) -> Signal:
         """As in `ports.Desk`. Once heard it holds, even if a session deletes the file."""
         found = signals.read(self._home)
-        self._asked = found or self._asked
+        if found != "restart" or self._habits.restarts:
+            self._asked = found or self._asked
         return self._asked  # type: ignore[return-value]  # only what `read` gave is ever kept
 
     def heard(self) -> bool:
@@ -211,10 +220,12 @@ class Desk:
         self._log.append(entry, self._now())
 
     def restore(self) -> tuple[Change, ...]:
-        """As in `ports.Desk`: stories, the logs, and what sessions share."""
+        """As in `ports.Desk`: folders, stories, the logs, records, and what sessions share."""
+        names = solid.unlink(self._root, place.FOLDERS)
+        linked = (*(Change(name, "made a link", PUT_BACK) for name in names), *self._unstrange())
         stories = bool(self._order and self._order.preset.stories)
         lists = (*self._stories.restore(), *self._log.restore()) if stories else ()
-        mended = (*lists, *self._events.restore(), *self._put_back())
+        mended = (*linked, *lists, *self._events.restore(), *self._put_back(), *self._records.restore())
         if self._owner and self._tasks.path.exists():
             self._tasks.release(self._owner)
         return mended
@@ -226,13 +237,14 @@ class Desk:
             before.keep(self._root, self._lists)
         state.save(self._root, state_now)
         if output:
-            state.keep_output(self._root, state_now.run_id, output)
+            self._records.keep(state_now.run_id, output)
             self._stood = None
         assert self._order is not None  # `exclusive` came first
         # Without stories nothing was written since the board was last read.
         board = self.board() if output and self._order.preset.stories else self._board
         document = handoff.document(self._order, state_now, board)
-        files.write(self._home / "loop/handoff.json", json.dumps(document, indent=2).encode() + b"\n")
+        shown = json.dumps(document, indent=2).encode() + b"\n"
+        files.write(self._home / "loop/handoff.json", shown, durable=False)  # it only shows what the state holds
         if self._shared:
             legacy.mirror(self._root, state_now, document, active=True)
 
@@ -315,9 +327,15 @@ class Desk:
 
     def _hold(self) -> None:
         for name in OURS:
-            path = self._home / name
-            if path.is_file():
-                self._held[name] = path.read_bytes()
+            if (found := solid.content(self._home / name, HELD)) is not None and len(found) < HELD:
+                self._held[name] = found
+
+    def _unstrange(self) -> tuple[Change, ...]:
+        """What stands in the place of a file that sessions share and is none of ours goes away, unread."""
+        wrong = [name for name in (*OURS, SCRATCHPAD) if not solid.plain(self._home / name)]
+        for name in wrong:
+            files.remove(self._home / name)
+        return tuple(Change(f".ralph/{name}", "made no file of its own", PUT_BACK) for name in wrong)
 
     def _put_back(self) -> tuple[Change, ...]:
         gone = [name for name in self._held if not (self._home / name).exists()]

@@ -11,24 +11,41 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
+from ralph_mission.gateways import solid
+from ralph_mission.gateways.solid import RALPH
 from ralph_mission.trouble import Trouble
 
-RALPH = ".ralph"
 POLL = 0.002
 """Seconds between two looks at a lock that somebody holds."""
 STRANGE = "move it away, then run again"
 
 
-def read(path: Path, cap: int) -> bytes | None:
-    """The content, None when there is no such file. Raises Trouble beyond `cap` bytes and for what is no file."""
+def read(path: Path, cap: int, top: Path | None = None) -> bytes | None:
+    """The content, None when there is no such file. Raises Trouble beyond `cap` bytes and for what is no file.
+
+    Below `.ralph` it is read by no link, in a work tree `top` by none that leads out of it, and a file with a second
+    name is none: sessions write there, and we reach further than they do. Anywhere else links are an owner's.
+    """
+    if top is None and RALPH not in path.parts:
+        return read_named(path, cap)
+    return _read(path, cap, lambda: solid.within(path, top) if top else solid.opened(path, solid.top_of(path)))
+
+
+def read_named(path: Path, cap: int) -> bytes | None:
+    """The same of a file that an owner names, wherever its links lead."""
+    # Not blocking: an agent may have left a pipe that nobody will ever write to.
+    return _read(path, cap, lambda: os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+
+
+def _read(path: Path, cap: int, opened: Callable[[], int]) -> bytes | None:
     try:
-        # Not blocking: an agent may have left a pipe that nobody will ever write to.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = opened()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -43,8 +60,10 @@ def read(path: Path, cap: int) -> bytes | None:
     return content
 
 
-def write(path: Path, content: bytes) -> None:
-    """Put `content` there, durably and all at once; makes the folder. Replaces a link. Raises OSError."""
+def write(path: Path, content: bytes, durable: bool = True) -> None:
+    """Put `content` there, all at once and durably unless told otherwise; makes the folder. Replaces a link.
+
+    Raises OSError."""
     _make_folder(path.parent)
     scratch = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
     try:
@@ -52,7 +71,8 @@ def write(path: Path, content: bytes) -> None:
             _keep_mode(path, file.fileno())
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         _replace(scratch, path)
     except BaseException:
         with suppress(OSError):
@@ -65,13 +85,22 @@ def append(path: Path, line: bytes, durable: bool = True) -> None:
     first, so that it stays the only one that cannot be read. Raises OSError, and Trouble when the lock stays taken or
     it is no file."""
     with locked(path):
-        descriptor = _opened(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK)
-        try:
-            os.write(descriptor, _mend(descriptor) + line.rstrip(b"\n") + b"\n")
-            if durable:
-                os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        add(path, line, durable)
+
+
+def add(path: Path, line: bytes, durable: bool = True) -> None:
+    """As `append`, for those who all hold one lock already while they write there."""
+    _make_folder(path.parent)
+    descriptor = _opened(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK)
+    try:
+        size, content = os.fstat(descriptor).st_size, _mend(descriptor) + line.rstrip(b"\n") + b"\n"
+        if os.write(descriptor, content) < len(content):  # the disk is full, or a limit is reached
+            os.ftruncate(descriptor, size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        if durable:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def remove(path: Path) -> None:
@@ -131,6 +160,7 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
+@lru_cache(maxsize=64)
 def _ours(folder: Path) -> tuple[Path, ...]:
     """The folders between `.ralph` and this one, outermost first."""
     names = folder.parts
@@ -181,6 +211,8 @@ def _regular(path: Path, descriptor: int) -> BinaryIO:
 
 def _strange(path: Path, error: OSError) -> Exception:
     """What to raise for a link, a socket or a folder in the place of a file; any other error is what it is."""
+    if error.errno == errno.EPERM:
+        return Trouble(f"{path} may be somebody else's file too: it has a second name, or another owner", STRANGE)
     strange = error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR)
     return Trouble(f"{path} is not a regular file", STRANGE) if strange else error
 

@@ -44,9 +44,14 @@ class Guide:
         files.append(self.path, _dumped({"id": said.id, "ts": said.at.isoformat(), "text": said.text}))
         return said
 
+    def keep(self, said: Guidance) -> None:
+        """A word that was said elsewhere, under the id it has there; one that is here already is not said again."""
+        if said.id not in {known.id for known, _ in self.all()}:
+            files.append(self.path, _dumped({"id": said.id, "ts": said.at.isoformat(), "text": said.text}))
+
     def all(self) -> tuple[tuple[Guidance, bool], ...]:
         """Everything that was said, oldest first, and whether it was given."""
-        lines = [_values(raw) for raw in (files.read(self.path, CAP) or b"").splitlines()]
+        lines = [_values(raw) for raw in (files.read(self.path, CAP) or b"").split(b"\n")]
         given = {values["acknowledged"] for values in lines if isinstance(values.get("acknowledged"), str)}
         said = {found.id: found for values in lines if (found := _guidance(values))}
         return tuple((found, found.id in given) for found in said.values())

@@ -39,7 +39,7 @@ def active(root: Path, now: datetime) -> Iterator[Mode]:
     """The other modes that work in this checkout. What is stale, or cannot be read, holds nobody up."""
     for mode in MODES:
         for path in _markers(root, mode):
-            said = _document(path)
+            said = _document(root, path)
             if said.get("active") is True and said.get("by") != BY and not _stale(path, now):
                 yield Mode(mode, path.relative_to(root).as_posix())
 
@@ -47,7 +47,7 @@ def active(root: Path, now: datetime) -> Iterator[Mode]:
 def left(root: Path) -> handoff.Left | None:
     """What a run of others left to go on from; None when there is nothing, or it is complete. Raises Trouble when it
     names no task."""
-    said = _document(root / FOLDER / HANDOFF)
+    said = _document(root, root / FOLDER / HANDOFF)
     if not said or said.get("by") == BY:
         return None
     found = handoff.read(said)
@@ -68,7 +68,7 @@ def brief(root: Path, prompt: str) -> None:
 def inactive(root: Path) -> bool:
     """Say that our run is over, and take the prompt away; False when we had said nothing. Raises OSError."""
     path = root / FOLDER / MARKER
-    said = _document(path)
+    said = _document(root, path)
     if said.get("by") != BY or said.get("active") is not True:
         return False
     _write(path, {**said, "active": False})
@@ -86,9 +86,9 @@ def _stale(path: Path, now: datetime) -> bool:
     return now - datetime.fromtimestamp(path.stat().st_mtime, UTC) > STALE
 
 
-def _document(path: Path) -> dict[str, Any]:
+def _document(root: Path, path: Path) -> dict[str, Any]:
     try:
-        said = json.loads(files.read(path, CAP) or b"{}")
+        said = json.loads(files.read(path, CAP, root) or b"{}")
     except (OSError, ValueError, RecursionError, Trouble):
         return {}
     return said if isinstance(said, dict) else {}

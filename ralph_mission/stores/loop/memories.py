@@ -16,6 +16,8 @@ from ralph_mission.trouble import Trouble
 CAP = 8 * 1024 * 1024
 LENGTH, TAGS = 4000, 10
 """Characters of one memory, and how many tags it may have."""
+NEWS = 50
+"""That one loop may bring: what is worth knowing always is less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Memories:
         return memories_text.found(self.all(), query)
 
     def add(self, content: str, kind: str = "pattern", tags: Sequence[str] = ()) -> Memory:
-        """Remember something. Raises Trouble for an unknown kind, and for nothing or a book."""
+        """Remember something. Raises Trouble for an unknown kind, nothing, a book, and a file that is full."""
         if kind not in memories_text.KINDS:
             raise Trouble(f"{kind!r} is no kind of memory", f"choose {', '.join(memories_text.KINDS)}")
         if not content.strip() or len(content) > LENGTH:
@@ -52,8 +54,32 @@ class Memories:
         with files.locked(self.path):
             words = content.strip().encode("utf-8", "replace").decode()
             memory = Memory(self._fresh(), words, kind, names, f"{self.now():%Y-%m-%d}")
-            files.write(self.path, memories_text.inserted(self._whole(), memory).encode("utf-8", "surrogateescape"))
+            text = memories_text.inserted(self._whole(), memory).encode("utf-8", "surrogateescape")
+            if len(text) > CAP:
+                raise Trouble(f"{self.path} would be larger than {CAP:,} bytes", "take out what nobody needs any more")
+            files.write(self.path, text)
         return memory
+
+    def known(self, note: Callable[[str], None]) -> str:
+        """The same as `text`, but nothing of a file that cannot be read: `note` is told why."""
+        try:
+            return self.text()
+        except Trouble as trouble:
+            note(f"memories are left out: {trouble.what}")
+        except OSError as error:
+            note(f"memories are left out: {self.path}: {(error.strerror or 'no reason given').lower()}")
+        return ""
+
+    def news(self, theirs: Memories, note: Callable[[str], None]) -> tuple[Memory, ...]:
+        """What another file, which sessions wrote, remembers more. What is too long or too much is left out and noted,
+        so that no memory costs the work of whoever had it."""
+        known = {memory.content for memory in memories_text.parse(self.known(note))}
+        found = {memory.content: memory for memory in memories_text.parse(theirs.known(note))}
+        new = [memory for content, memory in found.items() if content not in known]
+        fitting = [memory for memory in new if len(memory.content) <= LENGTH]
+        if left_out := len(new) - len(fitting[:NEWS]):
+            note(f"{left_out} new memories are left out: at most {NEWS}, each of at most {LENGTH:,} characters")
+        return tuple(fitting[:NEWS])
 
     def _fresh(self) -> str:
         taken, seconds = {memory.id for memory in self.all()}, int(self.now().timestamp())

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from ralph_mission.gateways import solid
 from ralph_mission.stores.loop import files
 from ralph_mission.trouble import Trouble
 
 IGNORED = b"/.ralph/"
+FOLDERS = (".ralph/agent", ".ralph/apart", ".ralph/loop/apart", ".ralph/loop/before", ".ralph/loop/calls",
+           ".ralph/loop/home", ".ralph/loop/runs", ".ralph/worktrees")  # fmt: skip  # one list
+"""Where a run writes, or has sessions write."""
 
 
 def folder(repo: Path | None, environ: Mapping[str, str]) -> Path:
@@ -25,7 +29,9 @@ def folder(repo: Path | None, environ: Mapping[str, str]) -> Path:
 
 
 def prepare(place: Path) -> None:
-    """Make the folder, and keep it out of git when it is new. Raises OSError."""
+    """Make the folder, and keep it out of git when it is new. Raises OSError, and Trouble for a link in its place."""
+    if found := solid.links(place.parent, FOLDERS):
+        raise Trouble(f"{place.parent / found[0]} is a link", files.STRANGE)
     if place.is_dir():
         return
     place.mkdir(parents=True, exist_ok=True)

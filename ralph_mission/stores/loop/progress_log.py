@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
+from ralph_mission.gateways import solid
 from ralph_mission.loop import progress_log as form
 from ralph_mission.loop.model import Change, Notes
 from ralph_mission.stores.loop import files
@@ -24,6 +26,7 @@ class ProgressLog:
     def __init__(self, folder: Path, root: Path | None = None) -> None:
         self.path = folder / "progress.txt"
         self.root = root or folder
+        self._top = self.root if folder.is_relative_to(self.root) else folder
         self.complaint = ""
         self._before: str | None = None
 
@@ -32,7 +35,7 @@ class ProgressLog:
         self.complaint = ""
         text = self._remember()
         found = form.notes(text if text is not None else self._before or "")
-        guides = (pattern for name in GUIDES for pattern in form.patterns(_ends(self.root / name) or ""))
+        guides = (pattern for name in GUIDES for pattern in form.patterns(_guide(self.root / name, self.root)))
         patterns = tuple(dict.fromkeys((*found.patterns, *guides)))
         return Notes(patterns, found.learnings, found.last_completed)
 
@@ -58,9 +61,9 @@ class ProgressLog:
         self.restore()
         if not self._ours():
             self.begin(now)
-        gap = "" if _ends_line(self.path) else "\n"
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        descriptor = solid.within(self.path, self._top, os.O_RDWR | os.O_APPEND)
         try:
+            gap = "" if _ends_line(descriptor) else "\n"
             os.write(descriptor, f"{gap}{entry}".encode())  # one write: an agent may append at the same moment
             os.fsync(descriptor)
         finally:
@@ -85,10 +88,13 @@ class ProgressLog:
 
     def _ours(self) -> bool:
         """Whether a file is there, and no link that leads elsewhere: an agent's could lead anywhere."""
-        real = self.path.resolve()
-        return self.path.is_file() and any(
-            real.is_relative_to(base.resolve()) for base in (self.root, self.path.parent)
-        )
+        try:
+            os.close(solid.within(self.path, self._top))
+        except PermissionError as error:
+            return error.errno == errno.EACCES  # told by whoever reads it
+        except OSError:
+            return False
+        return True
 
     def _now(self) -> str | None:
         if not self._ours():
@@ -96,7 +102,7 @@ class ProgressLog:
         try:
             if _size(self.path) > MAX_BYTES:
                 self.complaint = f"{self._name()} is larger than {MAX_BYTES} bytes; its middle is not read"
-            return _ends(self.path)
+            return _ends(self.path, self._top)
         except OSError as error:
             self.complaint = f"{self._name()} cannot be read ({(error.strerror or 'no reason given').lower()})"
             return None
@@ -106,13 +112,18 @@ class ProgressLog:
         return self.path.relative_to(self.root).as_posix() if inside else str(self.path)
 
 
-def _ends(path: Path) -> str | None:
-    """The text of a file, None when there is none; of a huge one its first and last part."""
-    if not path.is_file():
-        return None
-    with open(path, "rb") as file:
+def _guide(path: Path, top: Path) -> str:
+    """The text of a file in the work tree `top`, "" when there is none that may be read."""
+    with suppress(OSError):
+        return _ends(path, top)
+    return ""
+
+
+def _ends(path: Path, top: Path) -> str:
+    """The text of a file; of a huge one its first and last part. Raises OSError, for a link out of `top` too."""
+    with open(solid.within(path, top), "rb") as file:
         raw = file.read(MAX_BYTES)
-        if _size(path) > MAX_BYTES:
+        if os.fstat(file.fileno()).st_size > MAX_BYTES:
             raw = raw[: MAX_BYTES // 2] + b"\n"
             file.seek(-MAX_BYTES // 2, os.SEEK_END)
             raw += file.read(MAX_BYTES // 2)
@@ -125,9 +136,6 @@ def _size(path: Path) -> int:
     return 0
 
 
-def _ends_line(path: Path) -> bool:
-    with open(path, "rb") as file:
-        if not file.seek(0, os.SEEK_END):
-            return True
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) == b"\n"
+def _ends_line(descriptor: int) -> bool:
+    size = os.fstat(descriptor).st_size
+    return not size or os.pread(descriptor, 1, size - 1) == b"\n"

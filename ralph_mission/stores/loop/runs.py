@@ -13,7 +13,9 @@ from ralph_mission.stores.loop.events import EventLog
 from ralph_mission.stores.loop.state import RUNS, STATE
 from ralph_mission.stores.loop.tasks import Tasks
 
-FILES = ("loop/state.json", "loop/handoff.json", "loop/prompt.txt", "loop/home/calls.json", "agent/scratchpad.md")
+FILES = (
+    "loop/state.json", "loop/handoff.json", "loop/prompt.txt", "loop/calls.json", "loop/calls", "agent/scratchpad.md",
+)  # fmt: skip  # one list
 """Below `.ralph/`: what belongs to one run only."""
 
 
@@ -91,4 +93,4 @@ def scratchpad(root: Path, named: str, cap: int) -> tuple[Path, str]:
     """Where agents keep their notes, and what they hold: the file that the settings name, else the usual one."""
     places = [root / named] if named else []
     path = next((one for one in places if one.is_file()), root / ".ralph/agent/scratchpad.md")
-    return path, (files.read(path, cap) or b"").decode(errors="replace")
+    return path, (files.read(path, cap, root) or b"").decode(errors="replace")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ralph_mission.loop.items import Event, Issue
-from ralph_mission.stores.loop import files
+from ralph_mission.stores.loop import files, saying
 from ralph_mission.trouble import Trouble
 
 CAP = 4 * 1024 * 1024
@@ -22,10 +22,7 @@ MALFORMED = "event.malformed"
 
 def say(folder: Path, event: Event) -> None:
     """Append what an agent says for the loop to hear. `folder` is `.ralph`."""
-    said: dict[str, Any] = {"topic": event.topic, "payload": event.payload}
-    said |= {"ts": (event.at or datetime.now(UTC)).isoformat(), "hat": event.hat, "iteration": event.iteration}
-    line = json.dumps(said, ensure_ascii=False).encode("utf-8", "replace")
-    files.append(path_of(folder), line, durable=False)  # a machine that goes down takes the session with it
+    saying.say(folder, event.topic, event.payload, event.hat, event.iteration, event.at)
 
 
 def heard(folder: Path) -> tuple[Event, ...]:
@@ -34,7 +31,7 @@ def heard(folder: Path) -> tuple[Event, ...]:
     The file is taken away before it is read: what comes later is heard later, and nobody's editing can repeat or hide
     what was heard. A kill in between leaves it for the next call.
     """
-    path = path_of(folder)
+    path = saying.path_of(folder)
     with files.locked(path):
         with suppress(FileNotFoundError):
             path.replace(path.with_name(f"{path.name}.{time.time_ns()}.taken"))
@@ -45,11 +42,6 @@ def heard(folder: Path) -> tuple[Event, ...]:
     return tuple(events)
 
 
-def path_of(folder: Path) -> Path:
-    """Where agents say their events."""
-    return folder / "agent" / "said.jsonl"
-
-
 def _heard(place: Path) -> list[Event]:
     try:
         content = files.read(place, CAP) or b""
@@ -57,7 +49,7 @@ def _heard(place: Path) -> list[Event]:
         return [Event(MALFORMED, trouble.what)]
     return [
         parse(raw) or Event(MALFORMED, raw[:200].decode(errors="replace"))
-        for raw in content.splitlines()
+        for raw in content.split(b"\n")
         if raw.strip()
     ]
 

@@ -62,10 +62,12 @@ def rescue(root: Path) -> tuple[State | None, str]:
         return None, f"{STATE} cannot be read ({error}); put aside as {aside.name}"
 
 
-def keep_output(root: Path, run_id: str, output: HatOutput) -> None:
-    """The record of one session, for good: `runs/<run_id>/session-NNNN.json`. Raises OSError."""
+def keep_output(root: Path, run_id: str, output: HatOutput) -> tuple[Path, bytes]:
+    """The record of one session, for good: `runs/<run_id>/session-NNNN.json`, and what stands there. Raises OSError."""
     place = root / RUNS / run_id / f"session-{output.iteration:04d}.json"
-    files.write(place, codec.dump(HatOutput, output))
+    content = codec.dump(HatOutput, output)
+    files.write(place, content)
+    return place, content
 
 
 def _free(path: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -11,10 +12,12 @@ from pathlib import Path
 from ralph_mission.loop import prd as form
 from ralph_mission.loop.model import Change, Prd
 from ralph_mission.stores.loop import files
+from ralph_mission.trouble import Trouble
 
 FOLDERS = ("", "scripts/ralph", ".ralph", ".omc")
 """Where the originals keep their stories, in the order they are looked for; progress.txt stands beside."""
 NAME, LOG = "prd.json", "progress.txt"
+CAP = 4 * form.MAX_CHARS  # bytes
 MARK = "\ufeff"  # some editors put one in front; JSON has none
 
 
@@ -119,7 +122,11 @@ class Stories:
     def _inside(self, path: Path) -> tuple[str, Prd]:
         if path != self.named and not path.resolve().is_relative_to(self.root.resolve()):
             raise form.Unreadable("it leads out of the work tree")
-        return _read(path)
+        return _read(path, self._top(path))
+
+    def _top(self, path: Path) -> Path | None:
+        """The work tree, out of which no link is followed; None for a list that an owner keeps elsewhere."""
+        return self.root if path.is_relative_to(self.root) else None
 
     def _set_aside(self, path: Path) -> None:
         """Whatever stands there, a folder or a pipe too, so that a file can take its place."""
@@ -147,9 +154,8 @@ class Stories:
             return last
         if not path.is_file():
             return None
-        with suppress(OSError):
-            with open(path, "rb") as file:
-                head = file.read(form.MAX_CHARS)
+        with suppress(OSError, Trouble):
+            head = files.read(path, CAP, self._top(path)) or b""
             return last if last and last.branch and last.branch.encode() in head else None
         return None
 
@@ -173,7 +179,7 @@ class Stories:
         """The newest text whose stories are these, edited; a new one when none is known."""
         now = ""
         with suppress(OSError, ValueError):
-            now = _read(path)[0]
+            now = _read(path, self._top(path))[0]
         for text in filter(None, (now, self._text, *self._earlier)):
             with suppress(ValueError):
                 bare = text.removeprefix(MARK)
@@ -181,12 +187,14 @@ class Stories:
         return form.render(prd)
 
 
-def _read(path: Path) -> tuple[str, Prd]:
-    if path.exists() and not path.is_file():
-        raise form.Unreadable("not a file")  # a pipe would be waited for
-    if path.stat().st_size > 4 * form.MAX_CHARS:
-        raise form.Unreadable(f"larger than {4 * form.MAX_CHARS} bytes")
-    text = path.read_bytes().decode("utf-8")
+def _read(path: Path, top: Path | None = None) -> tuple[str, Prd]:
+    try:
+        content = files.read(path, CAP, top)
+    except Trouble as trouble:
+        raise form.Unreadable(trouble.what.removeprefix(f"{path} is ").removeprefix(f"{path} ")) from None
+    if content is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    text = content.decode("utf-8")
     return text, form.parse(text.removeprefix(MARK))
 
 

@@ -1,7 +1,7 @@
 """`.ralph/agent/tasks.jsonl`: the task list that many processes share, and people read.
 
-Whoever changes it holds its lock from the first look to the last byte, and the file is replaced whole: a kill leaves
-the list as it was or as it should be. Readers take no lock.
+Whoever changes it holds its lock from the first look to the last byte, and the file is replaced whole, or gets its new
+lines by one write: a kill leaves the list as it was or as it should be. Readers take no lock.
 """
 
 from __future__ import annotations
@@ -9,22 +9,24 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from ralph_mission.loop import tasks as lifecycle
-from ralph_mission.loop.items import Task
+from ralph_mission.loop.task import Task
 from ralph_mission.stores.loop import files, owners, tasks_text
 
 CAP = 32 * 1024 * 1024
 """Bytes; some hundred thousand tasks."""
 
+PAGE = 4096
+"""Bytes between two places where a kill may cut a write."""
+
 All = tuple[Task, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Tasks:
+class Tasks(NamedTuple):
     """The tasks of one checkout; `folder` is its `.ralph`. Every call may raise Trouble and OSError."""
 
     folder: Path
@@ -78,11 +80,11 @@ class Tasks:
     def release(self, owner: str) -> All:
         """Give back what `owner` left active, once it is known to have ended. The tasks it gave back."""
         with files.locked(self.path):
-            found = self._lines()
-            before = _settled(found)
+            raw = self._raw()
+            before = _settled(tasks_text.lines(raw))
             after = lifecycle.released(before, owner)
             if after != before:
-                self._put(found, before, after, {})
+                self._put(raw, before, after, {})
         return tuple(task for task, old in zip(after, before, strict=True) if old.status == "active" != task.status)
 
     def archive(self, place: Path) -> bool:
@@ -96,25 +98,35 @@ class Tasks:
 
     def _change(self, change: Callable[[All], tuple[All, Task]], more: dict[str, dict[str, str]] | None = None) -> Task:
         with files.locked(self.path):
-            found = self._lines()
-            before = _settled(found)
+            raw = self._raw()
+            before = _settled(tasks_text.lines(raw))
             after, task = change(before)
             if after != before:
-                self._put(found, before, after, more or {})
+                self._put(raw, before, after, more or {})
         return next(other for other in after if other.id == task.id)
 
-    def _put(
-        self, found: tuple[tasks_text.Line, ...], before: All, after: All, more: dict[str, dict[str, str]]
-    ) -> None:
+    def _put(self, raw: bytes, before: All, after: All, more: dict[str, dict[str, str]]) -> None:
         moment = self.now().isoformat()
-        files.write(self.path, tasks_text.text(found, after, moment, more))
+        new = tasks_text.added(after[len(before) :], moment, more) if after[: len(before)] == before else b""
+        if new and self._one_write(raw, new):
+            files.add(self.path, new)
+        else:
+            files.write(self.path, tasks_text.text(tasks_text.lines(raw), after, moment, more))
         old = {task.id: task.status for task in before}
         for task in after:
             if old.get(task.id) != task.status:
-                files.append(self.journal, _entry(task, old.get(task.id, ""), moment, os.environ), durable=False)
+                files.add(self.journal, _entry(task, old.get(task.id, ""), moment, os.environ), durable=False)
+
+    def _one_write(self, raw: bytes, new: bytes) -> bool:
+        """Whether lines may be added where the list stands, so that a kill leaves all of them or none."""
+        whole = raw.endswith(b"\n") and len(raw) % PAGE + len(new) <= PAGE
+        return whole and not self.path.is_symlink() and os.access(self.path, os.W_OK)
 
     def _lines(self) -> tuple[tasks_text.Line, ...]:
-        return tasks_text.lines(files.read(self.path, CAP) or b"")
+        return tasks_text.lines(self._raw())
+
+    def _raw(self) -> bytes:
+        return files.read(self.path, CAP) or b""
 
     def _fresh(self, tasks: All) -> str:
         """An id like the ones of ralph-orchestrator, not taken yet."""

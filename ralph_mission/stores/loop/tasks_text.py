@@ -7,11 +7,10 @@ changed stays as it is, byte for byte; in one that was changed, fields we do not
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from ralph_mission.loop.items import Task, TaskStatus
+from ralph_mission.loop.task import Task, TaskStatus
 
 WRITTEN: dict[TaskStatus, str] = {
     "pending": "open", "ready": "open", "active": "in_progress", "done": "closed", "failed": "failed",
@@ -25,8 +24,7 @@ STATES: dict[str, TaskStatus] = {
 NEEDS = ("blocked_by", "needs", "depends_on")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line of the file. `task` is None when it is none, and `wrong` says why ("" for an empty line)."""
 
     raw: bytes
@@ -34,19 +32,32 @@ class Line:
     wrong: str = ""
 
 
+@lru_cache(maxsize=2)
 def lines(content: bytes) -> tuple[Line, ...]:
     """The lines of a file. The first of two with the same id counts; the other is told of and kept."""
+    found = [_line(raw) for raw in content.split(b"\n") if raw.strip()]
+    ids = [line.task.id for line in found if line.task]
     seen: set[str] = set()
-    return tuple(_once(_line(raw), seen) for raw in content.splitlines() if raw.strip())
+    return tuple(found if len(set(ids)) == len(ids) else (_once(line, seen) for line in found))
 
 
 def text(found: tuple[Line, ...], tasks: tuple[Task, ...], moment: str, more: dict[str, dict[str, str]]) -> bytes:
     """The file with `tasks` in it. `more` are fields to set by id; `moment` (ISO 8601) dates what changed."""
     known = {line.task.id for line in found if line.task}
     now = {task.id: task for task in tasks}
-    kept = [_rewritten(line, now.get(line.task.id), moment, more) if line.task else line.raw for line in found]
-    added = [_dumped(_new(task, moment) | more.get(task.id, {})) for task in tasks if task.id not in known]
-    return b"".join(line + b"\n" for line in (*filter(None, kept), *added))
+    kept = [
+        _rewritten(line, now.get(line.task.id), moment, more)
+        if line.task and (more or now.get(line.task.id) is not line.task)
+        else line.raw
+        for line in found
+    ]
+    new = tuple(task for task in tasks if task.id not in known)
+    return b"".join(line + b"\n" for line in kept if line) + added(new, moment, more)
+
+
+def added(tasks: tuple[Task, ...], moment: str, more: dict[str, dict[str, str]]) -> bytes:
+    """The lines of tasks that are in no file yet."""
+    return b"".join(_dumped(_new(task, moment) | more.get(task.id, {})) + b"\n" for task in tasks)
 
 
 @lru_cache(maxsize=8192)

@@ -54,7 +54,7 @@ def _run(root: Path, run_id: str) -> State:
 
 def _judged(place: Path) -> set[str]:
     found: set[str] = set()
-    for line in (files.read(place, CAP) or b"").splitlines():
+    for line in (files.read(place, CAP) or b"").split(b"\n"):
         with suppress(ValueError, RecursionError, KeyError, TypeError):
             found.add(str(json.loads(line)["run"]))
     return found

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 NOBODY = "0" * 40
 
@@ -66,6 +67,7 @@ class Bare:
         self.commit = lru_cache(maxsize=None)(self._commit)
         self.merged_tree = lru_cache(maxsize=None)(self._merged_tree)
         self.is_ancestor = lru_cache(maxsize=None)(self._is_ancestor)
+        self.told: dict[Hashable, Any] = {}  # what git said of its refs, by all that it was said by
 
     def run(
         self,

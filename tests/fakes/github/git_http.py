@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 
 from tests.fakes.github import pushes, rest
 from tests.fakes.github.bare import environment
@@ -29,7 +31,7 @@ def respond(world: World, request: Request, headers: Mapping[str, str], raw: byt
     with world.lock:
         if token and request.below == "/git-receive-pack":
             return _receive(world, request, headers, body, token)
-        return _backend(world, request, headers, body)
+        return _read(world, request, headers, body)
 
 
 def _refused(world: World, request: Request, headers: Mapping[str, str], token: Token | None) -> Response | None:
@@ -77,6 +79,22 @@ def _receive(world: World, request: Request, headers: Mapping[str, str], body: b
         response = _backend(world, request, headers, body)
     refs.after_push(world, token.account, before, world.bare.heads())
     return response
+
+
+def _read(world: World, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
+    """What refs alone decide is asked of git once for each state of them: to look at them is most of what is asked."""
+    if request.method == "POST" and b"command=ls-refs" not in body:
+        return _backend(world, request, headers, body)
+    asked = (request.below, headers.get("Git-Protocol"), request.login, body, _refs(world.bare.path))
+    if asked not in world.bare.told:
+        world.bare.told[asked] = _backend(world, request, headers, body)
+    return replace(world.bare.told[asked])
+
+
+def _refs(bare: Path) -> tuple[tuple[str, bytes], ...]:
+    """All that says which refs there are."""
+    files = (bare / "HEAD", bare / "packed-refs", *sorted((bare / "refs").rglob("*")))
+    return tuple((str(file), file.read_bytes()) for file in files if file.is_file())
 
 
 def _backend(world: World, request: Request, headers: Mapping[str, str], body: bytes) -> Response:

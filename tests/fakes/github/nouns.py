@@ -93,6 +93,7 @@ class Comment:
     created_at: datetime
     updated_at: datetime
     lag: int = 0
+    edited_at: datetime | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -120,6 +121,8 @@ class Review:
     body: str
     sha: str
     submitted_at: datetime
+    lines: tuple[tuple[int, str, int, str], ...] = ()  # id, path, line, words
+    edits: dict[int, list[tuple[Account, datetime]]] = field(default_factory=dict)  # of the text (0) and of each line
 
 
 @dataclass(slots=True)
@@ -158,6 +161,7 @@ class Thread:
     pull: PullPart | None = None
     deleted: bool = False
     lag: int = 0
+    edits: list[tuple[Account, datetime]] = field(default_factory=list)
 
     @property
     def label_names(self) -> frozenset[str]:

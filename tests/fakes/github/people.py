@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ralph_mission.mission.model import Actor
 from tests.fakes.github.bare import NOBODY
@@ -100,11 +100,18 @@ class Person:
 
     # --- reviews and merging
 
-    def review(self, number: int, state: str, text: str = "") -> int:
+    def review(self, number: int, state: str, text: str = "", lines: Sequence[tuple[str, int, str]] = ()) -> int:
         if state not in ("approved", "changes_requested", "commented"):
             raise ValueError(f"no such review: {state}")
         with self._world.lock:
-            return pulls.review(self._world, self._account, self._thread(number), state.upper(), text).id
+            return pulls.review(self._world, self._account, self._thread(number), state.upper(), text, lines=lines).id
+
+    def edit_review(self, review: int, text: str, line: str = "") -> None:
+        """Change what a review says, or its remarks on lines of a path, as anybody with write access may."""
+        with self._world.lock:
+            found = self._world.reviews[review]
+            for one in [one[0] for one in found.lines if one[1] == line] if line else [0]:
+                pulls.edit_review(self._world, self._account, found, text, one)
 
     def dismiss(self, number: int, review_id: int | None = None, message: str = "") -> int:
         """Dismiss a review, the newest verdict of that pull when none is named."""

@@ -8,10 +8,12 @@ from ralph_mission.mission.effects import (
     CloseIssue,
     ClosePull,
     EditComment,
+    EditReview,
     Effect,
     Label,
     MergePull,
     OpenPull,
+    PostReview,
     PushBranch,
     marker,
 )
@@ -86,6 +88,19 @@ def closing_pull(world: GitHubWorld, kind: str) -> tuple[Effect, tuple[str, str]
     return ClosePull(KEY, opened_pull(world, kind)), ("PATCH", "/pulls/*")
 
 
+def reviewing(world: GitHubWorld, kind: str) -> tuple[Effect, tuple[str, str]]:
+    number, key = opened_pull(world, kind), key_of(kind)
+    head = world.forge.pull(number).head_sha
+    return PostReview(key, number, head, f"Fine.\n\n{marker(key)}"), ("POST", "/pulls/*/reviews")
+
+
+def editing_review(world: GitHubWorld, kind: str) -> tuple[Effect, tuple[str, str]]:
+    effect, _ = reviewing(world, kind)
+    assert isinstance(effect, PostReview)
+    made = world.forge.perform(effect)
+    return EditReview(KEY, effect.pull, made.number, "Anew"), ("PUT", "/pulls/*/reviews/*")
+
+
 def merging(world: GitHubWorld, kind: str) -> tuple[Effect, tuple[str, str]]:
     number = opened_pull(world, kind)
     return MergePull(KEY, number, world.forge.pull(number).head_sha, "squash", "Fix"), ("PUT", "/pulls/*/merge")
@@ -102,5 +117,7 @@ MAKING = (
     closing_issue,
     opening_pull,
     closing_pull,
+    reviewing,
+    editing_review,
     merging,
 )

@@ -77,6 +77,9 @@ def test_a_new_run_finds_memories_and_nothing_else_of_the_former_one(desk_at: Ma
         first = desk.open(FREE, NOON)
         Tasks(home).add("of the first run")
         (home / "agent/scratchpad.md").write_text("half way")
+        (home / "loop/calls").mkdir()
+        for name in ("calls.json", "calls/US-001.json"):
+            (home / "loop" / name).write_text("{}")
         desk.record(Event("build.complete"))
         desk.keep(replace(first, iteration=1), HatOutput("ralph", 1))
     with (desk := desk_at()).exclusive(FREE):
@@ -87,6 +90,7 @@ def test_a_new_run_finds_memories_and_nothing_else_of_the_former_one(desk_at: Ma
     assert (board.scratchpad, board.tasks) == ("", ())
     kept = {file.name for file in (home / "loop/runs" / first.run_id).iterdir()}
     assert {"scratchpad.md", "tasks.jsonl", "events.jsonl", "state.json", "handoff.json", "session-0001.json"} <= kept
+    assert {"calls", "calls.json"} <= kept and not list((home / "loop").glob("calls*"))
 
 
 def test_tasks_that_a_person_added_between_two_runs_are_the_next_ones(desk_at: Make, root: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.loop.items import Event, Issue
-from ralph_mission.stores.loop import said
+from ralph_mission.stores.loop import said, saying
 from ralph_mission.stores.loop.events import EventLog
 from tests.helpers import NOON
 
@@ -217,23 +217,23 @@ def test_what_agents_say_is_heard_once_and_in_order(tmp_path: Path) -> None:
 def test_an_agent_that_cuts_the_file_short_can_neither_repeat_nor_hide(tmp_path: Path) -> None:
     said.say(tmp_path, Event("one", at=NOON))
     assert len(said.heard(tmp_path)) == 1
-    said.path_of(tmp_path).write_text("")
+    saying.path_of(tmp_path).write_text("")
     said.say(tmp_path, Event("two", at=NOON))
     assert [event.topic for event in said.heard(tmp_path)] == ["two"]
-    said.path_of(tmp_path).write_text('{"topic": "three", "payload": {"a": 1}}\n')
+    saying.path_of(tmp_path).write_text('{"topic": "three", "payload": {"a": 1}}\n')
     assert said.heard(tmp_path) == (Event("three", '{"a": 1}'),)
 
 
 def test_what_was_said_before_a_kill_is_heard_by_the_next_process(tmp_path: Path) -> None:
     said.say(tmp_path, Event("one", at=NOON))
-    place = said.path_of(tmp_path)
+    place = saying.path_of(tmp_path)
     place.rename(place.with_name(f"{place.name}.1.taken"))  # where a kill leaves it
     said.say(tmp_path, Event("two", at=NOON))
     assert [event.topic for event in said.heard(tmp_path)] == ["one", "two"]
 
 
 def test_a_line_that_is_no_event_says_so(tmp_path: Path) -> None:
-    place = said.path_of(tmp_path)
+    place = saying.path_of(tmp_path)
     place.parent.mkdir(parents=True)
     place.write_text("build.complete\n\n")
     assert said.heard(tmp_path) == (Event(said.MALFORMED, "build.complete"),)
@@ -241,7 +241,7 @@ def test_a_line_that_is_no_event_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["folder", "pipe", "flood"])
 def test_what_cannot_be_heard_is_one_malformed_event_and_never_a_hang(tmp_path: Path, how: str) -> None:
-    place = said.path_of(tmp_path)
+    place = saying.path_of(tmp_path)
     place.parent.mkdir(parents=True)
     if how == "folder":
         place.mkdir()

@@ -32,8 +32,7 @@ def killed(tmp_path: Path) -> World:
     here = world(tmp_path, {"ralph.yml": HATS})
     process = here.start("build it", *LIMIT, *here.agent(STEPS))
     until(lambda: len(here.calls) == 3)
-    process.kill()
-    process.communicate()
+    here.end(process)
     assert payloads(here) == ["step 1", "step 2"]
     return here
 

@@ -223,7 +223,8 @@ def test_eight_processes_add_and_claim_tasks_and_none_is_lost_or_claimed_twice(t
 
 @pytest.mark.parametrize("each", [120, pytest.param(200, marks=pytest.mark.crash)])  # the whole takes long
 def test_a_third_of_them_killed_loses_nothing_that_was_said_and_gives_nothing_twice(tmp_path: Path, each: int) -> None:
-    workers = [_start(tmp_path, f"worker-{number}", each) for number in range(8)]
+    # Those who are killed have more to do than they could do before.
+    workers = [_start(tmp_path, f"worker-{number}", 100 * each if number < 3 else each) for number in range(8)]
     said = [_beginning(worker) if number < 3 else "" for number, worker in enumerate(workers)]
     said = [before + _rest(worker) for before, worker in zip(said, workers, strict=True)]
     assert [worker.returncode for worker in workers] == [-signal.SIGKILL] * 3 + [0] * 5
@@ -244,3 +245,39 @@ def _beginning(doomed: subprocess.Popen[str]) -> str:
     said = "".join(doomed.stdout.readline() for _ in range(40))
     doomed.send_signal(signal.SIGKILL)
     return said
+
+
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_one_more_leaves_every_line_as_it_was(tmp_path, end):
+    tasks = _tasks(tmp_path, THEIRS.rstrip("\n") + end)
+    tasks.add("One more")
+    assert tasks.path.read_text().startswith(THEIRS) and len(tasks.all()) == 5
+    assert tasks.path.read_text().count("\n") == 5
+
+
+def test_a_list_that_is_a_link_is_replaced_and_what_it_names_stays(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text(THEIRS)
+    tasks = _tasks(tmp_path / "here")
+    tasks.path.parent.mkdir(parents=True)
+    tasks.path.symlink_to(elsewhere)
+    tasks.add("One more")
+    assert elsewhere.read_text() == THEIRS and not tasks.path.is_symlink() and len(tasks.all()) == 5
+
+
+def test_a_line_that_a_kill_could_cut_is_not_added_but_written_with_all_others(tmp_path):
+    tasks = _tasks(tmp_path, THEIRS)
+    there = tasks.path.stat().st_ino
+    tasks.add("Small")
+    assert tasks.path.stat().st_ino == there
+    tasks.add("Large", description="x" * 5_000)
+    assert tasks.path.stat().st_ino != there and len(tasks.all()) == 6
+
+
+def test_a_disk_that_is_full_adds_nothing_and_says_so(tmp_path, monkeypatch):
+    tasks = _tasks(tmp_path, THEIRS)
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda where, content: real(where, content[:10]))
+    with pytest.raises(OSError, match="No space left"):
+        tasks.add("One more")
+    assert tasks.path.read_text() == THEIRS

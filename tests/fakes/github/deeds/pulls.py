@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from tests.fakes.github.bare import Signature
@@ -40,14 +41,34 @@ def _same(thread: Thread, head: str, base: str) -> bool:
     return bool(pull and thread.state == "open" and (pull.head, pull.base) == (head, base))
 
 
-def review(world: World, actor: Account, thread: Thread, state: str, body: str, sha: str = "") -> Review:
-    """A verdict on the pull as it is now, or at `sha`."""
+def review(
+    world: World,
+    actor: Account,
+    thread: Thread,
+    state: str,
+    body: str,
+    sha: str = "",
+    lines: Sequence[tuple[str, int, str]] = (),
+) -> Review:
+    """A verdict on the pull as it is now, or at `sha`, with remarks on lines (path, line, words)."""
     assert thread.pull
     at = world.clock.tick()
-    made = Review(next(world.ids), thread.number, actor, state, body, sha or thread.pull.head_sha, at)
+    said = tuple((next(world.ids), *one) for one in lines)
+    made = Review(next(world.ids), thread.number, actor, state, body, sha or thread.pull.head_sha, at, said)
     world.reviews[made.id] = made
     thread.updated_at = at
     return made
+
+
+def edit_review(world: World, actor: Account, found: Review, text: str, line: int = 0) -> None:
+    """Another text, of a remark on a line where one is named; the commit and the time stay those of the first one."""
+    at = world.clock.tick()
+    if line:
+        found.lines = tuple((*one[:3], text) if one[0] == line else one for one in found.lines)
+    else:
+        found.body = text
+    found.edits.setdefault(line, []).append((actor, at))
+    world.threads[found.number].updated_at = at
 
 
 def dismiss(world: World, actor: Account, found: Review, message: str) -> None:

@@ -49,6 +49,7 @@ def edit(world: World, actor: Account, thread: Thread, title: str | None = None,
         thread.title = title
     if body is not None:
         thread.body = body or None
+        thread.edits.append((actor, at))
     thread.updated_at = at
 
 
@@ -136,8 +137,8 @@ def comment(world: World, actor: Account, thread: Thread, text: str) -> Comment:
 
 def edit_comment(world: World, made: Comment, text: str) -> None:
     """Change a comment's text."""
-    world.clock.tick()  # nobody edits within a second, and GitHub may tell an unedited one as that much newer
     made.body, made.updated_at = text, world.clock.tick()
+    made.edited_at = made.updated_at
 
 
 def delete_comment(world: World, actor: Account, made: Comment) -> None:

@@ -1,24 +1,98 @@
-"""The sliver of GraphQL that tells an installation who it is."""
+"""The slivers of GraphQL that tell an installation who it is, and who edited an issue, a review, a comment."""
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
+from tests.fakes.github.nouns import Account, Review
 from tests.fakes.github.refusal import Unknown
 from tests.fakes.github.routing import Call, route
+from tests.fakes.github.shapes.basics import node, stamp
 
 VIEWER = re.compile(
     r"\s*(?:query\s*\w*\s*)?\{\s*viewer\s*\{((?:\s*,?\s*(?:login|databaseId|__typename))+)\s*\}\s*\}\s*"
 )
+WHO = r"\{ login \.\.\. on User \{ databaseId \} \.\.\. on Bot \{ databaseId \} \}"
+EDITS = re.compile(
+    r'\{ repository\(owner: "([\w.-]+)", name: "([\w.-]+)"\) \{ issue\(number: (\d+)\) \{ '
+    rf"lastEditedAt editor {WHO} userContentEdits\(first: 100\) \{{ nodes \{{ editedAt editor {WHO} \}} \}} "
+    rf"timelineItems\(itemTypes: \[RENAMED_TITLE_EVENT\], last: 1\) "
+    rf"\{{ nodes \{{ \.\.\. on RenamedTitleEvent \{{ createdAt actor {WHO} \}} \}} \}} \}} \}} \}}"
+)
+
+WORDS = (
+    rf"author {WHO} lastEditedAt editor {WHO} "
+    rf"userContentEdits\(first: 20\) \{{ totalCount nodes \{{ editor {WHO} \}} \}}"
+)
+REVIEWS = re.compile(
+    r'\{ repository\(owner: "([\w.-]+)", name: "([\w.-]+)"\) \{ pullRequest\(number: (\d+)\) \{ '
+    rf"reviews\(last: 50\) \{{ nodes \{{ fullDatabaseId {WORDS} "
+    rf"comments\(first: 50\) \{{ totalCount nodes \{{ {WORDS} \}} \}} \}} \}} \}} \}} \}}"
+)
+COMMENTS = re.compile(r"\{ nodes\(ids: (\[[^\]]+\])\) \{ \.\.\. on IssueComment \{ id lastEditedAt \} \} \}")
 
 
 @route("POST", "/graphql", body=("query", "variables", "operationName"))
 def graphql(call: Call) -> dict[str, Any]:
     query = call.text("query") or ""
+    if (edits := EDITS.fullmatch(query)) and not call.body.get("variables"):
+        return {"data": {"repository": {"issue": _edits(call, int(edits[3]))}}}
+    if (reviews := REVIEWS.fullmatch(query)) and not call.body.get("variables"):
+        return {"data": {"repository": {"pullRequest": {"reviews": {"nodes": _reviews(call, int(reviews[3]))}}}}}
+    if (comments := COMMENTS.fullmatch(query)) and not call.body.get("variables"):
+        return {"data": {"nodes": _comments(call, json.loads(comments[1]))}}
     asked = VIEWER.fullmatch(query)
     if asked is None or call.body.get("variables"):
         raise Unknown(f"GraphQL: {query}")
     kind = "Bot" if call.actor.is_bot else "User"
     known = {"login": call.actor.login, "databaseId": call.actor.id, "__typename": kind}
     return {"data": {"viewer": {name: known[name] for name in re.findall(r"\w+", asked[1])}}}
+
+
+def _edits(call: Call, number: int) -> dict[str, Any]:
+    thread = call.world.threads[number]
+    renames = [event for event in call.world.events if event.number == number and event.name == "renamed"]
+    nodes = [{"createdAt": stamp(one.created_at), "actor": _who(one.actor)} for one in renames[-1:]]
+    who, at = thread.edits[-1] if thread.edits else (None, None)
+    edits = [{"editedAt": stamp(at), "editor": _who(who)} for who, at in reversed(thread.edits[-100:])]
+    return {
+        "lastEditedAt": at and stamp(at),
+        "editor": who and _who(who),
+        "userContentEdits": {"nodes": edits},
+        "timelineItems": {"nodes": nodes},
+    }
+
+
+def _reviews(call: Call, number: int) -> list[dict[str, Any]]:
+    found = [one for one in call.world.reviews.values() if one.number == number][-50:]
+    return [{"fullDatabaseId": str(one.id), **_words(one, 0), "comments": _lines(one)} for one in found]
+
+
+def _lines(review: Review) -> dict[str, Any]:
+    return {"totalCount": len(review.lines), "nodes": [_words(review, line) for line, *_ in review.lines[:50]]}
+
+
+def _words(review: Review, line: int) -> dict[str, Any]:
+    """Its text's author and editors, or those of a line. The first version counts as an edit once there is another."""
+    edits = review.edits.get(line, [])
+    editors = [*(who for who, _ in reversed(edits)), *([review.author] if edits else [])]
+    return {
+        "author": _who(review.author),
+        "lastEditedAt": stamp(edits[-1][1]) if edits else None,
+        "editor": _who(edits[-1][0]) if edits else None,
+        "userContentEdits": {"totalCount": len(editors), "nodes": [{"editor": _who(who)} for who in editors[:20]]},
+    }
+
+
+def _comments(call: Call, nodes: list[str]) -> list[dict[str, Any] | None]:
+    known = {node("IC", one.id): one for one in call.world.comments.values()}
+    found = [(name, known.get(name)) for name in nodes]
+    return [
+        {"id": name, "lastEditedAt": one.edited_at and stamp(one.edited_at)} if one else None for name, one in found
+    ]
+
+
+def _who(account: Account) -> dict[str, Any]:
+    return {"login": account.login.removesuffix("[bot]"), "databaseId": account.id}

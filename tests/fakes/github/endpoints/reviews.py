@@ -10,7 +10,7 @@ from tests.fakes.github.faults import Response
 from tests.fakes.github.nouns import ACTIONS_LOGIN, Review, Thread
 from tests.fakes.github.refusal import Refusal, Unknown
 from tests.fakes.github.routing import LIMIT, Call, route
-from tests.fakes.github.shapes.pulls import review
+from tests.fakes.github.shapes.pulls import line_comment, review
 
 STATES = {"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}
 REVIEW = PULL + "/reviews/{id:int}"
@@ -19,6 +19,13 @@ REVIEW = PULL + "/reviews/{id:int}"
 @route("GET", PULL + "/reviews", needs=NEEDS, role="read", paged=True)
 def list_reviews(call: Call) -> Response:
     return call.page(pulls.reviews(call.world, call.thread(pull=True)), review)
+
+
+@route("GET", PULL + "/comments", needs=NEEDS, role="read", paged=True)
+def list_line_comments(call: Call) -> Response:
+    thread = call.thread(pull=True)
+    said = [(one, line) for one in pulls.reviews(call.world, thread) for line in one.lines]
+    return call.page(said, lambda world, pair: line_comment(world, *pair))
 
 
 @route("POST", PULL + "/reviews", needs=WRITE, role="read", body=("body", "event", "commit_id"))
@@ -47,6 +54,18 @@ def _may_review(call: Call, thread: Thread, event: str) -> None:
 @route("GET", REVIEW, needs=NEEDS, role="read")
 def get_review(call: Call) -> dict[str, Any]:
     return review(call.world, _found(call))
+
+
+@route("PUT", REVIEW, needs=WRITE, role="read", body=("body",))
+def edit_review(call: Call) -> dict[str, Any]:
+    found = _found(call)
+    if found.author is not call.actor:
+        raise Refusal(403, "Must have admin rights to Repository.")
+    text = call.text("body", limit=LIMIT, resource="PullRequestReview") or ""
+    if not text.strip():
+        raise Refusal(422, "Unprocessable Entity", ["Review cannot be blank"])
+    pulls.edit_review(call.world, call.actor, found, text)
+    return review(call.world, found)
 
 
 @route("PUT", REVIEW + "/dismissals", needs=WRITE, role="write", body=("message", "event"))

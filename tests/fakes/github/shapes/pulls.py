@@ -136,3 +136,32 @@ def review(world: World, found: Review) -> dict[str, Any]:
         "submitted_at": stamp(found.submitted_at),
         "commit_id": found.sha,
     }
+
+
+def line_comment(world: World, found: Review, line: tuple[int, str, int, str]) -> dict[str, Any]:
+    """A remark on a line, as part of a review."""
+    number, path, place, words = line
+    here = f"{world.here}/pulls/comments/{number}"
+    pull = f"{world.here}/pulls/{found.number}"
+    page = f"{world.page}/pull/{found.number}#discussion_r{number}"
+    return {
+        "url": here,
+        "pull_request_review_id": found.id,
+        "id": number,
+        "node_id": node("PRRC", number),
+        "diff_hunk": "@@ -0,0 +1 @@",
+        "path": path,
+        "line": place,
+        "original_line": place,
+        "side": "RIGHT",
+        "commit_id": found.sha,
+        "original_commit_id": found.sha,
+        "user": user(world, found.author),
+        "body": words,
+        "created_at": stamp(found.submitted_at),
+        "updated_at": stamp(found.edits[number][-1][1] if number in found.edits else found.submitted_at),
+        "html_url": page,
+        "pull_request_url": pull,
+        "author_association": association(world, found.author),
+        "_links": {"self": {"href": here}, "html": {"href": page}, "pull_request": {"href": pull}},
+    }

@@ -1,0 +1,78 @@
+"""The composition root of publishing: which networks are named in ralph.yml and set up in the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+
+from ralph_mission.config import Config
+from ralph_mission.gateways.git import Git
+from ralph_mission.mission.ports import Clock, Press
+from ralph_mission.publishers.channel import Channel
+from ralph_mission.publishers.charts import png
+from ralph_mission.publishers.outbox import Outbox
+from ralph_mission.publishers.press import Pressroom
+from ralph_mission.publishers.settings import NETWORKS, Publishers
+from ralph_mission.publishers.settings import Outbox as OutboxSettings
+from ralph_mission.trouble import Trouble
+
+
+def _twitter(environment: Mapping[str, str]) -> Channel:
+    from ralph_mission.publishers import twitter  # these take a while to load, and few name all of them
+
+    return twitter.build(png, environment)
+
+
+def _telegram(environment: Mapping[str, str]) -> Channel:
+    from ralph_mission.publishers import telegram
+
+    return telegram.build(png, environment)
+
+
+def _discord(environment: Mapping[str, str]) -> Channel:
+    from ralph_mission.publishers import discord
+
+    return discord.build(png, environment)
+
+
+BUILDS: Mapping[str, Callable[[Mapping[str, str]], Channel]] = {
+    "twitter": _twitter,
+    "telegram": _telegram,
+    "discord": _discord,
+}
+"""By their key in `publishers:` of ralph.yml. They raise Unset without their secrets, Trouble for wrong ones."""
+
+
+def press(
+    settings: Config, git: Git, clock: Clock, note: Callable[[str], None], environment: Mapping[str, str] = os.environ
+) -> Press:
+    """The networks that can be used; of each that cannot, `note` is told why. The outbox stands in for all others."""
+    publishers, ready = settings.publishers, dict[str, Channel]()
+    for network, made in channels(publishers, environment):
+        if isinstance(made, Trouble):
+            note(f"publishers: {made.what}; {made.next_step}")
+        else:
+            ready[network] = made
+    drawer = outbox(publishers, git, clock)
+    if publishers.outbox is not None or not ready:
+        ready["outbox"] = drawer
+    return Pressroom(publishers, tuple(ready[network] for network in NETWORKS if network in ready), drawer)
+
+
+def channels(settings: Publishers, environment: Mapping[str, str]) -> Iterator[tuple[str, Channel | Trouble]]:
+    """Each network that is named: itself, or why it cannot be used."""
+    for network, build in BUILDS.items():
+        if getattr(settings, network) is not None:
+            try:
+                yield network, build(environment)
+            except Trouble as trouble:
+                yield network, trouble
+
+
+def outbox(settings: Publishers, git: Git, clock: Clock) -> Outbox:
+    """The folder: as configured, else beside what else is kept out of git."""
+    if settings.outbox is None or settings.outbox == OutboxSettings() or git.work_tree is None:
+        folder = git.state_dir / "outbox"
+    else:
+        folder = git.work_tree / settings.outbox.path
+    return Outbox(folder, clock.now, png)

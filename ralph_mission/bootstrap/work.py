@@ -1,0 +1,215 @@
+"""The composition root of the issue agent: memory and forge as in a cycle, an agent's loop in a clone of its own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from ralph_mission.agents.registry import CLIENTS, PRICED, presence
+from ralph_mission.bootstrap import bridging
+from ralph_mission.bootstrap.asked import Asked
+from ralph_mission.bootstrap.bridging import Errand
+from ralph_mission.bootstrap.cycle import Household, SystemClock, build
+from ralph_mission.bootstrap.loop import bench
+from ralph_mission.config import NAME
+from ralph_mission.flows.strokes import House
+from ralph_mission.flows.work import Job, Worker
+from ralph_mission.gateways.git import Git
+from ralph_mission.gateways.workshop import changed
+from ralph_mission.gateways.worktrees import KEPT, Part, parts
+from ralph_mission.hands import conventions
+from ralph_mission.loop.metering import Meter
+from ralph_mission.mission.work_terms import Played
+from ralph_mission.report.loop_voice import PlainLoopVoice
+from ralph_mission.safety.patch import Patch
+from ralph_mission.stores.loop import files
+from ralph_mission.stores.loop.guidance import Guide
+from ralph_mission.stores.recordings import keep_out_of_git
+from ralph_mission.trouble import Trouble
+
+PRESET = "issue"
+NEVER_SENT = ("/.github/",)
+"""What no change to an issue may hold: put back after each session rather than found when all of them are paid."""
+LONGEST = 200_000  # bytes of a role
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One command line of `ralph work`; empty texts and None mean: as the settings have it."""
+
+    repo: Path = Path()
+    config: Path | None = None
+    forge: str = "auto"
+    agent: str = ""
+    command: str = ""
+    model: str = ""
+    iterations: int | None = None
+    runtime: float | None = None
+    usd: float | None = None
+    prompt_file: Path | None = None
+    issue: int | None = None
+
+
+def worker(wanted: Wanted, voice: PlainLoopVoice, spell: Callable[[str], str] = str) -> Worker:
+    """Everything the issue agent needs. Raises Trouble for settings that cannot be, an agent that is not named."""
+    opened = partial(_household, wanted, voice, spell)
+    first = opened()
+    for warning in first.config.warnings:
+        voice.note(f"note: {warning}")
+    keep_out_of_git(first.git)
+    hands, clock = LoopHands(wanted, first, voice), SystemClock()
+    hands.check()
+    per_issue = wanted.usd if wanted.usd is not None else first.config.work.usd_per_issue
+    role = _role(wanted, first) if wanted.prompt_file else ""
+    return Worker(
+        lambda: _house(opened()), hands, time.sleep, voice.note, clock.now, per_issue, role, tuple(CLIENTS),
+        Guide(first.git.state_dir), wanted.issue or 0,
+    )  # fmt: skip  # one call
+
+
+def _household(wanted: Wanted, voice: PlainLoopVoice, spell: Callable[[str], str]) -> Household:
+    return build(wanted.repo, wanted.config, wanted.forge, voice=Noting(voice), spell=spell)
+
+
+def _house(house: Household) -> House:
+    return House(house.ports, house.store, house.charter, house.secrets)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopHands:
+    """`flows.work.Hands`: the loop of `ralph run`, in a clone that is gone afterwards."""
+
+    wanted: Wanted
+    first: Household
+    voice: PlainLoopVoice
+
+    def check(self) -> None:
+        """Raises Trouble when no loop could be started: before an issue is claimed for it."""
+        if self.first.git.work_tree is not None:
+            bench(replace(self._asked(self.first.git.work_tree, "look"), allow_dirty=True), self.voice)
+
+    def why_not(self, agent: str) -> str:
+        """As in `flows.work.Hands`: without its program or its key it would cost a try."""
+        if agent and agent != self.usual:
+            lacking = _lacking(agent)
+            return f"its label asks for {agent}, which {lacking}" if lacking else ""
+        choice = self.first.config.hands.agent
+        others = choice.fallback if choice else ()
+        lacking = _lacking(self.usual, self._command())
+        return f"{self.usual} {lacking}" if lacking and all(map(_lacking, others)) else ""
+
+    def _command(self) -> tuple[str, ...] | str:
+        choice = self.first.config.hands.agent
+        return self.wanted.command or (choice.run if choice and choice.kind == self.usual else "")
+
+    def conventions(self, base_sha: str) -> str:
+        """As in `flows.work.Hands`."""
+        return conventions.read(self.first.git, base_sha)
+
+    @property
+    def usual(self) -> str:
+        """The agent that plays where no label names one, "" when none is named."""
+        choice = self.first.config.hands.agent
+        return self.wanted.agent or (choice.kind if choice and not self.wanted.command else "")
+
+    def play(self, job: Job) -> Played:
+        """As in `flows.work.Hands`. However it ends, what its sessions may have cost is told."""
+        meter = Meter(job.usd, PRICED)
+        try:
+            return self._played(job, meter)
+        except Trouble as trouble:
+            return Played(1, f"{trouble.what}; {trouble.next_step}", sessions=meter.begun, usd=meter.usd)
+        except OSError as error:
+            what = f"{error.filename or 'a file'}: {(error.strerror or type(error).__name__).lower()}"
+            return Played(1, f"it cannot be worked on here: {what}", sessions=meter.begun, usd=meter.usd)
+        except KeyboardInterrupt:
+            return Played(130, "interrupted", sessions=meter.begun, usd=meter.usd)
+
+    def _played(self, job: Job, meter: Meter) -> Played:
+        git = self.first.git
+        with parts(git, job.base_sha, [f"issue-{job.issue}"], git.state_dir / "work") as (part,):
+            _on_branch(part, job.branch)
+            came = bridging.play(git, self._errand(part, job), meter, self.voice)
+            return Played(
+                came.account.ending.code, came.reason, _change(git, part), came.words, came.learned, came.sessions,
+                meter.usd, came.seconds, came.account.state.run_id, came.away,
+            )  # fmt: skip  # one value
+
+    def _errand(self, part: Part, job: Job) -> Errand:
+        wanted, work = self.wanted, self.first.config.work
+        asked_for = wanted.usd is not None or "usd_per_issue" in work.model_fields_set
+        seconds = min(wanted.runtime or work.max_runtime.total_seconds(), job.seconds)
+        return Errand(
+            self._asked(part.folder, job.prompt, job.agent), job.usd, seconds,
+            wanted.iterations or work.max_iterations, not asked_for, bool(job.agent) and job.agent != self.usual,
+            NEVER_SENT,
+        )  # fmt: skip  # one value
+
+    def _asked(self, root: Path, prompt: str, agent: str = "") -> Asked:
+        wanted = self.wanted
+        if agent and agent != self.usual:  # command and model were named for another one
+            wanted = replace(wanted, agent=agent, command="", model="")
+        return Asked(
+            root, self._config(), prompt, preset=PRESET, agent=wanted.agent, command=wanted.command, model=wanted.model
+        )
+
+    def _config(self) -> Path | None:
+        """The settings of the loop are those of the work: on GitHub of the default branch, which the clone holds."""
+        if self.wanted.config or self.first.github or self.first.git.work_tree is None:
+            return self.wanted.config.absolute() if self.wanted.config else None
+        here = self.first.git.work_tree / NAME
+        return here if here.exists() else None
+
+
+def _lacking(agent: str, command: tuple[str, ...] | str = "") -> str:
+    """What an agent needs that is not here; of a command of a person's own only its program is looked for."""
+    if agent not in CLIENTS:
+        return ""
+    if command:
+        program = next(iter(shlex.split(command) if isinstance(command, str) else command), "")
+        return "" if shutil.which(program) else "is not installed here"
+    with tempfile.TemporaryDirectory(prefix="ralph-work-") as home:
+        found = presence(CLIENTS[agent], Path(home), environ=os.environ)
+    return "is not installed here" if not found.version else "has no key here" if not found.key else ""
+
+
+def _on_branch(part: Part, branch: str) -> None:
+    """The clone's one branch gets the name that the change will have."""
+    part.git.run("update-ref", f"refs/heads/{branch}", part.base)
+    part.git.run("symbolic-ref", "HEAD", f"refs/heads/{branch}")
+    part.git.run("update-ref", "-d", "refs/heads/work")
+
+
+def _change(git: Git, part: Part) -> Patch:
+    """All that differs from the base, by content; what a loop keeps for itself is no work."""
+    found = changed(part.folder, part.base, git)
+    return replace(found, changes=tuple(c for c in found.changes if c.path.partition("/")[0] != KEPT))
+
+
+def _role(wanted: Wanted, first: Household) -> str:
+    assert wanted.prompt_file is not None
+    content = files.read(wanted.prompt_file, LONGEST)
+    if content is None or not content.strip():
+        raise Trouble(f"{wanted.prompt_file} is not there or empty", "write the role into it", usage=True)
+    return content.decode("utf-8-sig", errors="replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Noting:
+    """A cycle's voice that speaks in the lines of a loop's."""
+
+    voice: PlainLoopVoice
+
+    def phase(self, name: str, note: str = "") -> None:
+        """Nothing: there is one phase."""
+
+    def note(self, text: str) -> None:
+        """A line."""
+        self.voice.note(text)

@@ -1,0 +1,74 @@
+"""What `ralph doctor` looks at for agents: which are installed and have a key, and how far they are kept apart."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ralph_mission.agents import registry
+from ralph_mission.agents.registry import Presence
+from ralph_mission.cli.checks_line import Check
+from ralph_mission.gateways.isolation_probe import best, insisted, told
+from ralph_mission.trouble import Trouble
+
+if TYPE_CHECKING:
+    from ralph_mission.config import Config
+
+OTHERS = ("command", "scripted")
+"""Agents that need nothing installed by that name."""
+
+
+def agents(settings: Config, environ: Mapping[str, str]) -> Iterator[Check]:
+    """A line for each agent, then one for the isolation that is in force. Only the agents' programs are started."""
+    choice = settings.hands.agent
+    wanted = (choice.kind, *choice.fallback) if choice else ()
+    with tempfile.TemporaryDirectory(prefix="ralph-doctor-") as folder:
+        home = Path(folder)
+        for client in registry.CLIENTS.values():
+            named = choice.run if choice and choice.kind == client.name else ""
+            yield line(registry.presence(client, home, _words(named), environ), wanted)
+    for name in wanted:
+        if name not in (*OTHERS, *registry.CLIENTS):
+            known = ", ".join((*OTHERS, *registry.CLIENTS))
+            yield Check(f"agent {name}", "wrong", "there is none of that name", f"name one of {known} in ralph.yml")
+    yield isolation(settings, environ)
+
+
+def _words(command: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The program that the settings name instead; nothing of one that cannot be read, which a run says."""
+    try:
+        return tuple(shlex.split(command)) if isinstance(command, str) else command
+    except ValueError:
+        return ()
+
+
+def line(found: Presence, wanted: Sequence[str]) -> Check:
+    """One agent. Only what the configuration asks for can be lacking: its first, or one that would take over."""
+    name, lacking = f"agent {found.name}", "wrong" if wanted[:1] == (found.name,) else "note"
+    keys = " or ".join(found.needs)
+    if not found.version:
+        if found.name not in wanted:
+            return Check(name, "ok", "not installed")
+        return Check(
+            name, lacking, "not installed, or it does not tell its version", found.install or f"install {found.name}"
+        )
+    if not found.key and found.needs:
+        mend = f"set {keys} in the environment" if found.name in wanted else ""
+        return Check(name, lacking if mend else "ok", f"{found.version}, no key", mend)
+    return Check(name, "ok", f"{found.version}, key {found.key}" if found.key else found.version)
+
+
+def isolation(settings: Config, environ: Mapping[str, str]) -> Check:
+    """The isolation that agents really get here; wrong when what is asked for cannot be had."""
+    choice = settings.hands.agent
+    try:
+        found, strongest = insisted(choice.sandbox if choice else None, environ), best()
+    except Trouble as trouble:
+        return Check("isolation", "wrong", trouble.what, trouble.next_step)
+    if found.level != strongest.level:
+        mend = f"hands: {{agent: {{sandbox: {strongest.level}}}}} in ralph.yml"
+        return Check("isolation", "note", f"{told(found)}; {strongest.level} can be had", mend)
+    return Check("isolation", "ok", told(found))

@@ -1,0 +1,173 @@
+"""The review flow: a pull of ours, read by an agent that did not see it being made, and one review that comments.
+
+Memory is held for two moments: when the money is set aside, and when the review is posted or edited. Between them a
+lock that dies with this process keeps another one of this clone from reading the same pull.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from ralph_mission.flows.carrying import book
+from ralph_mission.flows.review_end import WHY, Begun, Read, Report, finish, standing
+from ralph_mission.flows.strokes import BRIEF, LONG, Busy, Open, Sleep, Stroke, stroke
+from ralph_mission.loop.reviewing import Answer, Found
+from ralph_mission.mission import acting, review, review_text, spending
+from ralph_mission.mission.approval import may_decide
+from ralph_mission.mission.model import Issue, Pull
+from ralph_mission.mission.review import Point, Shown, Standing
+from ralph_mission.trouble import Missing, Trouble
+
+WRITTEN = ("posted", "edited")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What git shows of a pull: where it left its base, its diff, what lines that shows, the guides of the base."""
+
+    fork: str
+    diff: str
+    shown: Shown
+    guides: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to be read: `material` is for the reviewer's eyes; at most `usd` may be spent on it."""
+
+    pull: int
+    fork: str
+    head: str
+    material: str
+    usd: float
+
+
+class Reader(Protocol):
+    """Looks at a pull, and has an agent review it in a clone that is thrown away."""
+
+    def look(self, base: str, head: str) -> View:
+        """The view of commit `head` from the tip `base` of its base branch. Raises Trouble."""
+        ...
+
+    def read(self, job: Job) -> Answer:
+        """The reviewer's answer, with what it may have cost. Raises Trouble before any session; an interrupt passes
+        through."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewer:
+    """What the flow needs. `say` tells a person; `usd` is what one review may cost."""
+
+    opened: Open
+    reader: Reader
+    sleep: Sleep
+    say: Callable[[str], None]
+    usd: float
+
+
+def once(reviewer: Reviewer, number: int, force: bool = False) -> Report:
+    """Review one pull, unless its head was reviewed before; `force` reads it again.
+
+    Raises Trouble: usage for a pull that Ralph did not make, Missing for one that is not there.
+    """
+    with ExitStack() as held:
+        try:
+            begun = stroke(reviewer.opened, reviewer.sleep, partial(_begin, reviewer, number, force, held), BRIEF)
+        except Busy as busy:
+            return Report("lost", number, reason=f"{busy.what}; {busy.next_step}")
+        if isinstance(begun, Report):
+            return begun
+        end = partial(finish, begun, _read(reviewer, begun))
+        return stroke(reviewer.opened, reviewer.sleep, end, LONG)
+
+
+def lines(report: Report) -> Iterator[str]:
+    """The report for people."""
+    told = {
+        "posted": "reviewed", "edited": "reviewed again: the one review there is was edited",
+        "unchanged": "the review says the same already: nothing was sent", "closed": "it is not open",
+        "reviewed": "this commit was reviewed already (--force reads it again)", "paused": "paused",
+    }  # fmt: skip  # one table
+    where = f"#{report.pull}" + (f" at {report.head[:12]}" if report.head else "")
+    why = told.get(report.outcome) or f"{report.outcome}: {report.reason}"
+    found = f", {len(report.points)} points" if report.points is not None and report.outcome in WRITTEN else ""
+    yield f"{where}: {why}{found}{f', {report.url}' if report.url else ''}"
+
+
+# --- beginning ------------------------------------------------------------------------
+
+
+def _begin(reviewer: Reviewer, number: int, force: bool, held: ExitStack, this: Stroke) -> Begun | Report:
+    held.pop_all().close()  # of an attempt that somebody else was ahead of
+    forge, us = this.ports.forge, this.ports.forge.identity().id
+    pull = forge.pull(number)
+    if why := review.why_not_ours(pull, us):
+        raise Trouble(f"pull #{number} is not one that Ralph made: {why}", "a person reviews it", usage=True)
+    before = standing(this, pull)
+    if waits := _waits(this, pull, before, force):
+        return waits
+    if not held.enter_context(this.house.store.at_work(number)):
+        return Report("lost", number, pull.head_sha, "another process here is at it")
+    usd = spending.allowance(this.memory.header, this.now, this.house.charter.limits, reviewer.usd)
+    if usd <= 0:
+        return Report("held", number, pull.head_sha, "today's money is spent (limits.usd_per_day)")
+    default = forge.default_branch()
+    base = default.sha if pull.base == default.name else forge.branch(pull.base)
+    begun = Begun(pull, base, _task(this, pull, us), before, usd, this.now, this.house.secrets)
+    book(this, f"reviews #{number}", usd)
+    return begun
+
+
+def _waits(this: Stroke, pull: Pull, before: Standing, force: bool) -> Report | None:
+    """Why nothing is asked of a model, None when something is."""
+    if acting.stopped(this.ports):
+        return Report("paused", pull.number, pull.head_sha)
+    if pull.state != "open":
+        return Report("closed", pull.number, pull.head_sha)
+    if before.doubt:
+        return Report("unknown", pull.number, pull.head_sha, WHY["unknown"])
+    return Report("reviewed", pull.number, pull.head_sha) if before.head == pull.head_sha and not force else None
+
+
+def _task(this: Stroke, pull: Pull, us: int) -> Issue | None:
+    """The issue that the pull was made for, if we or somebody who may decide here wrote it."""
+    forge, number = this.ports.forge, review.task_of(pull, this.state.missions)
+    try:
+        issue = forge.issue(number) if number else None
+    except Missing:
+        return None
+    if issue is None or issue.author.id == us:
+        return issue
+    return issue if may_decide(issue.author, this.house.charter.owners, forge.may_approve) else None
+
+
+# --- reading --------------------------------------------------------------------------
+
+
+def _read(reviewer: Reviewer, begun: Begun) -> Read:
+    pull = begun.pull
+    reviewer.say(f"#{pull.number} {review_text.title(pull)}: reviewing {pull.head_sha[:12]}")
+    try:
+        view = reviewer.reader.look(begun.base, pull.head_sha)
+        told = review_text.material(pull, begun.task, view.diff, view.fork, view.guides, begun.secrets)
+        answer = reviewer.reader.read(Job(pull.number, view.fork, pull.head_sha, told, begun.usd))
+    except KeyboardInterrupt:
+        return Read(Answer(None, "interrupted"), begun.usd, outcome="interrupted")
+    except Trouble as trouble:  # before any session
+        return Read(Answer(None, f"{trouble.what}; {trouble.next_step}"), 0.0)
+    except Exception as error:  # whatever it is, it is accounted for
+        return Read(Answer(None, f"it failed unexpectedly ({type(error).__name__}: {error})"), begun.usd)
+    points = None
+    if answer.found is not None:
+        points = review.redacted(review.placed(map(_point, answer.found), view.shown), begun.secrets)
+    return Read(answer, answer.usage.cost_usd or 0.0, points)
+
+
+def _point(found: Found) -> Point:
+    issue = found.issue
+    return Point(issue.severity, issue.message, issue.file, issue.line, issue.kind, found.suggestion)

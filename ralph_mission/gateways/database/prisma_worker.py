@@ -1,0 +1,68 @@
+"""A program of its own that holds the generated client: one JSON question a line in, one JSON answer a line out.
+
+It is given an environment with the address of the database and nothing else of ours. What the engine prints goes
+nowhere, because it may hold that address.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from typing import Any
+
+SECONDS = 20
+
+
+def main() -> None:
+    """`prisma_worker.py FOLDER`: answers until its input ends."""
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.path.insert(0, sys.argv[1])
+    client, models = _connected()
+    try:
+        for line in sys.stdin:
+            print(json.dumps(_answer(client, models, json.loads(line)), ensure_ascii=False), file=out, flush=True)
+    finally:
+        client.disconnect()
+
+
+def _connected() -> tuple[Any, Any]:
+    package, models = importlib.import_module("ralph_client"), importlib.import_module("ralph_client.models")
+    http = {"headers": {"x-ralph": os.environ["RALPH_ENGINE_KEY"]}, "timeout": None, "trust_env": False}
+    client = package.Prisma(use_dotenv=False, http=http, connect_timeout=SECONDS)
+    client.connect()
+    return client, models
+
+
+def _answer(client: Any, models: Any, asked: dict[str, Any]) -> dict[str, Any]:
+    if not asked:
+        return {"ready": True}
+    try:
+        # `find_many` asks for every column; this is what it calls, and takes the ones that are wanted.
+        said = client._execute(
+            method=asked["method"],
+            arguments=asked["arguments"],
+            model=getattr(models, asked["model"]),
+            root_selection=asked["select"],
+        )
+        return {"result": said["data"]["result"]}
+    except Exception as error:
+        return {"error": _named(error)}
+
+
+def _named(error: Exception) -> dict[str, str]:
+    """The type and Prisma's code, and the server's; never the text, which may hold rows or an address."""
+    data = getattr(error, "data", None)
+    facing = data.get("user_facing_error", data) if isinstance(data, dict) else {}
+    meta = facing.get("meta") if isinstance(facing, dict) else None
+    return {
+        "type": type(error).__name__,
+        "code": str(facing.get("error_code", "")) if isinstance(facing, dict) else "",
+        "state": str(meta.get("code", "")) if isinstance(meta, dict) else "",
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""What a process sees at the level `bwrap`: the system read-only, its folders, nothing else of the machine.
+
+Bubblewrap gets namespaces of its own for processes, shared memory, names, cgroups and, where the kernel can, the
+network. It ends with us, and everything inside it with it. It starts no new session: `process.run_foreign` has,
+and its group has to reach all that runs inside.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ralph_mission.gateways import isolation_inside
+from ralph_mission.gateways.isolation_relay import Endpoint
+
+INSTALL = "install bubblewrap (apt-get install bubblewrap, dnf install bubblewrap)"
+SYSTEM = tuple(map(Path, "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix /gnu /snap".split()))
+"""Programs, libraries and settings of the machine. Not homes, /var, /run (sockets of services), /srv, /mnt, /tmp."""
+INSTALLED = ("lib", "lib64", "libexec", "pyvenv.cfg")
+"""What belongs to the programs in a folder `bin` beside it. Not `share`: below a home that is people's data."""
+LONGEST = 65_536  # bytes: all that a pipe holds
+RELAY = "/run/ralph"
+SECONDS = 20.0  # for a program that does nothing
+NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent")
+FRESH = ("--proc", "/proc", "--dev", "/dev", "--symlink", "/tmp", "/var/tmp", "--hostname", "ralph")
+AS_OTHER = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
+"""What root keeps until it has become the run's user."""
+# bwrap waits for what runs in it to act upon TERM; the helper has the command notice it all the same.
+DEAF = ("/bin/sh", "-c", 'trap "" TERM; exec "$@"', "sh")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is seen, in resolved paths. `scratch` stands as /tmp as well; `path` is the PATH; `program` is what is run
+    in `cwd`; `socket` is the folder of the way out."""
+
+    writable: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    scratch: Path | None = None
+    path: str = ""
+    program: str = ""
+    cwd: Path = Path("/")
+    socket: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A pipe from inside. A session can write to it too, so what it says is believed of processes alone."""
+
+    reading: int
+    writing: int
+
+    def heard(self) -> tuple[str, ...]:
+        """The command lines of what was still running; nothing of what is none, or of a view that was killed."""
+        os.set_blocking(self.reading, False)
+        with suppress(OSError, ValueError, RecursionError):
+            told = json.loads(os.read(self.reading, LONGEST))
+            return tuple(str(one) for one in told) if isinstance(told, list) else ()
+        return ()
+
+
+@contextmanager
+def reporting() -> Iterator[Report]:
+    """A report for as long as it is wanted."""
+    made = Report(*os.pipe())
+    try:
+        yield made
+    finally:
+        os.close(made.reading)
+        os.close(made.writing)
+
+
+def program() -> str:
+    """Where bubblewrap is; "" when it is not installed."""
+    return shutil.which("bwrap") or ""
+
+
+def wrapped(view: View, command: Sequence[str], closed: bool, as_other: bool) -> list[str]:
+    """The command inside bubblewrap; `closed`: without the network; `as_other`: it becomes another user itself."""
+    caps = [word for name in AS_OTHER for word in ("--cap-add", name)] if as_other else ["--unshare-user"]
+    places = [word for words in (*_system(), FRESH, *_places(view)) for word in words]
+    net = ["--unshare-net"] if closed else []
+    way = ["--perms", "0755", "--dir", "/run", "--ro-bind", str(view.socket), RELAY] if view.socket else []
+    where = ["--chdir", "/", "--remount-ro", "/"]
+    return [*DEAF, program(), *NAMESPACES, *net, "--cap-drop", "ALL", *caps, *places, *way, *where, "--", *command]
+
+
+def helped(argv: Sequence[str], cwd: Path, endpoints: Sequence[Endpoint], report: int) -> list[str]:
+    """The command in `cwd` behind our helper inside (`isolation_inside`), which listens for `endpoints` and writes to
+    the descriptor `report`."""
+    ways = [[str(number), end.listens, end.port if end.loopback else 0] for number, end in enumerate(endpoints)]
+    script = str(Path(isolation_inside.__file__).resolve())
+    told = {"cwd": str(cwd), "folder": RELAY, "ways": ways, "report": report}
+    return [sys.executable, "-I", "-S", script, json.dumps(told), *argv]
+
+
+@cache
+def keeps_open() -> str:
+    """Why the kernel does not let bubblewrap close the network; "" when it does, or bubblewrap does nothing at all."""
+    command = ["/bin/sh", "-c", "exit 0"]
+    closed, shared = (wrapped(View(), command, closed, False) for closed in (True, False))
+    refused = _said(closed)
+    return refused if refused and not _said(shared) else ""
+
+
+def _said(command: Sequence[str]) -> str:
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, timeout=SECONDS, env={"PATH": os.defpath})
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return (done.stderr.decode("utf-8", "replace").strip() or f"exit {done.returncode}") if done.returncode else ""
+
+
+def _system() -> Iterator[tuple[str, ...]]:
+    for place in SYSTEM:
+        if place.is_symlink():
+            yield "--symlink", os.readlink(place), str(place)
+        elif place.is_dir():
+            yield "--ro-bind", str(place), str(place)
+
+
+def _places(view: View) -> Iterator[tuple[str, ...]]:
+    """The more particular path wins, because it comes later; of equals the more generous one."""
+    yield ("--bind", str(view.scratch), "/tmp") if view.scratch else ("--perms", "1777", "--tmpfs", "/tmp")
+    known = (*view.writable, *SYSTEM)
+    needed = {place for place in _needed(view) if os.path.exists(place) and not _inside(place, known)}
+    seen = {*view.readable, *needed} - {*view.writable}
+    steps = [(place, 0, _covered(place)) for place in view.hidden if _inside(place, (*known, *seen))]
+    steps += [(place, 1, ("--ro-bind", str(place), str(place))) for place in seen]
+    steps += [(place, 2, ("--bind", str(place), str(place))) for place in view.writable]
+    # Made by bubblewrap in passing, the folders above them would be closed to another user.
+    above = {parent for place, _, _ in steps for parent in place.parents[:-1] if not _inside(parent, SYSTEM)}
+    steps += [(parent, -1, ("--perms", "0755", "--dir", str(parent))) for parent in above]
+    yield from (words for place, rank, words in sorted(steps, key=lambda step: (len(step[0].parts), step[1])))
+
+
+def _covered(place: Path) -> tuple[str, ...]:
+    return ("--tmpfs", str(place)) if place.is_dir() else ("--ro-bind", os.devnull, str(place))
+
+
+def _needed(view: View) -> Iterator[Path]:
+    """What the programs on PATH and our own Python need, as they are named and as they really stand."""
+    yield view.cwd
+    yield Path("/etc/resolv.conf").resolve()  # below /run, often, which is not seen
+    yield Path(isolation_inside.__file__).resolve().parents[1]
+    folders = [Path(folder) for folder in view.path.split(os.pathsep) if os.path.isabs(folder)]
+    folders += [Path(prefix, "bin") for prefix in (sys.prefix, sys.base_prefix)]
+    folders += [Path(view.program).parent] if os.path.isabs(view.program) else []
+    known: set[Path] = set()
+    while folders:
+        folder = folders.pop()
+        if folder in known or not os.access(folder / ".", os.R_OK) or _inside(folder.resolve(), SYSTEM):
+            continue
+        known.add(folder)
+        yield folder
+        yield from (folder.parent / name for name in INSTALLED if folder.name == "bin")
+        for target in (folder.resolve() / "-", *(entry.resolve() for entry in folder.iterdir() if entry.is_symlink())):
+            if target.parent.name == "bin" or target.name == "-":
+                folders.append(target.parent)
+            else:
+                yield target
+
+
+def _inside(place: Path, folders: Iterable[Path]) -> bool:
+    return any(place == folder or folder in place.parents for folder in folders)

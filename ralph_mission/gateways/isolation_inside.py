@@ -1,0 +1,141 @@
+"""Runs inside bubblewrap, before the command and beside it: the way to the model's host, and how TERM gets through.
+
+Started by its path with `python -I -S`, so that it costs little and imports nothing of ours. Called with a JSON
+`{"cwd": …, "folder": …, "ways": [[socket, address, port], …], "report": …}` and the command; port 0: by way of a
+proxy. What still runs when the command is over is told on `report`, a descriptor: it ends with the view, unseen.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+PROXY = ("HTTPS_PROXY", "https_proxy")
+NOT_FOUND, NOT_RUN = 127, 126  # as a shell says it
+LINES = 128  # connections that wait to be taken
+MOMENT = 0.3  # seconds that a process has to end after the one that started it
+TICK = 0.02
+SHOWN = 500  # bytes of a command line
+
+
+def main(said: str, argv: list[str]) -> int:
+    """Listen, start the command, pass on what is sent, and end with the command's own exit code."""
+    told = json.loads(said)
+    os.chdir(told["cwd"])  # here rather than by bwrap, which may not have been let in
+    os.environ["PWD"] = told["cwd"]  # some ask this instead of the kernel
+    listening = [(_listening(address, port), f"{told['folder']}/{name}") for name, address, port in told["ways"]]
+    proxies = [heard.getsockname()[1] for (heard, _), way in zip(listening, told["ways"], strict=True) if not way[2]]
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    os.set_inheritable(told["report"], False)
+    child = os.fork()
+    if child == 0:
+        _become(argv, proxies)
+    for heard, place in listening:
+        threading.Thread(target=_serve, args=(heard, place), daemon=True).start()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    _report(told["report"])
+    return code if code >= 0 else 128 - code
+
+
+def joined(one: socket.socket, other: socket.socket) -> None:
+    """Pass on what either side sends until both have said all."""
+    with one, other:
+        back = threading.Thread(target=_copy, args=(other, one), daemon=True)
+        back.start()
+        _copy(one, other)
+        back.join()
+
+
+def still(running: Callable[[], list[int]]) -> tuple[str, ...]:
+    """What goes on running although it had a moment to end: the command lines."""
+    patience = time.monotonic() + MOMENT
+    while (left := running()) and time.monotonic() < patience:
+        time.sleep(TICK)
+    return tuple(map(command_line, left))
+
+
+def command_line(pid: int) -> str:
+    """How a process was called, its number when it does not say."""
+    with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+        said = file.read(SHOWN).replace(b"\0", b" ").decode("utf-8", "replace").strip()
+        return said or f"process {pid}"
+    return f"process {pid}"
+
+
+def _report(place: int) -> None:
+    """Nobody waits for what is told, so that nobody who fills the pipe can make us wait."""
+    os.set_blocking(place, False)
+    with suppress(OSError):
+        os.write(place, json.dumps(still(_others)).encode())
+
+
+def _others() -> list[int]:
+    """All in this view but its first process, which is bubblewrap's, and ourselves."""
+    found = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in (1, os.getpid())]
+    return [pid for pid in found if _works(pid)]
+
+
+def _works(pid: int) -> bool:
+    with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()[0] != b"Z"
+    return False
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    try:
+        while chunk := source.recv(65536):
+            target.sendall(chunk)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:  # one of them is gone: so is what they had to say
+        for end in (source, target):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+def _listening(address: str, port: int) -> socket.socket:
+    heard = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    heard.bind((address, port))
+    heard.listen(LINES)
+    return heard
+
+
+def _serve(heard: socket.socket, place: str) -> None:
+    while True:
+        came, _ = heard.accept()
+        try:
+            onward = socket.socket(socket.AF_UNIX)
+            onward.connect(place)
+        except OSError:
+            came.close()
+            continue
+        threading.Thread(target=joined, args=(came, onward), daemon=True).start()
+
+
+def _become(argv: list[str], proxies: list[int]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL)
+    for port in proxies[:1]:
+        os.environ.update(dict.fromkeys(PROXY, f"http://127.0.0.1:{port}"), NODE_USE_ENV_PROXY="1")
+        os.environ.update(dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost,::1"))
+    try:
+        os.execvp(argv[0], argv)
+    except FileNotFoundError:
+        code = NOT_FOUND
+    except OSError:
+        code = NOT_RUN
+    print(f"{argv[0]}: not found" if code == NOT_FOUND else f"{argv[0]}: cannot execute", file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    sys.stdout.flush()
+    os._exit(main(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,60 @@
+"""Keeps what a server said, by its address: a few facts, its ETag and when it was asked. Loss costs a request."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+KEPT = 3_000
+"""Answers that stay; a lock file has some hundred packages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """`facts` are plain JSON; `asked` is when the server last vouched for them."""
+
+    facts: Any
+    asked: datetime
+    etag: str = ""
+    modified: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A folder of such answers; None keeps nothing."""
+
+    folder: Path | None
+
+    def get(self, question: str) -> Kept | None:
+        """What was kept; None when there is nothing that can be read."""
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            if self.folder is not None:
+                found = json.loads(self._file(self.folder, question).read_text("utf-8"))
+                return Kept(**{**found, "asked": datetime.fromisoformat(found["asked"])})
+        return None
+
+    def put(self, question: str, kept: Kept) -> None:
+        """Keep it. A folder that cannot be written is no error."""
+        with suppress(OSError):
+            if self.folder is not None:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                file = self._file(self.folder, question)
+                fresh = file.with_suffix(f".{os.getpid()}")
+                fresh.write_text(json.dumps({**asdict(kept), "asked": kept.asked.isoformat()}), "utf-8")
+                fresh.replace(file)
+
+    def tidy(self) -> None:
+        """Forget the oldest."""
+        with suppress(OSError):
+            if self.folder is not None:
+                for old in sorted(self.folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)[:-KEPT]:
+                    old.unlink(missing_ok=True)
+
+    def _file(self, folder: Path, question: str) -> Path:
+        return folder / f"{hashlib.sha256(question.encode()).hexdigest()[:40]}.json"

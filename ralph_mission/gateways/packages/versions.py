@@ -1,0 +1,134 @@
+"""Which of two versions is newer, and by how much: PEP 440 for Python, Semantic Versioning for npm."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, cast
+
+import semver
+from packaging.version import InvalidVersion
+from packaging.version import Version as PythonVersion
+
+from ralph_mission.gateways.packages.model import Ecosystem, Release
+from ralph_mission.safety.steps import Step, size
+
+Version = PythonVersion | semver.Version
+SOUND = re.compile(r"[0-9A-Za-z.!+_-]{1,100}")
+"""What a version may be written with: it goes into files, texts and command lines."""
+
+LONGEST = 1_000
+"""Characters of ranges that are still read."""
+_COMPARED = re.compile(r"(<=|>=|<|>|=|)[ \t]*v?(\d+(?:\.\d+){0,2}(?:[-+][0-9A-Za-z.+-]+)?)(?=[\s,|]|$)")
+_COMPARE: Mapping[str, Callable[[semver.Version, semver.Version], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "": operator.eq,
+}
+
+
+def parse(ecosystem: Ecosystem, text: str) -> Version | None:
+    """A version that can be compared; None when it is none, or a local build that no registry has."""
+    if not SOUND.fullmatch(text):
+        return None
+    try:
+        if ecosystem == "npm":
+            return semver.Version.parse(text.removeprefix("v"))
+        version = PythonVersion(text)
+    except (InvalidVersion, ValueError, TypeError):
+        return None
+    return None if version.local else version
+
+
+def step(ecosystem: Ecosystem, old: str, new: str) -> Step | None:
+    """How large the step is from `old` up to `new`; None when `new` is not newer or they cannot be compared."""
+    before, after = parse(ecosystem, old), parse(ecosystem, new)
+    if before is None or after is None or not _newer(before, after):
+        return None
+    if isinstance(before, PythonVersion) and isinstance(after, PythonVersion) and before.epoch != after.epoch:
+        return Step.MAJOR
+    found = size(_numbers(before), _numbers(after))
+    # The end of a pre-release is no mere patch: what was promised so far was nothing.
+    return max(found, Step.MINOR) if unfinished(before) else found
+
+
+def ahead(ecosystem: Ecosystem, current: str, releases: Iterable[Release]) -> Mapping[Step, str]:
+    """The newest finished release for each size of step. A patch may not ask for another runtime than today's."""
+    best: dict[Step, str] = {}
+    for far, version in _proposed(ecosystem, current, releases):
+        if far not in best or step(ecosystem, best[far], version):
+            best[far] = version
+    return best
+
+
+def patches(ecosystem: Ecosystem, current: str, releases: Iterable[Release]) -> tuple[str, ...]:
+    """Every patch that may be proposed, the lowest first."""
+    found = [version for far, version in _proposed(ecosystem, current, releases) if far is Step.PATCH]
+    return tuple(sorted(found, key=lambda version: cast(Any, parse(ecosystem, version))))
+
+
+def holds(ranges: str, version: str) -> bool:
+    """Whether ranges of npm versions, as advisories write them (`>=1.0.0 <1.4.3 || 2.0.0`), hold a version.
+
+    True where they cannot be read: who wrote them meant some version.
+    """
+    mine = parse("npm", version)
+    if not isinstance(mine, semver.Version) or len(ranges) > LONGEST:
+        return True
+    return any(_within(mine, alternative) for alternative in ranges.split("||"))
+
+
+def bounds(ranges: str) -> Iterator[str]:
+    """The versions that such ranges end before."""
+    yield from (str(version) for sign, version in _comparators(ranges) if sign == "<")
+
+
+def unfinished(version: Version) -> bool:
+    """Whether it is an alpha, a beta, a candidate or a development build."""
+    return version.is_prerelease if isinstance(version, PythonVersion) else bool(version.prerelease)
+
+
+def _proposed(ecosystem: Ecosystem, current: str, releases: Iterable[Release]) -> Iterator[tuple[Step, str]]:
+    """(size of the step, version) of what is newer, finished and not withdrawn."""
+    releases = tuple(releases)
+    runtime = next((release.runtime for release in releases if release.version == current), None)
+    for release in releases:
+        far, version = step(ecosystem, current, release.version), parse(ecosystem, release.version)
+        if far is None or version is None or release.withdrawn or unfinished(version):
+            continue
+        if far is not Step.PATCH or runtime is None or release.runtime == runtime:
+            yield far, release.version
+
+
+def _newer(before: Version, after: Version) -> bool:
+    if isinstance(before, PythonVersion) and isinstance(after, PythonVersion):
+        return after > before
+    if isinstance(before, semver.Version) and isinstance(after, semver.Version):
+        return after > before
+    return False
+
+
+def _numbers(version: Version) -> tuple[int, int, int]:
+    if isinstance(version, PythonVersion):
+        return version.major, version.minor, version.micro
+    return int(version.major), int(version.minor), int(version.patch)
+
+
+def _within(version: semver.Version, alternative: str) -> bool:
+    if _COMPARED.sub("", alternative).strip(" \t,*"):
+        return True
+    read = tuple(_comparators(alternative))
+    unread = len(_COMPARED.findall(alternative)) - len(read)
+    return bool(unread) or all(_COMPARE[sign](version, bound) for sign, bound in read)
+
+
+def _comparators(ranges: str) -> Iterator[tuple[str, semver.Version]]:
+    """Those that can be read."""
+    for sign, written in _COMPARED.findall(ranges) if len(ranges) <= LONGEST else ():
+        with suppress(ValueError):
+            yield sign, semver.Version.parse(written, optional_minor_and_patch=True)

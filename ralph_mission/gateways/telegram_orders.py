@@ -1,0 +1,151 @@
+"""Orders among what is said to a bot: commands of listed people, as they typed them. Everything else is data.
+
+Asking for updates from a number on confirms all before it, and Telegram forgets them. So the number that is asked with
+is the one that memory holds: nothing is confirmed before what came of it is written down. A number is good for some
+days: after a quiet week Telegram goes on from any other one, a smaller one too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from ralph_mission.gateways.telegram import Bot
+from ralph_mission.mission.posts import VERBS, Order
+from ralph_mission.safety.hidden import without_controls, without_invisible
+from ralph_mission.trouble import Trouble
+
+Update = Mapping[str, Any]
+
+ALLOWED = ("message", "message_reaction_count")
+"""What Telegram sends at all: nothing that was edited, nothing of a channel's."""
+AT_ONCE = 100  # updates of one answer, as many as there may be
+KEPT = 2_000  # updates that are overheard
+ROUNDS = 20  # answers without an order that are passed over in one reading
+GOOD_FOR = timedelta(days=3)  # beyond the day for which Telegram keeps what nobody read, short of the week
+LINES = 4_000  # characters of an order
+COMMAND = re.compile(r"/([a-z]{1,20})(?:@(\w{1,64}))?(?:\s+(.*))?", re.DOTALL)
+NUMBER = re.compile(r"#?([1-9][0-9]{0,8})(?:\s+(.*))?", re.DOTALL)
+CURSOR = re.compile(r"([0-9]{1,18})@(20\d\d-[01]\d-[0-3]\dT[0-2]\d:[0-5]\dZ)")
+FORWARDED = ("forward_origin", "forward_from", "forward_from_chat", "forward_sender_name", "forward_date",
+             "via_bot", "sender_chat", "is_automatic_forward", "edit_date")  # fmt: skip  # one list
+"""A message with one of these says what somebody else wrote, or does not say who did."""
+
+
+@dataclass(frozen=True, slots=True)
+class TelegramInbox:
+    """`ports.Inbox` of a bot. `chats` are where orders are heard, `users` who may give them in a group.
+
+    `chat` is where an owner is told things unasked. `wait` is how long an empty answer may take, in seconds.
+    `overheard` is what was read lately, for who counts what became of posts.
+    """
+
+    bot: Bot
+    chats: frozenset[int]
+    users: frozenset[int] = frozenset()
+    wait: int = 0
+    chat: int = 0
+    overheard: deque[Update] = field(default_factory=lambda: deque(maxlen=KEPT))
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def read(self, cursor: str) -> tuple[tuple[Order, ...], str]:
+        """As in `ports.Inbox`. What holds no order is passed over, so that strangers cannot fill the way."""
+        at, wait = _offset(cursor, self.now()), self.wait
+        for _ in range(ROUNDS):
+            updates = self._updates(at, wait)
+            orders = tuple(order for update in updates if (order := self._order(update)))
+            if not updates or orders:
+                return orders, _cursor(updates, orders) if orders else cursor
+            at, wait = updates[-1]["update_id"] + 1, 0
+        return (), cursor
+
+    def say(self, chat: int, text: str) -> None:
+        """As in `ports.Inbox`; no address in it is looked up."""
+        self.bot.ask("sendMessage", chat_id=chat, text=text, link_preview_options={"is_disabled": True})
+
+    def _updates(self, at: int, wait: int) -> list[Update]:
+        fields: dict[str, Any] = {"limit": AT_ONCE, "timeout": wait, "allowed_updates": list(ALLOWED)}
+        found = self.bot.ask("getUpdates", wait, **fields, **({"offset": at} if at else {}))
+        read = numbered(found)
+        # Telegram may give again what is confirmed already, where another server of its answers.
+        fresh = [update for update in read if update["update_id"] >= at]
+        self.overheard.extend(fresh)
+        return fresh
+
+    def _order(self, update: Update) -> Order | None:
+        message = update.get("message")
+        if not isinstance(message, dict) or any(mark in message for mark in FORWARDED):
+            return None
+        chat, at = self._place(message), message.get("date")
+        found = _command(message.get("text"))
+        if not chat or found is None or type(at) is not int:
+            return None
+        verb, bot, words = found
+        if verb not in VERBS or (bot and bot.casefold() != self._name().casefold()):
+            return None
+        return _order(update["update_id"], at, chat, verb, words)
+
+    def _place(self, message: Mapping[str, Any]) -> int:
+        """The chat of a message that counts, 0 for any other: a group has strangers, so there the user is asked for."""
+        chat, sender = message.get("chat"), message.get("from")
+        if not isinstance(chat, dict) or not isinstance(sender, dict) or sender.get("is_bot") is not False:
+            return 0
+        place, who = chat.get("id"), sender.get("id")
+        if type(place) is not int or type(who) is not int:
+            return 0
+        if chat.get("type") == "private":
+            return place if place == who and who in self.chats | self.users else 0
+        return place if place in self.chats and who in self.users and chat.get("type") != "channel" else 0
+
+    def _name(self) -> str:
+        found = self.bot.ask("getMe")
+        return str(found.get("username", "")) if isinstance(found, dict) else ""
+
+
+def numbered(found: object) -> list[Update]:
+    """The updates of an answer, in order. Raises Trouble when it is none."""
+    if not isinstance(found, list):
+        raise Trouble("Telegram's answer is no list of updates", "look at TELEGRAM_API_URL", who="network")
+    updates = [one for one in found if isinstance(one, dict) and type(one.get("update_id")) is int]
+    return sorted(updates, key=lambda update: update["update_id"])
+
+
+def _command(text: object) -> tuple[str, str, str] | None:
+    if not isinstance(text, str):
+        return None
+    found = COMMAND.fullmatch(text)
+    if found is None:
+        return None
+    words = without_invisible(without_controls(found[3] or "")).strip()
+    return found[1], found[2] or "", words[:LINES]
+
+
+def _order(id: int, at: int, chat: int, verb: str, words: str) -> Order | None:
+    number, numbered_one = 0, verb in ("approve", "answer") or (verb == "guidance" and words.startswith("#"))
+    if numbered_one and (found := NUMBER.fullmatch(words)):
+        number, words = int(found[1]), (found[2] or "").strip()
+    try:
+        when = datetime.fromtimestamp(at, UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
+    return Order(id, when, chat, verb, words.lower() if verb == "approve" else words, number)
+
+
+def _cursor(updates: list[Update], orders: tuple[Order, ...]) -> str:
+    """The number after all of these, and as of when."""
+    return f"{updates[-1]['update_id'] + 1}@{max(order.at for order in orders):%Y-%m-%dT%H:%MZ}"
+
+
+def _offset(cursor: str, now: datetime) -> int:
+    found = CURSOR.fullmatch(cursor)
+    if found is None:
+        return 0
+    try:
+        at = datetime.strptime(found[2], "%Y-%m-%dT%H:%MZ").replace(tzinfo=UTC)
+    except ValueError:
+        return 0
+    return int(found[1]) if now - at < GOOD_FOR else 0

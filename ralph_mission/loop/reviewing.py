@@ -1,0 +1,177 @@
+"""One reviewer's answer about one change: how it is asked for, and what counts as one.
+
+No loop: a session, and another one that is told what was wrong when the first did not answer as asked. What it wrote
+is nobody's; only its answer is read, and only in exactly the shape that was asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from ralph_mission.loop import contract, routing, verdicts, waiting
+from ralph_mission.loop.framing import line, section
+from ralph_mission.loop.model import VERDICT, Event, Issue, Session, Turn, Usage
+from ralph_mission.loop.order import Limits
+from ralph_mission.loop.patterns import REVIEWER
+from ralph_mission.loop.ports import Agent, Clock
+from ralph_mission.loop.verdicts import Unclear
+
+HAT = replace(REVIEWER, triggers=(), publishes=(), payload=())
+ANSWERS = 2
+LONGEST, MOST = 200_000, 200
+"""Characters of an answer, and issues in it: more is no answer."""
+FIELDS: Mapping[str, type] = {
+    "file": str, "line": int, "kind": str, "severity": str, "message": str, "suggestion": str,
+}  # fmt: skip  # one table
+SEVERITIES = ("critical", "major", "minor")
+SCHEMA = json.dumps(
+    {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["issues"],
+        "properties": {
+            "issues": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": list(FIELDS),
+                    "properties": {
+                        name: {"type": "integer" if kind is int else "string"}
+                        | ({"enum": list(SEVERITIES)} if name == "severity" else {})
+                        for name, kind in FIELDS.items()
+                    },
+                },
+            }
+        },
+    }
+)
+"""The shape of an answer, as a JSON Schema."""
+ASKED = section(
+    "HOW TO END",
+    "Your last message is one JSON document and nothing else:",
+    '`{"issues": [{"file": "src/a.py", "line": 12, "kind": "race", "severity": "critical|major|minor", '
+    '"message": "what is wrong and when", "suggestion": "what would mend it"}]}`',
+    '`{"issues": []}` when you found none. `file` and `line` are of the changed side of the diff; "" and 0 where there '
+    "is no such place. There are no other fields: whether it is approved or merged is for a person to say.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An issue, and what its reviewer would do about it."""
+
+    issue: Issue
+    suggestion: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of asking. `found` None: no answer, and `why`."""
+
+    found: tuple[Found, ...] | None
+    why: str = ""
+    usage: Usage = Usage()  # noqa: RUF009  # frozen
+    seconds: float = 0.0
+
+
+def prompt(material: str, why: str = "") -> str:
+    """What a session is told; `why` says what was wrong with the answer before."""
+    before = f"A reviewer before you did not answer as asked: {line(why, 300)}." if why else ""
+    return "\n\n".join(filter(None, (contract.worn(HAT), material.strip(), before, ASKED))) + "\n"
+
+
+def ask(agent: Agent, material: str, first: Session, limits: Limits, clock: Clock) -> Answer:
+    """The answer, after at most two sessions. `first` says where, by which model and how long."""
+    began, usage, why = clock.now(), Usage(), ""
+    end = began + timedelta(seconds=limits.runtime)
+    for attempt in range(1, ANSWERS + 1):
+        session = replace(first, iteration=attempt, prompt=prompt(material, why), usd=_left(limits, usage))
+        turn = _patiently(agent, session, limits, clock, end)
+        usage += turn.usage
+        found, why = _understood(turn)
+        if found is not None or turn.failure:
+            break
+        if over := _over(limits, usage, end - clock.now()):
+            why = f"{why}, {over}"
+            break
+    return Answer(found, why, usage, (clock.now() - began).total_seconds())
+
+
+def _understood(turn: Turn) -> tuple[tuple[Found, ...] | None, str]:
+    if turn.failure:
+        return None, f"{turn.failure}: {turn.detail}" if turn.detail else turn.failure
+    try:
+        return read(turn.text), ""
+    except Unclear as unclear:
+        return None, f"no answer that can be used ({unclear})"
+
+
+def _patiently(agent: Agent, session: Session, limits: Limits, clock: Clock, end: datetime) -> Turn:
+    """The turn, tried again after what only the provider can mend."""
+    usage, attempt = Usage(), 0
+    while True:
+        turn = agent.play(replace(session, seconds=_seconds(session, clock, end)), _never)
+        usage, attempt = usage + turn.usage, attempt + 1
+        pause = waiting.wait(limits, turn, attempt)
+        if pause is None or clock.now() + timedelta(seconds=pause) > end:
+            return replace(turn, usage=usage)
+        clock.sleep(pause, _never)
+
+
+def _seconds(session: Session, clock: Clock, end: datetime) -> float:
+    return max(1.0, min(session.seconds, (end - clock.now()).total_seconds()))
+
+
+def _never() -> bool:
+    """Nobody says stop but by an interrupt."""
+    return False
+
+
+def _left(limits: Limits, usage: Usage) -> float | None:
+    return None if limits.usd is None else max(0.0, limits.usd - (usage.cost_usd or 0.0))
+
+
+def _over(limits: Limits, usage: Usage, left: timedelta) -> str:
+    """Why there is no other session, "" when there may be one."""
+    if left <= timedelta(0):
+        return "and its time is up"
+    if limits.usd is not None and (usage.cost_usd or 0.0) >= limits.usd:
+        return f"and it cost ${usage.cost_usd or 0.0:.2f} of ${limits.usd:.2f}"
+    return "and what it cost is unknown" if usage.untold and limits.usd is not None and not limits.unpriced else ""
+
+
+# --- the answer -----------------------------------------------------------------------
+
+
+def read(text: str) -> tuple[Found, ...]:
+    """What an answer says: JSON alone, in a fence, or in a `review.verdict`. Raises Unclear for any other shape."""
+    if len(text) > LONGEST:
+        raise Unclear(f"it has {len(text):,} characters")
+    said = [event.payload for event in routing.in_text(text) if event.topic == VERDICT]
+    rows = _rows(verdicts.parsed(said[-1] if said else text))
+    issues = verdicts.issues(Event(VERDICT, json.dumps({"issues": rows})))
+    return tuple(Found(issue, row.get("suggestion") or "") for issue, row in zip(issues, rows, strict=True))
+
+
+def _rows(value: Any) -> list[Mapping[str, Any]]:
+    if not isinstance(value, dict) or set(value) != {"issues"} or not isinstance(value["issues"], list):
+        raise Unclear('it is not {"issues": […]} and nothing else')
+    if len(value["issues"]) > MOST:
+        raise Unclear(f"it names {len(value['issues'])} issues")
+    return [_row(row) for row in value["issues"]]
+
+
+def _row(row: Any) -> Mapping[str, Any]:
+    if not isinstance(row, dict) or not set(row) <= set(FIELDS):
+        raise Unclear(f"an issue has other fields than {', '.join(FIELDS)}")
+    given = {name: value for name, value in row.items() if value is not None}
+    if odd := [name for name, value in given.items() if type(value) is not FIELDS[name]]:
+        raise Unclear(f"the {odd[0]} of an issue is not a {'number' if FIELDS[odd[0]] is int else 'text'}")
+    if not given.get("message", "").strip() or given.get("severity") not in SEVERITIES or given.get("line", 0) < 0:
+        raise Unclear(f"an issue has no message, or none of the severities {', '.join(SEVERITIES)}, or an odd line")
+    return given

@@ -1,0 +1,95 @@
+"""Agents at work within a cycle: who is next, the money set aside for it, what it came to. Asks through the ports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from ralph_mission.mission import acting, chronicle, coding, gathering, spending
+from ralph_mission.mission.commissions import Commission, Made
+from ralph_mission.mission.deciding import Situation
+from ralph_mission.mission.ledger import Recollection
+from ralph_mission.mission.lifecycle import Event, Facts, advance, read
+from ralph_mission.mission.memory import Memory
+from ralph_mission.mission.model import Limits, Mission, Status, Usage
+from ralph_mission.mission.ports import Coder, Ports
+
+SECONDS = 2400.0
+"""All that agents may take of one cycle: a job of the workflow has an hour, and the rest of the cycle its minutes."""
+SHORTEST = 60.0  # seconds that are worth a beginning
+
+
+def work(ports: Ports, coder: Coder, situation: Situation, past: Recollection) -> tuple[Recollection, Situation]:
+    """Every mission that waits for an agent has its turn, oldest first, while money and time last. Raises Lost."""
+    facts = dict(situation.world.facts)
+    ready = [m for m in situation.state.missions if m.id in facts and _ready(m, facts[m.id], situation.now)]
+    coder.tidy([m.id for m in situation.state.missions if m.status in coding.WAITS])
+    if ready:
+        ports.voice.phase("work", f"{len(ready)} for an agent")
+    until = ports.clock.now().timestamp() + SECONDS
+    for mission in ready:
+        if _ready(mission, dict(situation.world.facts)[mission.id], situation.now):
+            past, situation = _turn(ports, coder, situation, past, mission, until)
+    return past, situation
+
+
+def _ready(mission: Mission, facts: Facts, now: datetime) -> bool:
+    return coding.waits(mission, facts) and read(mission, facts, now).event is None
+
+
+def _turn(
+    ports: Ports, coder: Coder, situation: Situation, past: Recollection, mission: Mission, until: float
+) -> tuple[Recollection, Situation]:
+    left = _left(situation, until - ports.clock.now().timestamp())
+    if held := _held(ports, left, situation.charter.limits):
+        made = Made(mission.id, "held", held)
+        return past, replace(situation, made=(*situation.made, made))
+    mission = advance(mission, Event.STARTED, situation.now) if mission.status is Status.PLANNED else mission
+    batch = chronicle.commission(situation, mission, left.usd, ports.store.holder(), ports.clock.now())
+    past = ports.store.commit(batch, past)
+    situation = replace(situation, memory=_unbooked(past.memory, situation), state=past.state)
+    made = _worked(ports, coder, situation, mission, left)
+    situation = replace(situation, made=(*situation.made, made))
+    return past, gathering.refreshed(ports, situation)
+
+
+def _unbooked(memory: Memory, situation: Situation) -> Memory:
+    """Memory without the money that is set aside: the end of the cycle writes down what was really spent."""
+    before = situation.memory.header
+    header = replace(
+        memory.header, today=before.today, spend_usd=before.spend_usd, dispatches=before.dispatches, wake=before.wake
+    )
+    return replace(memory, header=header)
+
+
+def _left(situation: Situation, seconds: float) -> coding.Purse:
+    header = situation.memory.header
+    spent = header.spend_usd if header.today == situation.now.date().isoformat() else 0.0
+    cost = situation.usage.cost_usd
+    return coding.purse(situation.charter.limits, cost, spent + cost, seconds)
+
+
+def _held(ports: Ports, left: coding.Purse, limits: Limits) -> str:
+    if acting.stopped(ports):
+        return "paused"
+    if not spending.enough(left.usd, limits.usd_per_cycle):
+        return "the money of this cycle or day is spent"
+    return "the time of this cycle is over" if left.seconds < SHORTEST else ""
+
+
+def _worked(ports: Ports, coder: Coder, situation: Situation, mission: Mission, left: coding.Purse) -> Made:
+    facts = dict(situation.world.facts)[mission.id]
+    asked = coding.commission(mission, facts, situation.world.default.sha, situation.memory.learnings, left)
+    ports.voice.note(f"#{mission.issue} {mission.title}: an agent works on it, for at most ${left.usd:.2f}")
+    made = _carefully(coder, asked)
+    told = max((when for when, _ in coding.guidance(mission, facts)), default=mission.guided_at)
+    ports.voice.note(f"#{mission.issue}: {made.outcome}{f', {made.reason}' if made.reason else ''}")
+    return replace(made, guided_at=told if made.sessions else mission.guided_at)
+
+
+def _carefully(coder: Coder, asked: Commission) -> Made:
+    try:
+        return coder.work(asked)
+    except Exception as error:  # whatever it is, the cycle goes on, and other missions have their turn
+        why, spent = f"it failed unexpectedly ({type(error).__name__})", Usage(cost_usd=asked.usd)
+        return Made(asked.mission, "failed", why, usage=spent)  # nobody knows what it cost: all that was set aside

@@ -1,0 +1,186 @@
+"""Texts that a person reads before they are published: shown in an issue, and read back from it to the letter.
+
+What is published is what the approved issue shows, and nothing that memory holds: each part of a text stands in a
+fenced block of its own below a heading that names its network, and a person may edit it there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+
+from ralph_mission.mission.ledger import key_of
+from ralph_mission.mission.ports import Press
+from ralph_mission.mission.posts import Chart, Post
+from ralph_mission.safety import text
+from ralph_mission.safety.hidden import invisible, without_controls
+from ralph_mission.safety.markdown import FENCE, PARAGRAPH, Block, blocks, has_html
+from ralph_mission.trouble import Trouble
+
+HEADING = 3
+PLAIN = ("", "text")
+"""What a block may say of itself: GitHub draws other kinds, and shows no text then."""
+_CHART = re.compile(r"With a chart, `([0-9a-f]{16})`: ")
+LONG = 100
+"""Characters of a line that a block shows without wrapping, and a phone only in part."""
+BLANKS = 8
+_BLANKS = re.compile(rf"[^\S\n]{{{BLANKS + 1}}}")
+_INDENT = re.compile(r"[ \t]+$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What an issue shows for one network, not measured yet."""
+
+    network: str
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What an issue shows now: `posts` as they would be said; `wrong` says in words why they cannot be, if so."""
+
+    posts: tuple[Post, ...] = ()
+    wrong: tuple[str, ...] = ()
+
+
+NOTHING = Shown()
+FOREIGN = Shown(wrong=("somebody else wrote the issue",))
+
+
+def showable(words: str) -> str:
+    """The words as a fenced block can show them and an approval binds them: no blanks at the end of a line."""
+    words = words.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace").decode()
+    return _INDENT.sub("", without_controls(words)).strip("\n")
+
+
+def prepared(posts: Iterable[Post]) -> tuple[Post, ...]:
+    """The posts with every part as it can be shown."""
+    return tuple(replace(post, parts=tuple(map(showable, post.parts))) for post in posts)
+
+
+# --- to show --------------------------------------------------------------------------
+
+
+def shown(posts: Iterable[Post]) -> str:
+    """The markdown that shows these posts, each part in a block that it cannot leave, with its length and limit."""
+    return "\n\n".join(_section(post) for post in posts)
+
+
+def _section(post: Post) -> str:
+    parts = (f"{_measure(post, at)}:\n\n{_fenced(part)}{_first(part)}" for at, part in enumerate(post.parts))
+    return "\n\n".join([f"{'#' * HEADING} {post.network}", *parts, *_chart(post.chart)])
+
+
+def _measure(post: Post, at: int) -> str:
+    which = f"Part {at + 1} of {len(post.parts)}, " if len(post.parts) > 1 else ""
+    return f"{which}{post.lengths[at]} of {post.limit}"
+
+
+def _fenced(words: str) -> str:
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", words))])
+    return f"{fence}text\n{words}\n{fence}"
+
+
+def _first(words: str) -> str:
+    """Below a block whose lines run out of a phone's sight, the same in a quote that wraps. An edit leaves it alone."""
+    quoted = wrapped(words)
+    return f"\n\nThe same with its long lines wrapped, as it was first asked about:\n\n{quoted}" if quoted else ""
+
+
+def wrapped(words: str) -> str:
+    """A quote that any screen wraps, letter by letter what a block shows; "" where none of its lines needs that."""
+    if max(map(len, words.split("\n"))) <= LONG:
+        return ""
+    return "\n".join(f"> {_span(line)}\\" if line else ">" for line in words.split("\n")).removesuffix("\\")
+
+
+def _span(line: str) -> str:
+    """A line as code within a text, which wraps and does nothing."""
+    ticks = "`" * max([1, *(len(run) + 1 for run in re.findall("`+", line))])
+    pad = " " if line[0] == "`" or line[-1] == "`" else ""
+    return f"{ticks}{pad}{line}{pad}{ticks}"
+
+
+def _chart(chart: Chart | None) -> Iterator[str]:
+    if chart:
+        yield f"With a chart, `{chart_digest(chart)}`: {text.said(chart.alt)}"
+
+
+def chart_digest(chart: Chart) -> str:
+    """Sixteen hex digits over all that a chart shows: an approval of the text that names them is one of the chart."""
+    return key_of("chart", json.dumps(asdict(chart), default=str, sort_keys=True))
+
+
+# --- to read back ---------------------------------------------------------------------
+
+
+def read(body: str) -> tuple[tuple[Draft, ...], tuple[str, ...]]:
+    """What an issue shows, and what keeps it from being said. Code that is hidden, quoted or nested is not shown."""
+    drafts: dict[str, list[str]] = {}
+    wrong: list[str] = []
+    for network, block in _below(body):
+        if block.level == HEADING and network in drafts:
+            wrong.append(f"{text.inline(network, 40)} stands there twice")
+        elif block.level == HEADING:
+            drafts[network] = []
+        elif block.level == FENCE:
+            drafts[network].append(showable(block.text))
+            if block.info not in PLAIN:
+                wrong.append(f"{text.inline(network, 40)} has a block of {text.inline(block.info, 40)} and not of text")
+    wrong += [f"{text.inline(name, 40)} has no text" for name, parts in drafts.items() if not all(parts) or not parts]
+    if has_html(body):
+        wrong.append("there is HTML, which may hide a text")
+    found = tuple(Draft(name, tuple(parts)) for name, parts in drafts.items())
+    return found, tuple(wrong) if found else ("no text stands below the name of a network",)
+
+
+def charts(body: str) -> frozenset[tuple[str, str]]:
+    """The charts that an issue's text names: below which network, and by which digest."""
+    lines = ((network, _CHART.match(block.text)) for network, block in _below(body) if block.level == PARAGRAPH)
+    return frozenset((network, found[1]) for network, found in lines if found)
+
+
+def _below(body: str) -> Iterator[tuple[str, Block]]:
+    """Each heading that names a network, and what stands below it, with that name."""
+    network = ""
+    for block in blocks(body):
+        if block.level > FENCE:
+            network = block.text if block.level == HEADING else ""
+        if network:
+            yield network, block
+
+
+def measured(press: Press, body: str) -> Shown:
+    """What an issue shows, as the networks count it now. Asks no network."""
+    drafts, wrong = read(body)
+    posts, refused = [], list(wrong)
+    for draft in drafts if not wrong else ():
+        try:
+            posts.append(_post(press, draft))
+        except Trouble as trouble:
+            refused.append(f"{text.inline(draft.network, 40)}: {text.said(trouble.what, 200)}")
+    refused += [f"{post.network}: {trap}" for post in posts for trap in _traps(post)]
+    return Shown(tuple(posts), tuple(refused))
+
+
+def _post(press: Press, draft: Draft) -> Post:
+    if draft.network not in press.networks:
+        raise Trouble("nothing is published there", "set it up in publishers of ralph.yml")
+    return press.measure(draft.network, draft.parts)
+
+
+def _traps(post: Post) -> Iterator[str]:
+    """What the rules would refuse, told early: whoever edits the text should not have to look for it in a report."""
+    if any(text.mentions(part, markdown=False) for part in post.parts):
+        yield "it names somebody with an @"
+    if any(text.closing_keywords(part, markdown=False) for part in post.parts):
+        yield "it says what closes an issue"
+    if any(text.workflow_commands(part) for part in post.parts):
+        yield "it holds a command to a runner"
+    if any(_BLANKS.search(part.expandtabs()) for part in post.parts):
+        yield f"it has more than {BLANKS} blanks in a row, which may put words out of sight"
+    if unseen := [name for part in post.parts for name in invisible(part)]:
+        yield f"it holds what nobody sees ({', '.join(dict.fromkeys(unseen[:5]))})"

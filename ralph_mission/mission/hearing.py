@@ -1,0 +1,115 @@
+"""Orders out of a chat: read, obeyed in one commit of memory, and only then confirmed and answered.
+
+The cursor that confirms them lands with what they change, so a crash at any moment leaves each obeyed exactly once.
+An answer may get lost; it is never sent twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from ralph_mission.mission import gathering, orders
+from ralph_mission.mission.ledger import Batch, Recollection
+from ralph_mission.mission.memory import Header, Memory
+from ralph_mission.mission.model import Limits
+from ralph_mission.mission.orders import Answer, Asked, Desk
+from ralph_mission.mission.ports import Inbox, Ports
+from ralph_mission.mission.posts import Order
+from ralph_mission.safety.secrets import redact
+from ralph_mission.safety.text import cut
+from ralph_mission.trouble import Missing, Trouble
+
+LONGEST = 3_900  # characters of an answer; a network takes 4,096
+NAMED = 5  # orders in the subject of a commit
+
+Aside = Callable[[Order], str | None]
+"""Obeys an order on the spot, so that doing it twice is doing it once, and gives the answer; None: it is memory's."""
+
+
+def nobody(order: Order) -> str | None:
+    """None: nothing but memory obeys here."""
+    return None
+
+
+def hear(
+    ports: Ports, past: Recollection, limits: Limits, secrets: Sequence[str] = (), aside: Aside = nobody
+) -> Recollection:
+    """Memory once the orders that wait are obeyed. A chat that cannot be read is a line of the cycle, no more.
+
+    Raises Lost when somebody else's commit came first, Trouble when memory is not what it should be: nothing is
+    confirmed then, and all of it is read again.
+    """
+    if ports.inbox is None:
+        return past
+    try:
+        waiting, cursor = ports.inbox.read(cursor_of(past))
+    except Trouble as trouble:
+        ports.voice.note(f"telegram: {trouble.what}; {trouble.next_step}")
+        return past
+    if not waiting:
+        return past
+    gathering.check_anchor(ports, past)
+    answers, rest = _aside(waiting, aside, ports)
+    obeyed = orders.obey(_cleaned(rest, secrets), past.state, _desk(ports, past, limits, rest))
+    memory = with_cursor(past.memory, cursor)
+    verbs = ", ".join(f"/{order.verb}" for order in waiting[:NAMED])
+    subject = f"ralph: heard {verbs}{' …' if len(waiting) > NAMED else ''} in a chat"
+    landed = ports.store.commit(Batch(memory, obeyed.state, (), subject, paused=obeyed.paused), past)
+    ports.voice.note(f"telegram: heard {verbs}")
+    answer(ports.inbox, (*answers, *obeyed.answers), ports.voice.note, secrets)
+    return landed
+
+
+def _aside(waiting: Iterable[Order], aside: Aside, ports: Ports) -> tuple[tuple[Answer, ...], tuple[Order, ...]]:
+    now, answers, rest = ports.clock.now(), list[Answer](), list[Order]()
+    for order in waiting:
+        said = None if orders.too_old(order, now) else aside(order)
+        if said is None:
+            rest.append(order)
+        else:
+            answers.append(Answer(order.chat, said))
+    return tuple(answers), tuple(rest)
+
+
+def cursor_of(past: Recollection) -> str:
+    """How far orders were obeyed."""
+    return dict(past.memory.header.cursors).get(orders.CURSOR, "")
+
+
+def with_cursor(memory: Memory, cursor: str) -> Memory:
+    """Memory that has obeyed everything before `cursor`."""
+    header: Header = memory.header
+    pairs = {**dict(header.cursors), orders.CURSOR: cursor}
+    return replace(memory, header=replace(header, cursors=tuple(sorted(pairs.items()))))
+
+
+def answer(inbox: Inbox, answers: Sequence[Answer], note: Callable[[str], None], secrets: Sequence[str] = ()) -> None:
+    """Say it, once for each chat; what does not get through is noted and not said again."""
+    for one in orders.by_chat(answers):
+        try:
+            inbox.say(one.chat, cut(redact(one.text, secrets), LONGEST))
+        except Trouble as trouble:
+            note(f"telegram: no answer to chat {one.chat}: {trouble.what}")
+
+
+def _cleaned(waiting: Iterable[Order], secrets: Sequence[str]) -> tuple[Order, ...]:
+    """Memory is as public as the repository: no secret gets there from a chat."""
+    return tuple(replace(order, words=redact(order.words, secrets)) for order in waiting)
+
+
+def _desk(ports: Ports, past: Recollection, limits: Limits, waiting: Sequence[Order]) -> Desk:
+    now = ports.clock.now()
+    asked = {number: _asked(ports, past, number) for number in orders.named(waiting, now)}
+    stands = orders.status(past.memory, past.state, limits.active_missions)
+    return Desk(now, stands, asked, ports.seal or orders.unsealed)
+
+
+def _asked(ports: Ports, past: Recollection, number: int) -> Asked:
+    try:
+        issue = ports.forge.issue(number)
+    except Missing:
+        issue = None
+    except Trouble as trouble:
+        return Asked(why=f"it could not be read ({trouble.what}); say it again later")
+    return orders.asked(issue, past.state.missions, ports.forge.identity().id)

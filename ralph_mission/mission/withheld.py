@@ -1,0 +1,79 @@
+"""What of an agent's work may not be sent, or even kept, and why: told by rules and paths, never by a value. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ralph_mission.mission.commissions import Commission, Made
+from ralph_mission.mission.drafting import PATCH_LINES, showable
+from ralph_mission.mission.ports import Coder
+from ralph_mission.mission.wording import plain
+from ralph_mission.mission.work_terms import Played
+from ralph_mission.safety.objections import DENIES, Objection, inspect, verdict
+from ralph_mission.safety.patch import Patch, measure
+from ralph_mission.safety.secrets import redact
+
+
+@dataclass(frozen=True, slots=True)
+class Discreet:
+    """A coder of whose words and changes nothing secret gets through, into memory, a recording or a log.
+
+    `secrets` are the values that this runner knows.
+    """
+
+    coder: Coder
+    secrets: tuple[str, ...]
+
+    def work(self, commission: Commission) -> Made:
+        """As in the port."""
+        return harmless(self.coder.work(commission), self.secrets)
+
+    def tidy(self, missions: Collection[int]) -> None:
+        """As in the port."""
+        self.coder.tidy(missions)
+
+
+def harmless(made: Made, secrets: Sequence[str]) -> Made:
+    """What an agent came to, with its words redacted; a change that holds a secret is a try that failed."""
+    words, learned = redact(made.words, secrets), tuple(redact(line, secrets) for line in made.learned)
+    made = replace(made, reason=redact(made.reason, secrets), words=words, learned=learned)
+    found = inspect(made.patch, secrets=secrets) if made.patch else ()
+    if made.patch is None or "secret" not in _rules(found):
+        return made
+    if made.outcome == "made":
+        made = replace(made, outcome="failed", reason=why_not(made.patch, found))
+    return replace(made, patch=None)
+
+
+def unspoken(played: Played, secrets: Sequence[str]) -> Played:
+    """What the loop of an issue came to, with nothing secret in its words; its change is judged when it is sent."""
+    learned = tuple(redact(line, secrets) for line in played.learned)
+    return replace(played, reason=redact(played.reason, secrets), words=redact(played.words, secrets), learned=learned)
+
+
+def why_not(patch: Patch, found: Sequence[Objection]) -> str:
+    """Why no yes could send a change, given what speaks against it; "" when it may be asked about."""
+    if verdict(found) == "deny":
+        return _told(", ".join(rule for rule in _rules(found) if rule in DENIES))
+    return "" if showable(patch) else _told(_unshown(patch))
+
+
+def _unshown(patch: Patch) -> str:
+    """Why nobody could be shown it whole."""
+    size = measure(patch)
+    odd = [plain(file.path, 80) for file in size.files if file.binary]
+    if odd:
+        more = f" and {len(odd) - 1} more" if len(odd) > 1 else ""
+        return f"`{odd[0]}`{more} is no UTF-8 text, and nobody says yes to what cannot be shown"
+    if size.lines > PATCH_LINES:
+        return f"{size.lines:,} changed lines are more than can be shown whole ({PATCH_LINES:,})"
+    return "its lines are too long to be shown whole"
+
+
+def _told(why: str) -> str:
+    return f"its change may not be sent: {why}"
+
+
+def _rules(found: Iterable[Objection]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(objection.rule for objection in found))

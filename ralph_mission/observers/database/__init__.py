@@ -1,0 +1,21 @@
+"""Observes rows of a database: what changed, what is new, what is out of bounds, what stopped coming.
+
+The core is pure: `targets` finds a watch's names in a database, `watches` turns rows into facts, `state` is what is
+remembered. `observer` asks, through `gateways.database`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from ralph_mission.gateways.git import Git
+from ralph_mission.observers.database.observer import Observing, Unset
+from ralph_mission.observers.database.settings import Settings
+
+__all__ = ["Observing", "Settings", "Unset", "build"]
+
+
+def build(settings: Settings, git: Git, environment: Mapping[str, str] = os.environ) -> Observing:
+    """The observer; nothing is opened before it looks."""
+    return Observing(settings, git, environment)

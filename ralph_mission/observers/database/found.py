@@ -1,0 +1,126 @@
+"""What a watch found: typed facts that a post can be rendered from, and what could not be judged, said in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from math import isfinite
+
+from ralph_mission.gateways.database.queries import Row, Value
+from ralph_mission.observers.database.exact import number, written
+from ralph_mission.observers.database.state import EPISODES, Episode, State
+from ralph_mission.observers.database.targets import Target
+
+DRAWN = 100  # values of a series
+Answers = Mapping[str, Sequence[Row]]
+"""The rows that each query of a plan brought, by its name in the plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One fact. `facts` are ours: numbers, units, the window; `fields` are cells of the row, which are foreign text.
+
+    `words` say in our own words what happened. The fingerprint is made of `essence`, the watch and its group.
+    """
+
+    watch: str
+    group: str
+    occurrence: str
+    words: str
+    facts: tuple[tuple[str, Value], ...] = ()
+    fields: tuple[tuple[str, Value], ...] = ()
+    series: tuple[tuple[datetime, float], ...] = ()
+
+    @property
+    def essence(self) -> tuple[str, ...]:
+        """Which thing: the same at every look."""
+        return ("database", self.watch, self.group)
+
+    def pairs(self) -> tuple[tuple[str, str | int | float], ...]:
+        """As a signal carries them: exact numbers as text, times in UTC, cells below `row.`; unknown ones left out."""
+        told = (*self.facts, *((f"row.{name}", value) for name, value in self.fields))
+        return tuple(
+            (name, value if type(value) is int else written(value)) for name, value in told if value is not None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of one watch at one look. `notes` say what was not compared, and why; they hold no foreign text."""
+
+    found: tuple[Found, ...]
+    state: State
+    notes: tuple[str, ...] = ()
+
+
+def found(target: Target, row: Row, group: str, occurrence: str, words: str, **facts: Value) -> Found:
+    """A fact about a row, or with an empty row about what is not there."""
+    watch = target.watch
+    common: dict[str, Value] = {"watch": watch.name, "model": target.shape.name, "sort": watch.sort}
+    if group:
+        common["group"] = group
+    if watch.unit:
+        common["unit"] = watch.unit
+    fields = tuple((name, row[name]) for name in target.fields if name in row)
+    return Found(watch.name, group, occurrence, words, tuple({**common, **facts}.items()), fields)
+
+
+def notes(reasons: Iterable[str], total: int) -> tuple[str, ...]:
+    """What was not judged, counted by reason."""
+    return tuple(f"{number} of {total} not judged: {reason}" for reason, number in sorted(Counter(reasons).items()))
+
+
+def full(rows: Sequence[Row], limit: int) -> tuple[str, ...]:
+    """Said when an answer was as long as an answer may be."""
+    return (f"only the first {limit:,} rows were read",) if len(rows) >= limit else ()
+
+
+def series(points: Iterable[tuple[Value, Value]]) -> tuple[tuple[datetime, float], ...]:
+    """Times and values, oldest first, as a chart takes them: the last ones, and none that a float cannot hold."""
+    told = ((at, number(value)) for at, value in points if isinstance(at, datetime))
+    known = sorted((at, float(value)) for at, value in told if value is not None)
+    return tuple(point for point in known if isfinite(point[1]))[-DRAWN:]
+
+
+def episode(state: State, group: str, way: str) -> Episode | None:
+    """What was told of a group before, the same way; of one that there was no room to remember, as of the others."""
+    known = next((one for one in state.episodes if one.group == group), None)
+    if known is None:
+        return Episode(group, state.crowd, way) if state.crowd else None
+    return known if known.way == way else None
+
+
+def crowded(state: State, told: Mapping[str, Episode]) -> dict[str, Episode]:
+    """What is told now, those remembered longest first; those that nobody will remember all began at one time."""
+    before = [one.group for one in state.episodes if one.group in told]
+    order = {group: told[group] for group in (*before, *told)}
+    late = list(order)[EPISODES:]
+    since = max((told[group].since for group in late), default=None)
+    return {**order, **{group: replace(told[group], since=since) for group in late if since}}
+
+
+def crowd(told: Mapping[str, Episode]) -> tuple[str, ...]:
+    """Said when more groups are told at a time than can be remembered one by one."""
+    many = f"{len(told)} groups at once: those after the first {EPISODES} are told as if they had begun together"
+    return (many,) if len(told) > EPISODES else ()
+
+
+def telling(state: State, told: Mapping[str, Episode], keep: Iterable[Episode] = ()) -> State:
+    """The state with what is told now, and those before it that are still to be remembered."""
+    kept = {one.group: one for one in keep if one.group not in told}
+    episodes = (*told.values(), *kept.values())
+    crowd = episodes[EPISODES].since if len(episodes) > EPISODES else None
+    return replace(state, started=True, episodes=episodes, crowd=crowd)
+
+
+def way(value: Decimal, base: Decimal) -> str:
+    """In which direction a value left its base."""
+    return "up" if value > base else "down"
+
+
+def moment(at: datetime) -> str:
+    """A time for people, to the minute."""
+    return written(at)[:16].replace("T", " ") + " UTC"

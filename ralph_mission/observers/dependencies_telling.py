@@ -1,0 +1,159 @@
+"""What is said of dependencies: signals, and the line of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ralph_mission.gateways.packages.advisories import Advisory, Subject
+from ralph_mission.gateways.packages.model import Bump, Bumped, Package, Step
+from ralph_mission.gateways.packages.reading import Reading
+from ralph_mission.mission.model import Severity, Signal
+from ralph_mission.observers.dependencies_asking import Against, Seen, mends, subject
+from ralph_mission.observers.text import block, counted, one_line
+
+NAME = "dependencies"
+ASKED = 200
+"""Larger steps told in one look, the most urgent first; how many of them are asked about is the cycle's to say."""
+MILD = ("low", "moderate", "medium")
+Refused = Sequence[tuple[Bump, str]]
+
+
+def patched(bumped: Bumped, known: Against) -> Iterator[Signal]:
+    """The change that is ready."""
+    if bumped.patch is None or not bumped.done:
+        return
+    mended = [advisory for bump in bumped.done for advisory in mends(bump, known)]
+    paths = bumped.patch.paths
+    lines = [f"{bump}" + "".join(f", mends {one_line(a.id, 60)}" for a in mends(bump, known)) for bump in bumped.done]
+    yield Signal(
+        observer=NAME,
+        kind="dependency-patch",
+        title=one_line(f"{counted(len(bumped.done), 'patch-level update')} in {' and '.join(paths[:3])}"),
+        essence=tuple(sorted(f"{bump.package.ecosystem} {bump.project.path} {bump}" for bump in bumped.done)),
+        severity=Severity.HIGH if mended else Severity.LOW,
+        confidence=0.9,
+        effort=0.3,
+        detail=block("\n".join(lines)),
+        path=next((bump.project.path for bump in bumped.done if bump.project.path in paths), paths[0]),
+        line=0,
+        facts=(("count", len(bumped.done)), *(("file", path) for path in paths)),
+        patch=bumped.patch,
+    )
+
+
+def waiting(refused: Refused, known: Against) -> Iterator[Signal]:
+    """What a person has to do; what would mend an advisory is told with that."""
+    left = [(bump, why) for bump, why in refused if not mends(bump, known)]
+    if not left:
+        return
+    lines = [f"{bump} in {bump.project.path}: {why}" for bump, why in left]
+    yield Signal(
+        observer=NAME,
+        kind="dependency",
+        title=one_line(f"{counted(len(left), 'patch-level update')} left to a person: {left[0][0]}"),
+        essence=("waiting", *sorted(f"{bump.package.ecosystem} {bump.project.path} {bump}" for bump, _ in left)),
+        confidence=0.9,
+        effort=1.0,
+        detail=block("\n".join(lines)),
+        path=left[0][0].project.path,
+        line=left[0][0].package.line,
+    )
+
+
+def vulnerable(reading: Reading, known: Against, bumped: Bumped, at_work: Iterable[Bump]) -> Iterator[Signal]:
+    """One per vulnerable version, but for what a ready bump or an open pull mends."""
+    mended = {advisory for bump in (*bumped.done, *at_work) for advisory in mends(bump, known)}
+    mended -= {a for bump, _ in bumped.refused for a in mends(bump, known)}  # the same version in another file
+    first: dict[Subject, Package] = {}
+    for package in (package for project in reading.projects for package in project.packages):
+        first.setdefault(subject(package), package)
+    for about, advisories in known.items():
+        left = [advisory for advisory in advisories if advisory not in mended]
+        if left and about in first:
+            refused = [(b, why) for b, why in bumped.refused if subject(b.package) == about and mends(b, known)]
+            yield _vulnerability(refused[0][0].package if refused else first[about], left, refused)
+
+
+def larger(steps: Iterable[tuple[Package, Mapping[Step, str]]], known: Against) -> tuple[Signal, ...]:
+    """A question for each series that is ahead: of vulnerable packages first, then of major steps."""
+    told: dict[tuple[str, ...], Signal] = {}
+    urgent: set[tuple[str, ...]] = set()
+    for package, best in steps:
+        size = Step.MAJOR if Step.MAJOR in best else Step.MINOR
+        if package.direct and size in best:
+            signal = _update(package, size, best[size])
+            told.setdefault(signal.essence, signal)
+            urgent |= {signal.essence} if subject(package) in known else set()
+    return tuple(sorted(told.values(), key=lambda signal: (signal.essence not in urgent, signal.kind, signal.essence)))
+
+
+def detail(seen: Seen, beyond: int = 0) -> str:
+    """Packages looked at, and all that could not be; `beyond`: larger steps that are too many for one look."""
+    packages = sum(len(project.packages) for project in seen.reading.projects)
+    parts = [f"{counted(packages, 'package')} in {counted(len(seen.reading.projects), 'file')}"]
+    nobody = sum(not base for base in seen.registries.values())
+    parts += [f"no registry is named for {nobody}: set PIP_INDEX_URL or npm_config_registry"] if nobody else []
+    if seen.told.failed:
+        parts.append(f"{len(seen.told.failed)} could not be asked about: {next(iter(seen.told.failed.values()))}")
+    parts += [f"{seen.told.left} wait for the next look"] if seen.told.left else []
+    parts += [f"{counted(beyond, 'larger step')} beyond the {ASKED} of one look"] if beyond > 0 else []
+    parts += [part for part in (seen.trouble, _audits(seen.audits), unread(seen.reading)) if part]
+    return one_line("; ".join(parts), 300)
+
+
+def unread(reading: Reading) -> str:
+    """The files that could not be read, and why."""
+    return "; ".join(f"{path} {why}" for path, why in reading.unread[:3])
+
+
+def _audits(troubles: Sequence[str]) -> str:
+    more = f" (and {len(troubles) - 1} more)" if len(troubles) > 1 else ""
+    return f"{troubles[0]}{more}" if troubles else ""
+
+
+def _vulnerability(package: Package, advisories: Sequence[Advisory], refused: Refused) -> Signal:
+    ids = sorted(one_line(advisory.id, 60) for advisory in advisories)
+    grave = any(advisory.severity not in MILD for advisory in advisories)
+    lines = [line for advisory in advisories for line in _advised(advisory)]
+    lines += [f"{bump} in {bump.project.path} is left to a person: {why}" for bump, why in refused]
+    return Signal(
+        observer=NAME,
+        kind="vulnerability",
+        title=one_line(f"{package.name} {package.version} has known vulnerabilities: {', '.join(ids)}"),
+        essence=("vulnerability", package.ecosystem, package.name, package.version, *ids),
+        severity=Severity.HIGH if grave else Severity.MEDIUM,
+        confidence=0.95,
+        effort=1.0,
+        detail=block("\n".join(lines)),
+        path=package.path,
+        line=package.line,
+        facts=(("package", package.name), ("version", package.version), ("advisories", len(ids))),
+    )
+
+
+def _advised(advisory: Advisory) -> Iterator[str]:
+    """What is known, in our words; what its author says of it, quoted."""
+    if advisory.bare:
+        yield f"{one_line(advisory.id, 60)}: known by its name alone, for its text could not be had"
+        return
+    names = ", ".join(one_line(name, 60) for name in (advisory.id, *advisory.aliases[:3]))
+    fixed = f"fixed in {one_line(advisory.fixed, 40)}" if advisory.fixed else "no fixed version is known"
+    yield f"{names}: {advisory.severity or 'severity not told'}, {fixed}"
+    if advisory.summary:
+        yield f"> {one_line(advisory.summary, 300)}"
+
+
+def _update(package: Package, size: Step, to: str) -> Signal:
+    series = ".".join(to.split(".")[: 1 if size is Step.MAJOR and not to.startswith("0.") else 2])
+    return Signal(
+        observer=NAME,
+        kind=f"dependency-{size.word}",
+        title=one_line(f"Update {package.name} from {package.version} to {to}, a {size.word} step"),
+        essence=(f"dependency-{size.word}", package.ecosystem, package.name, series),
+        confidence=0.8,
+        effort=2.0 if size is Step.MINOR else 6.0,
+        detail=block(f"{package.path} has {package.name} {package.version}; {to} is out."),
+        path=package.path,
+        line=package.line,
+        facts=(("package", package.name), ("version", package.version), ("newer", to), ("step", size.word)),
+    )

@@ -1,0 +1,76 @@
+"""Discord: reactions to what our webhook said; with a bot's token, questions in one channel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from ralph_mission.mission.posts import Measured, Posted
+from ralph_mission.observers.social.seen import Asked, Seen, is_question, number, ours, questions
+from ralph_mission.observers.text import counted
+from ralph_mission.trouble import Trouble
+
+NAME = "Discord"
+NETWORK = "discord"
+API = "https://discord.com/api/v10"
+AT_ONCE = 30  # posts that are asked for in one look: each is a request
+LISTED = 50  # messages of a channel
+
+
+@dataclass(frozen=True, slots=True)
+class Discord:
+    """A webhook, a bot, or both. `channel` is read with the bot's token alone."""
+
+    webhook: str = field(repr=False)
+    token: str = field(repr=False)
+    api: str
+    channel: str = ""
+    seconds: float = 15.0
+
+    def look(self, posted: Iterable[Posted], now: datetime) -> Seen:
+        """Everything that is asked of it. Raises Trouble."""
+        measured = tuple(self._measured(ours(posted, NETWORK))) if self.webhook else ()
+        asked = questions(NAME, self._asked(), now) if self.token and self.channel else ()
+        return Seen(f"{counted(len(measured), 'post')} measured, {counted(len(asked), 'question')}", measured, asked)
+
+    def _reader(self) -> Any:
+        from ralph_mission.gateways.networks import Reader  # takes a while to load
+
+        return Reader(NAME, self.seconds)
+
+    def _measured(self, posts: Mapping[str, Posted]) -> Iterable[Measured]:
+        """A message that somebody deleted is passed over."""
+        reader, address = self._reader(), self.webhook.partition("?")[0].rstrip("/")
+        for id, post in [(id, post) for id, post in posts.items() if id.isascii() and id.isdigit()][:AT_ONCE]:
+            try:
+                found = reader.json(f"{address}/messages/{id}")
+            except Trouble as trouble:
+                if trouble.what.endswith("404"):
+                    continue
+                raise
+            reactions = found.get("reactions") if isinstance(found, dict) else None
+            told = reactions if isinstance(reactions, list) else []
+            yield Measured(post.key, sum(number(one.get("count")) for one in told if isinstance(one, dict)))
+
+    def _asked(self) -> tuple[Asked, ...]:
+        address = f"{self.api.rstrip('/')}/channels/{self.channel}/messages"
+        found = self._reader().json(address, {"Authorization": f"Bot {self.token}"}, limit=str(LISTED))
+        messages = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+        answered = {str(reference.get("message_id")) for one in messages
+                    if isinstance(reference := one.get("message_reference"), dict)}  # fmt: skip  # one set
+        waiting = (one for one in messages if str(one.get("id")) not in answered)
+        return tuple(asked for one in waiting if (asked := _question(one)))
+
+
+def _question(found: Mapping[str, Any]) -> Asked | None:
+    id, text, author = str(found.get("id", "")), found.get("content"), found.get("author")
+    person = isinstance(author, dict) and not author.get("bot") and not found.get("webhook_id")
+    if not (person and id.isdigit() and isinstance(text, str) and is_question(text)):
+        return None
+    with suppress(ValueError):
+        at = datetime.fromisoformat(str(found.get("timestamp")))
+        return Asked(id, text, at if at.tzinfo else at.replace(tzinfo=UTC))
+    return None

@@ -1,0 +1,208 @@
+"""Reads what the web said, as a program of its own, so that it can be ended.
+
+Parsers are fed by strangers here, and patterns are matched against what they wrote: whatever takes too long, too much
+memory or the whole process with it costs one source one look. Run by path: it imports nothing of ours.
+Input: a line of JSON, {"kind": feed | json | page, "url", "type", "path", "match", "before"}, then the bytes.
+Output, as JSON: {"items": [{"id", "title", "url", "date", "text", "fits"}]}, {"text", "changes", "fits"}, or
+{"complaint"}. All text in it is plain: no mark-up, no scripts, nothing that was hidden.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import json
+import re
+import resource
+import sys
+from calendar import timegm
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+MEMORY = 1_500_000_000  # bytes
+ITEMS = 200
+TITLE, EXCERPT, LINK = 300, 2_000, 1_000  # characters
+TEXT = 100_000  # characters of a page that are compared
+LINE, CHANGES = 300, 40  # of a difference
+BLOCKS = frozenset(
+    "address article aside blockquote body br caption dd details div dl dt fieldset figcaption figure footer form h1 h2"
+    " h3 h4 h5 h6 header hr li main ol option p pre section summary table td th tr ul".split()
+)
+INERT = frozenset(
+    "applet audio button canvas datalist dialog embed form head iframe link map math meta noembed noframes noscript"
+    " object script select style svg template textarea title video".split()
+)
+AROUND = frozenset("aside footer header nav".split())
+MAIN = ("main", "[role=main]", "article")
+
+
+class Unreadable(Exception):
+    """It is not what it was said to be: the end of a sentence about it."""
+
+
+def main() -> None:
+    """Read the question from standard input, write the answer to standard output."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    asked = json.loads(sys.stdin.buffer.readline())
+    try:
+        answer = read(asked, sys.stdin.buffer.read())
+    except Unreadable as error:
+        answer = {"complaint": str(error)}
+    json.dump(answer, sys.stdout)
+
+
+def read(asked: Mapping[str, Any], content: bytes) -> dict[str, Any]:
+    """The answer to a question. Raises Unreadable."""
+    found = {"feed": feed, "json": document, "page": page}[asked["kind"]](asked, content)
+    fits = re.compile(asked["match"], re.IGNORECASE).search
+    if isinstance(found, list):
+        return {"items": [{**item, "fits": bool(fits(f"{item['title']}\n{item['text']}"))} for item in found]}
+    changes = difference(asked["before"], found) if asked["before"] is not None else []
+    return {"text": found, "changes": changes[:CHANGES], "fits": any(fits(line[2:]) for line in changes)}
+
+
+# --- feeds and documents --------------------------------------------------------------
+
+
+def feed(asked: Mapping[str, Any], content: bytes) -> list[dict[str, str]]:
+    """The entries of an RSS, RDF, Atom or JSON feed, in its order."""
+    import feedparser  # type: ignore[import-untyped]  # it tells no types
+
+    # A stream, because a text may be taken for an address or a file's name, and be opened.
+    stream, headers = io.BytesIO(content), {"content-type": asked["type"]}
+    told = feedparser.parse(stream, response_headers=headers, sanitize_html=False, resolve_relative_uris=False)
+    if not told.get("version") and not told.entries:
+        raise Unreadable("is no feed")
+    return [_entry(entry, asked["url"]) for entry in told.entries[:ITEMS]]
+
+
+def _entry(entry: Any, base: str) -> dict[str, str]:
+    when = entry.get("published_parsed") or entry.get("updated_parsed")
+    said = next((part.get("value", "") for part in entry.get("content", [])), "") or entry.get("summary", "")
+    date = f"{datetime.fromtimestamp(timegm(when), UTC):%Y-%m-%d}" if when else ""
+    return _item(base, entry.get("id"), entry.get("title"), entry.get("link"), date, said)
+
+
+def document(asked: Mapping[str, Any], content: bytes) -> list[dict[str, str]] | str:
+    """What `path` finds in a JSON document: a list is items, anything else a text."""
+    import jmespath
+
+    try:
+        found = jmespath.search(asked["path"] or "@", json.loads(content))
+    except (ValueError, RecursionError):
+        raise Unreadable("is no JSON that `path` fits") from None
+    if found is None:
+        raise Unreadable("has nothing at `path`")
+    if isinstance(found, list):
+        return [_thing(thing, asked["url"]) for thing in found[:ITEMS]]
+    text = found if isinstance(found, str) else json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False)
+    return text[:TEXT]
+
+
+def _thing(thing: Any, base: str) -> dict[str, str]:
+    if not isinstance(thing, dict):
+        return _item(base, None, thing, None, "", "")
+    names = ("id", "title", "url", "date", "text")
+    return _item(base, *(thing.get(name) for name in names))
+
+
+def _item(base: str, name: Any, title: Any, url: Any, date: Any, text: Any) -> dict[str, str]:
+    head, link = " ".join(inert(_said(title)).split())[:TITLE], _link(base, _said(url).strip())
+    which = _said(name) or link or f"{head} {_said(date)}"
+    said = inert(_said(text))[:EXCERPT]
+    return {"id": which, "title": head, "url": link, "date": _said(date)[:40], "text": said}
+
+
+def _said(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value)
+
+
+def _link(base: str, url: str) -> str:
+    """An address that may be shown: http or https, no user in it; "" for any other."""
+    try:
+        full = urljoin(base, url) if url else ""
+        parts = urlsplit(full)
+    except ValueError:
+        return ""
+    fine = parts.scheme in ("http", "https") and parts.netloc and "@" not in parts.netloc
+    return full if fine and len(full) <= LINK and not re.search(r"[\s\x00-\x1f\x7f<>\"`\\]", full) else ""
+
+
+# --- pages ----------------------------------------------------------------------------
+
+
+def page(asked: Mapping[str, Any], content: bytes) -> str:
+    """The main text of a page, or of the elements that the CSS selector `path` names, a line per block."""
+    kind = asked["type"].partition(";")[0].strip().lower()
+    text = content.decode(_charset(asked["type"], content), "replace")
+    if (kind.startswith("text/") and "html" not in kind) or kind == "application/json":
+        return text[:TEXT]
+    if kind and "html" not in kind and "xml" not in kind:
+        raise Unreadable(f"is no page but {kind[:40]}")
+    return "\n".join(_main(text, asked["path"]))[:TEXT]
+
+
+def inert(markup: str) -> str:
+    """The text of a piece of HTML; plain text as it is."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    if "<" not in markup and "&" not in markup:
+        return markup.strip()
+    return "\n".join(_lines(LexborHTMLParser(markup).body, INERT))
+
+
+def _main(markup: str, selector: str) -> list[str]:
+    """By structure alone: a guess by the density of words would let a small change move the whole text."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    tree = LexborHTMLParser(markup)
+    if selector:
+        if not (chosen := tree.css(selector)):
+            raise Unreadable("has nothing at `path`")
+        return [line for node in chosen for line in _lines(node, INERT)]
+    root = next((found[0] for found in map(tree.css, MAIN) if len(found) == 1), tree.body)
+    return list(_lines(root, INERT | AROUND))
+
+
+def _lines(root: Any, without: frozenset[str]) -> Iterator[str]:
+    pieces: list[str] = []
+    waiting = [root] if root is not None else []
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, str):
+            pieces.append(node)
+        elif node.tag == "-text":
+            pieces.append(re.sub(r"\s+", " ", node.text_content or ""))
+        elif node is root or (node.tag not in without and not _hidden(node.attributes)):
+            edge = ["\n"] if node.tag in BLOCKS else []
+            waiting += [*edge, *reversed(list(node.iter(include_text=True))), *edge]
+    return (line for one in "".join(pieces).split("\n") if (line := " ".join(one.split())))
+
+
+def _hidden(attributes: Mapping[str, str | None]) -> bool:
+    style = re.sub(r"\s+", "", attributes.get("style") or "").lower()
+    return "hidden" in attributes or "display:none" in style or "visibility:hidden" in style
+
+
+def _charset(told: str, content: bytes) -> str:
+    named = re.search(r"charset=[\"']?([\w-]{1,40})", told) or re.search(
+        r"<meta[^>]{0,200}charset=[\"']?([\w-]{1,40})", content[:2_000].decode("ascii", "replace"), re.IGNORECASE
+    )
+    name = named[1] if named else "utf-8"
+    try:
+        "".encode(name)
+    except (LookupError, UnicodeError):
+        return "utf-8"
+    return name
+
+
+def difference(before: str, after: str) -> list[str]:
+    """The lines that went ("- …") and came ("+ …")."""
+    lines = difflib.unified_diff(before.split("\n"), after.split("\n"), n=0, lineterm="")
+    return [f"{line[0]} {line[1:][:LINE]}" for line in list(lines)[2:] if line[0] in "+-"]
+
+
+if __name__ == "__main__":
+    main()

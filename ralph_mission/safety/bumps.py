@@ -1,0 +1,185 @@
+"""Whether a change of a manifest or a lock file moves patch-level versions and does nothing else.
+
+In a manifest only exact versions of packages that are asked for may differ (`manifests`), by a patch upwards (`steps`).
+A lock file is judged on its text alone, without knowing the format: a line may differ only in versions, by such a
+patch, and in what a package manager derives from that (digests, sizes, times, names of archives). No line may be of a
+kind that was not there before, so no package, source, script or server can come in; and a digest moves with the version
+of its entry alone, so no archive can be put in the place of another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatch
+
+from ralph_mission.safety.lines import changed
+from ralph_mission.safety.manifests import Raised, raised
+from ralph_mission.safety.patch import REGULAR, FileChange, Patch, is_binary, split
+from ralph_mission.safety.steps import NUMBER, Numbers, is_patch, numbers, series
+
+LOCKS = ("uv.lock", "poetry.lock", "yarn.lock", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml")
+MANIFESTS = ("package.json", "pyproject.toml", "*requirements*.txt", "constraints*.txt")
+_PARTS = re.compile(
+    rf"""(?P<server>[a-z][a-z0-9+.-]{{0,20}}://[^/\s"'\#]*)
+      | (?P<time>\b\d{{4}}-\d\d-\d\dT[0-9:.]+Z?)
+      | (?P<digest>\bsha\d{{1,3}}[:-][A-Za-z0-9+/=]{{20,}}|(?:/[0-9a-f]{{2}}){{2}}/[0-9a-f]{{60}}\b
+          |\b[0-9a-f]{{32,128}}\b)
+      | (?P<wheel>(?<=-){NUMBER}\.{NUMBER}(?:\.\w{{1,40}})*(?:-\d\w*)?-[\w.]+-[\w.]+-[\w.]+\.whl)
+      | (?P<size>(?<=size\ =\ )\d+)
+      | (?P<version>(?<![\w.])v?{NUMBER}\.{NUMBER}(?:\.{NUMBER})*(?:\.post{NUMBER})?(?!\w|-[0-9A-Za-z]))
+    """,
+    re.VERBOSE,
+)
+_ARCHIVE = re.compile(r"\.whl\b|\.tar\.gz\b|\.zip\b")
+
+
+def only_patches(change: FileChange) -> bool:
+    """Whether `change` is nothing but patch-level bumps in a file that is known to hold versions."""
+    ordinary = change.old_mode == change.new_mode == REGULAR and change.old is not None and change.new is not None
+    if not holds_versions(change) or not ordinary or is_binary(change.old) or is_binary(change.new):
+        return False
+    old, new = split(change.old or b""), split(change.new or b"")
+    spans = [(old[a:b], new[c:d]) for a, b, c, d in changed(old, new)]
+    if not is_lock(change.path):
+        return bool(spans) and _pinned(spans, raised(change.path, old, new))
+    return bool(spans) and _derived(spans, old, new) and follows(old, new)
+
+
+def holds_versions(change: FileChange) -> bool:
+    """Whether a file is one of those that hold versions, by its name."""
+    return is_lock(change.path) or _named(change.path, MANIFESTS)
+
+
+def counted(patch: Patch, fitting: Callable[[FileChange], bool] = only_patches) -> Patch:
+    """What of a patch a person has to weigh: all but lock files that follow from patch-level bumps."""
+    return replace(patch, changes=tuple(c for c in patch.changes if not (is_lock(c.path) and fitting(c))))
+
+
+def is_lock(path: str) -> bool:
+    """Whether a package manager writes this file."""
+    return _named(path, LOCKS)
+
+
+def _named(path: str, names: Sequence[str]) -> bool:
+    return any(fnmatch(path.rpartition("/")[2].lower(), name) for name in names)
+
+
+def _pinned(spans: Iterable[tuple[list[str], list[str]]], pins: list[Raised] | None) -> bool:
+    """Whether `pins` are patches, and all that differs in the text: line by line the same but for those versions."""
+    if not pins or not all(is_patch(*pin) for pin in pins):
+        return False
+    told: list[Raised] = []
+    for old, new in spans:
+        if [_bare(line, VERSIONS) for line in old] != [_bare(line, VERSIONS) for line in new]:
+            return False
+        said = zip(*([v for line in lines for v in _spelled(line)] for lines in (old, new)), strict=True)
+        told += [(before, after) for before, after in said if before != after]
+    return sorted(told) == sorted(pins)
+
+
+def _derived(spans: Iterable[tuple[list[str], list[str]]], old: list[str], new: list[str]) -> bool:
+    """Lines of the same kinds as those they replace; archives may be more or fewer than of the version before."""
+    known, kept = _archives(old), _archives(new)
+    for gone, come in spans:
+        before, after = _kinds(gone), _kinds(come)
+        if before.keys() - after.keys() - kept.keys():
+            return False
+        if not all(_risen(known | before, kind, lines) for kind, lines in after.items()):
+            return False
+    return True
+
+
+def _archives(lines: Iterable[str]) -> dict[str, list[str]]:
+    return _kinds(line for line in lines if _ARCHIVE.search(line))
+
+
+def _kinds(lines: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        found.setdefault(_bare(line, DERIVED), []).append(line)
+    return found
+
+
+def _risen(known: Mapping[str, Sequence[str]], kind: str, lines: Iterable[str]) -> bool:
+    """Whether lines are of a kind that is known, with no version that is smaller than all of its."""
+    return kind in known and all(any(_rises(old, new) for old in known[kind]) for new in lines)
+
+
+def _rises(old: str, new: str) -> bool:
+    """Of two lines of one kind: no version is smaller than the one in its place."""
+    return all(before <= after for before, after in zip(_versions(old), _versions(new), strict=False))
+
+
+# --- entries of a lock file ------------------------------------------------------------
+
+
+def follows(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether each entry kept its digests or moved upwards within its series."""
+    before, after = _entries(old), _entries(new)
+    return all(name in before and _moved(before[name], locked) for name, locked in after.items())
+
+
+def _entries(lines: Iterable[str]) -> dict[str, Locked]:
+    """By name, the digests of each version. Entries without any digest are judged by their lines alone."""
+    found: dict[str, Locked] = {}
+    for entry in _blocks(lines):
+        digests = frozenset(m[0] for line in entry for m in _PARTS.finditer(line) if m.lastgroup == "digest")
+        if digests:
+            own = next(filter(None, map(_OWN.search, entry)), None)
+            version = next(iter(_versions(own[0] if own else entry[0])), ())
+            versions = found.setdefault("\n".join(_bare(line, DERIVED) for line in entry[:2]), {})
+            versions[version] = versions.get(version, frozenset()) | digests
+    return found
+
+
+def _moved(old: Locked, new: Locked) -> bool:
+    gone, come = old.keys() - new.keys(), new.keys() - old.keys()
+    paired = all(any(series(a) == series(b) and a < b for a in gone) for b in come)
+    return paired and all(old[same] == new[same] for same in old.keys() & new.keys())
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Entries stand between blank lines, and in JSON from one object's beginning to the next."""
+    block: list[str] = []
+    for line in lines:
+        if block and (not line.strip() or _OPENING.search(line)):
+            yield block
+            block = []
+        if line.strip():
+            block.append(line)
+    if block:
+        yield block
+
+
+def _versions(line: str) -> list[Numbers]:
+    """Each version in a line as what compares."""
+    return [numbers(said) for said in _spelled(line)]
+
+
+def _spelled(line: str) -> list[str]:
+    found = (m[0] for m in _PARTS.finditer(line) if m.lastgroup in ("version", "wheel"))
+    return [said.removeprefix("v").partition("-")[0] for said in found]
+
+
+_OWN = re.compile(r"""^\s*"?version"?\s*[:=]?\s*"?v?\d.*""")
+_OPENING = re.compile(r"^\s*\"[^\"]*\":\s*\{\s*$")
+Locked = dict[Numbers, frozenset[str]]
+VERSIONS = frozenset({"version"})
+DERIVED = frozenset({"version", "time", "digest", "wheel", "size"})
+
+
+def _bare(line: str, parts: frozenset[str]) -> str:
+    """A line without what may differ, marked by what no text holds; a server's name stands for itself."""
+    return _PARTS.sub(lambda found: _masked(found, parts), line.rstrip("\r\n").rstrip(","))
+
+
+def _masked(found: re.Match[str], parts: frozenset[str]) -> str:
+    kind = found.lastgroup or ""
+    if kind not in parts:
+        return found[0]
+    if kind in ("version", "wheel"):
+        kept = ".".join(map(str, series(numbers(found[0].partition("-")[0]))))
+        return f"\0{kind} {kept}{'.whl' * (kind == 'wheel')}"
+    return f"\0{kind}"

@@ -1,0 +1,132 @@
+"""`.ralph/loop/questions.jsonl`: what sessions ask the person who steers, and the answers. Lines are only added.
+
+Whoever answers holds a lock beside it, so that nobody waits where nobody listens.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ralph_mission.stores.loop import files
+from ralph_mission.trouble import Trouble
+
+CAP = 16 * 1024 * 1024
+LENGTH = 1_000
+"""Characters of a question: it is read on a phone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a session wants to know, the `number`th of this checkout; `answer` is None until a person said something."""
+
+    id: str
+    number: int
+    text: str
+    at: datetime
+    answer: str | None = None
+    by: str = ""  # the order that answered it
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """Those of one checkout; `folder` is its `.ralph`. Every call may raise Trouble and OSError."""
+
+    folder: Path
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def ask(self, text: str) -> Question:
+        """Put one on the list. Raises Trouble for an empty or a very long one."""
+        words = text.strip()
+        if not words or len(words) > LENGTH:
+            what = "the question is too long" if words else "there is no question"
+            raise Trouble(what, f"ask in at most {LENGTH:,} characters", usage=True)
+        id, at = f"question-{os.urandom(4).hex()}", self.now()
+        self._add({"id": id, "ts": at.isoformat(), "text": words})
+        return next(one for one in self.all() if one.id == id)
+
+    def answer(self, id: str, words: str, by: str = "") -> None:
+        """Answer one; only the first answer counts. `by` names the order that did, so that it answers no other."""
+        self._add({"answers": id, "ts": self.now().isoformat(), "text": words, "by": by})
+
+    def all(self) -> tuple[Question, ...]:
+        """Everything that was asked, oldest first."""
+        lines = [_values(raw) for raw in (files.read(self._path, CAP) or b"").split(b"\n")]
+        answers: dict[str, tuple[str, str]] = {}
+        for values in lines:
+            if isinstance(values.get("answers"), str):
+                answers.setdefault(values["answers"], (str(values.get("text", "")), str(values.get("by", ""))))
+        asked = (values for values in lines if _is_question(values))
+        return tuple(found for at, values in enumerate(asked, 1) if (found := _question(values, at, answers)))
+
+    def open(self) -> tuple[Question, ...]:
+        """What nobody answered."""
+        return tuple(question for question in self.all() if question.answer is None)
+
+    @contextmanager
+    def attended(self) -> Iterator[bool]:
+        """Held while somebody answers; gives False when somebody does already."""
+        with self._lock() as descriptor:
+            yield _taken(descriptor)
+
+    @property
+    def heard(self) -> bool:
+        """Whether somebody answers right now."""
+        with self._lock() as descriptor:
+            return not _taken(descriptor)
+
+    @property
+    def _path(self) -> Path:
+        return self.folder / "loop" / "questions.jsonl"
+
+    @contextmanager
+    def _lock(self) -> Iterator[int]:
+        place = self.folder / "loop"
+        place.mkdir(parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(place / "questions.lock", flags, 0o666)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _add(self, values: dict[str, str]) -> None:
+        files.append(self._path, json.dumps(values, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def _taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_question(values: dict[str, Any]) -> bool:
+    id, text = values.get("id"), values.get("text")
+    return isinstance(id, str) and isinstance(text, str) and bool(text.strip())
+
+
+def _question(values: dict[str, Any], number: int, answers: dict[str, tuple[str, str]]) -> Question | None:
+    id, text = values["id"], values["text"]
+    try:
+        at = datetime.fromisoformat(str(values.get("ts")))
+    except ValueError:
+        return None
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return Question(id, number, text.strip()[:LENGTH], at, *answers.get(id, (None, "")))
+
+
+def _values(raw: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,62 @@
+"""What a model took and said since memory last moved, kept beside the repository: a cycle that dies pays once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ralph_mission.mission.memory import Header
+
+FILE = "thinker.json"
+NAMED = 4  # cycles for which memory surely has the name of what was paid: it keeps twice as many
+
+
+class Kept(BaseModel):
+    """`cursor` came of the last reply, after `cycle` of `lineage`; `usd` are booked once memory names `paid`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    lineage: str = ""
+    cycle: int = 0
+    paid: str = ""
+    usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    cursor: str = ""
+
+    def spent_more(self, usd: float, cursor: str, paid: str) -> Kept:
+        """After another reply; `paid` names the money, if none waits already."""
+        name = self.paid or paid
+        return self.model_copy(update={"usd": self.usd + usd, "cursor": cursor or self.cursor, "paid": name})
+
+
+def load(folder: Path | None, header: Header, booked: Collection[str]) -> Kept:
+    """What memory does not have yet: money that is not among the `booked`, and what was learned in this cycle.
+
+    Before the first cycle no memory has a lineage that stays.
+    """
+    here = Kept(lineage=header.lineage if header.cycle else "", cycle=header.cycle)
+    if folder is None:
+        return here
+    with suppress(OSError, ValueError, ValidationError):
+        kept = Kept.model_validate_json((folder / FILE).read_bytes())
+        same = (kept.lineage, kept.cycle) == (here.lineage, here.cycle)
+        fresh = kept.lineage in ("", here.lineage) and here.cycle - kept.cycle <= NAMED
+        owed = fresh and kept.paid not in booked
+        money = {"usd": kept.usd, "paid": kept.paid} if owed else {}
+        return here.model_copy(update={**money, "cursor": kept.cursor if same else ""})
+    return here
+
+
+def save(folder: Path | None, kept: Kept) -> None:
+    """Keep it, where there is a place: on a machine that forgets, a dying cycle may pay again."""
+    if folder is None:
+        return
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / f"{FILE}.{os.getpid()}"
+        draft.write_text(kept.model_dump_json())
+        draft.replace(folder / FILE)

@@ -1,0 +1,141 @@
+"""The workflows of agents as `ralph init` writes them, run by a local runner: whose events start a job, and whose none.
+
+Nothing works here: what ralph would be started with is noted down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from ralph_mission.cli.workflow_agents import render
+from tests.action.runner import INSTALLED, REPOSITORY, Job, Runner
+from tests.action.test_action import HOSTILE
+from tests.fakes.github import FakeGitHub
+
+pytestmark = pytest.mark.long  # takes ten seconds or more
+ODD = "ralph/$(touch${IFS}owned)`touch${IFS}owned`"
+
+
+@pytest.fixture
+def idle(cold: Runner) -> Runner:
+    """A warm runner with a ralph that does nothing."""
+    cold.seed(python="/bin/true")
+    return cold
+
+
+def start(runner: Runner, github: FakeGitHub, mode: str, event: str, payload: Mapping[str, Any]) -> Job:
+    """One event at a repository with the workflow of a mode."""
+    told = {"repository": {"default_branch": "main"}, **payload}
+    text = render(mode, INSTALLED, ("self-hosted",))
+    job = runner.run(github.token(), github.url, event, payload=told, workflow=text)
+    assert job.code == 0, job.log
+    return job
+
+
+def asked(job: Job) -> list[str]:
+    """The first command line of ralph, without where it works and that it answers in JSON."""
+    words = job.starts[0][1]["ARGUMENTS"].split()
+    assert (words[:3], words[-3], words[-1]) == (["-I", "-m", "ralph_mission"], "--repo", "--json")
+    return words[3:-3]
+
+
+def issue(label: str = "ralph-ready", association: str = "OWNER", **more: Any) -> dict[str, Any]:
+    """An issue that somebody labels."""
+    written = {"number": 7, "title": HOSTILE, "body": HOSTILE, "author_association": association, **more}
+    return {"action": "labeled", "label": {"name": label}, "issue": written}
+
+
+def pull(head: str = "ralph/issue-7", repository: str = REPOSITORY, **more: Any) -> dict[str, Any]:
+    """A pull request from a branch of a repository."""
+    there = {"ref": head, "repo": {"full_name": repository}}
+    return {"action": "opened", "pull_request": {"number": 8, "title": HOSTILE, "head": there}, **more}
+
+
+@pytest.mark.parametrize(
+    ("event", "payload", "options"),
+    [
+        ("issues", issue(), ["--issue=7"]),
+        ("issues", issue("agent:claude", "COLLABORATOR"), ["--issue=7"]),
+        ("workflow_dispatch", {"inputs": {"issue": "9"}}, ["--issue=9"]),
+        ("workflow_dispatch", {"inputs": {}}, []),
+        ("repository_dispatch", {"action": "ralph-work-trigger", "client_payload": {"issue": 5}}, ["--issue=5"]),
+        ("schedule", {}, []),
+    ],
+)
+def test_who_belongs_to_the_repository_starts_work_on_an_issue(
+    idle: Runner, github: FakeGitHub, event: str, payload: dict[str, Any], options: list[str]
+) -> None:
+    job = start(idle, github, "work", event, payload)
+    assert [command for command, _ in job.starts] == ["work"], "nobody here is to be woken"
+    assert asked(job) == ["work", "--once", *options], job.log
+    assert job.checkouts == ["0 false"]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        issue(association="NONE"),
+        issue(association="CONTRIBUTOR"),
+        issue("bug"),
+        issue("my-agent:claude"),
+        issue(HOSTILE),
+    ],
+)
+def test_a_strangers_issue_or_another_label_starts_nothing(
+    idle: Runner, github: FakeGitHub, payload: dict[str, Any]
+) -> None:
+    job = start(idle, github, "work", "issues", payload)
+    assert (job.starts, job.checkouts, job.owned, github.journal) == ([], [], [], [])
+
+
+@pytest.mark.parametrize(
+    ("event", "payload", "options"),
+    [
+        ("pull_request", pull(), ["--pr=8"]),
+        ("pull_request", pull(ODD), ["--pr=8"]),
+        ("pull_request", pull(action="synchronize"), ["--pr=8"]),
+        ("pull_request", pull(action="labeled", label={"name": "ralph:review"}), ["--pr=8", "--force"]),
+        ("workflow_dispatch", {"inputs": {"pull-request": "8", "force": "true"}}, ["--pr=8", "--force"]),
+        ("repository_dispatch", {"action": "ralph-review-trigger", "client_payload": {"pull_request": 8}}, ["--pr=8"]),
+    ],
+)
+def test_a_pull_of_ours_starts_a_review_of_it(
+    idle: Runner, github: FakeGitHub, event: str, payload: dict[str, Any], options: list[str]
+) -> None:
+    job = start(idle, github, "review", event, payload)
+    assert [command for command, _ in job.starts] == ["review"], "a review wakes no review"
+    assert asked(job) == ["review", *options], job.log
+    assert job.owned == []
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        pull(repository="stranger/slackwater"),
+        pull("feature"),
+        pull("x/ralph/y"),
+        pull("feature", "stranger/slackwater"),
+        pull(action="labeled", label={"name": "bug"}),
+    ],
+)
+def test_a_fork_another_branch_or_another_label_starts_no_review(
+    idle: Runner, github: FakeGitHub, payload: dict[str, Any]
+) -> None:
+    job = start(idle, github, "review", "pull_request", payload)
+    assert (job.starts, job.checkouts, job.owned, github.journal) == ([], [], [], [])
+
+
+@pytest.mark.parametrize(
+    ("mode", "client_payload"), [("review", {"pull_request": HOSTILE}), ("work", {"issue": "$(touch owned)"})]
+)
+def test_a_forged_payload_is_refused_before_anything(
+    idle: Runner, github: FakeGitHub, mode: str, client_payload: dict[str, Any]
+) -> None:
+    told = {"repository": {"default_branch": "main"}, "client_payload": client_payload}
+    text = render(mode, INSTALLED, ("self-hosted",))
+    job = idle.run(github.token(), github.url, "repository_dispatch", payload=told, workflow=text)
+    assert job.code != 0 and "write it like 7" in job.log
+    assert (job.starts, job.checkouts, job.owned, github.journal) == ([], [], [], [])

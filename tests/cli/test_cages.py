@@ -1,0 +1,76 @@
+"""From the settings to cages: which hosts and files an agent gets at, and how a cage moves to a clone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.bootstrap import cages
+from ralph_mission.config import load
+from ralph_mission.gateways.git import Git
+from ralph_mission.gateways.isolation import OPEN, Level
+from ralph_mission.gateways.isolation_relay import Endpoint
+from tests.helpers import git, make_repo
+
+LEVELS: tuple[Level, ...] = ("uid", "bwrap")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Git:
+    return Git.open(make_repo(tmp_path / "repo"))
+
+
+def test_at_env_nothing_is_caged(here: Git) -> None:
+    assert cages.of_agent("env", here, ("OPENAI_API_KEY",), "x") == cages.of_checks("env", here) == OPEN
+    assert cages.elsewhere(OPEN, here) == OPEN
+
+
+def test_the_hosts_are_those_of_the_keys_that_the_agent_sees(here: Git, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, "of-nobody")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1")
+    seen = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
+    assert cages.of_agent("bwrap", here, seen, "x").endpoints == (Endpoint("127.0.0.1", 8080),)
+    assert cages.of_agent("bwrap", here, (), "x").endpoints == ()
+    assert cages.of_checks("bwrap", here).endpoints == ()
+
+
+def test_an_address_that_only_bwrap_could_not_offer_is_no_matter_elsewhere(
+    here: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "of-nobody")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://model.example/v1")
+    assert cages.of_agent("uid", here, ("OPENAI_API_KEY", "OPENAI_BASE_URL"), "x").level == "uid"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_a_command_names_by_its_full_path_can_be_read_and_nothing_around_it(
+    here: Git, level: Level, tmp_path: Path
+) -> None:
+    script = tmp_path / "node_modules" / "@some" / "agent" / "bin" / "agent.js"
+    script.parent.mkdir(parents=True)
+    plain = tmp_path / "agent.py"
+    for place in (script, plain):
+        place.touch()
+    packages = cages.of_agent(level, here, (), ("node", str(script), "--dir", str(tmp_path))).readable
+    assert packages == (script, tmp_path / "node_modules")
+    assert cages.of_agent(level, here, (), f"python3 {plain} 'x y'").readable == (plain,)
+    assert cages.of_agent(level, here, (), f"python3 {plain} 'unclosed").readable == ()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_cage_moves_to_a_clone_and_leaves_the_checkout_behind(here: Git, level: Level, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(here.work_tree), str(clone))
+    named = tmp_path / "agent.py"
+    named.touch()
+    moved = cages.elsewhere(cages.of_agent(level, here, (), f"sh {named}"), Git.open(clone))
+    assert moved.writable == (clone, clone / ".git") and moved.readable == (named,) and moved.level == level
+
+
+def test_checks_of_a_change_are_caged_where_an_agent_is_named(here: Git, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(cages, "found", lambda settings: asked.append("level") or cages.Found("uid"))
+    assert cages.of_patches(load("hands: {verify: [x]}\n"), here) == OPEN and asked == []
+    assert cages.of_patches(load("hands: {agent: {kind: claude}}\n"), here).level == "uid"

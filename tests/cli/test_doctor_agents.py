@@ -1,0 +1,133 @@
+"""`ralph doctor` says which agents could play here, and how far they are really kept apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.agents.registry import CLIENTS, Presence
+from ralph_mission.cli import checks_agents
+from ralph_mission.cli.checks_agents import agents, isolation, line
+from ralph_mission.cli.checks_line import Check
+from ralph_mission.config import Config, load
+from ralph_mission.gateways import isolation_probe
+from ralph_mission.gateways.isolation_probe import Found, told
+
+MISSING = Found("bwrap", "bubblewrap (bwrap) is not installed", "install bubblewrap")
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Found]]:
+    """What this machine offers, as a test has it."""
+    offers = {"env": Found("env"), "uid": Found("uid", "needs root", "be root"), "bwrap": Found("bwrap")}
+    monkeypatch.setattr(isolation_probe, "probe", offers.__getitem__)
+    yield offers
+
+
+def choosing(said: str) -> Config:
+    return load(f"hands: {{agent: {{{said}}}}}\n")
+
+
+def test_every_agent_has_a_line_and_isolation_one(machine: dict[str, Found], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks_agents.registry, "presence", lambda client, *_, **__: Presence(client.name))
+    names = [check.name for check in agents(Config(), {})]
+    assert names == [*(f"agent {name}" for name in CLIENTS), "isolation"]
+
+
+def test_a_program_is_asked_for_its_version_without_our_environment(
+    machine: dict[str, Found], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "codex"
+    program.write_text('#!/bin/sh\necho "codex-cli 0.169.0 ${OPENAI_API_KEY:-none}"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    found = {check.name: check for check in agents(Config(), {"OPENAI_API_KEY": "secret"})}
+    assert found["agent codex"] == Check("agent codex", "ok", "codex-cli 0.169.0 none, key OPENAI_API_KEY")
+    assert found["agent gemini"].found == "not installed"
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "status", "words"),
+    [
+        (Presence("codex", "0.1", "OPENAI_API_KEY", ("OPENAI_API_KEY",)), ("codex",), "ok", "0.1, key OPENAI_API_KEY"),
+        (Presence("codex", "0.1", "", ("OPENAI_API_KEY",)), ("codex",), "wrong", "0.1, no key"),
+        (Presence("codex", "0.1", "", ("OPENAI_API_KEY",)), ("claude", "codex"), "note", "0.1, no key"),
+        (Presence("codex", "0.1", "", ("OPENAI_API_KEY",)), (), "ok", "0.1, no key"),
+        (Presence("codex"), ("codex",), "wrong", "not installed"),
+        (Presence("codex"), ("claude", "codex"), "note", "not installed"),
+        (Presence("codex"), (), "ok", "not installed"),
+    ],
+)
+def test_what_is_lacking_is_wrong_for_the_agent_that_is_asked_for(
+    found: Presence, wanted: tuple[str, ...], status: str, words: str
+) -> None:
+    said = line(found, wanted)
+    assert said.status == status and said.found.startswith(words)
+    assert bool(said.mend) == (status != "ok")
+
+
+def test_whoever_lacks_an_agent_is_told_what_brings_it() -> None:
+    assert all(client.install for client in CLIENTS.values())
+    found = Presence("codex", install=CLIENTS["codex"].install)
+    assert line(found, ("codex",)).mend == "npm install --global @openai/codex"
+
+
+@pytest.mark.parametrize(("said", "found"), [("{folder}/mine", "mine 7, no key"), ("'unclosed", "not installed")])
+def test_the_program_that_the_settings_name_is_the_one_that_is_asked(
+    machine: dict[str, Found], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, found: str
+) -> None:
+    (tmp_path / "mine").write_text("#!/bin/sh\necho mine 7\n")
+    (tmp_path / "mine").chmod(0o755)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    settings = choosing(f'kind: codex, run: "{said.format(folder=tmp_path)}"')
+    checks = {check.name: check for check in agents(settings, {})}
+    assert (checks["agent codex"].status, checks["agent codex"].found.partition(",")[0]) == (
+        "wrong",
+        found.partition(",")[0],
+    )
+
+
+def test_an_agent_that_nobody_knows_is_wrong(machine: dict[str, Found], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks_agents.registry, "presence", lambda client, *_, **__: Presence(client.name))
+    wrong = [check for check in agents(choosing("kind: cladue"), {}) if check.status == "wrong"]
+    assert [check.name for check in wrong] == ["agent cladue"] and "claude" in wrong[0].mend
+
+
+# --- isolation -----------------------------------------------------------------------
+
+
+def test_what_is_asked_for_and_there_is_in_force(machine: dict[str, Found]) -> None:
+    said = isolation(choosing("kind: claude, sandbox: bwrap"), {})
+    assert said.status == "ok" and said.found.startswith("bwrap: ") and "the model's host only" in said.found
+
+
+def test_what_is_asked_for_and_missing_is_wrong_whatever_else_there_is(machine: dict[str, Found]) -> None:
+    machine |= {"bwrap": MISSING, "uid": Found("uid")}
+    said = isolation(choosing("kind: claude, sandbox: bwrap"), {})
+    assert said.status == "wrong" and "bwrap cannot be had" in said.found and said.mend == "install bubblewrap"
+
+
+def test_less_than_could_be_had_is_a_note(machine: dict[str, Found]) -> None:
+    said = isolation(Config(), {})
+    assert (said.status, said.found.split(":")[0]) == ("note", "env") and "sandbox: bwrap" in said.mend
+    assert isolation(choosing("kind: claude, sandbox: env"), {"GITHUB_ACTIONS": "true"}).status == "note"
+
+
+def test_on_github_the_strongest_is_in_force(machine: dict[str, Found]) -> None:
+    assert isolation(Config(), {"GITHUB_ACTIONS": "true"}).found.startswith("bwrap: ")
+
+
+def test_on_github_nothing_at_all_is_wrong_until_an_owner_accepts_it(machine: dict[str, Found]) -> None:
+    machine["bwrap"] = MISSING
+    github = {"GITHUB_ACTIONS": "true"}
+    said = isolation(Config(), github)
+    assert said.status == "wrong" and "sandbox: env" in said.mend
+    accepted = isolation(choosing("kind: claude, sandbox: env"), github)
+    assert (accepted.status, accepted.found.split(":")[0]) == ("ok", "env")
+
+
+def test_a_network_that_stays_open_is_said() -> None:
+    assert "network: open" in told(Found("bwrap", open_because="Failed RTM_NEWADDR"))

@@ -1,0 +1,106 @@
+"""`ralph doctor` on the workflows in which agents act, and on what starts a review."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.cli.checks_flows import flows, present, reviewing
+from ralph_mission.cli.workflow import Action
+from ralph_mission.cli.workflow_agents import PLACES, render
+from tests.cli.doctor_place import WORKFLOW, Place
+
+JOB = "github-actions[bot]"
+OWN = Path(__file__).resolve().parents[2]
+
+
+def written(folder: Path, mode: str, *changes: tuple[str, str]) -> Path:
+    """A checkout with the workflow of a mode as `init` writes it, but for some changes."""
+    text = render(mode, Action("mara/ralph", "a" * 40), ("self-hosted", "gpu"))
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    (folder / PLACES[mode]).parent.mkdir(parents=True, exist_ok=True)
+    (folder / PLACES[mode]).write_text(text)
+    return folder
+
+
+def test_what_init_writes_is_right(tmp_path: Path) -> None:
+    for mode in PLACES:
+        written(tmp_path, mode)
+    lines = [(check.status, check.found) for check in flows(tmp_path)]
+    assert lines == [
+        ("ok", f"ralph-{mode}.yml: least permissions, pinned, runs on self-hosted, gpu") for mode in PLACES
+    ]
+
+
+def test_this_repositorys_own_are_right() -> None:
+    assert {check.status for check in flows(OWN)} == {"ok"}
+    assert present(OWN).keys() == {"ralph-work.yml", "ralph-review.yml", "ralph-publish.yml"}
+
+
+def test_a_checkout_without_them_says_nothing(tmp_path: Path) -> None:
+    assert list(flows(tmp_path)) == list(flows(None)) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "found"),
+    [
+        (("permissions: {}", "permissions: write-all"), "wrong", "leaves permissions to the repository's settings"),
+        (("      contents: write # the memory branch\n", ""), "wrong", "does not grant contents"),
+        (("contents: write", "contents: read"), "wrong", "does not grant contents"),
+        (("actions: read", "actions: write"), "note", "grants more than it needs: actions"),
+        (("actions: read", "actions: read\n      id-token: write"), "note", "grants more than it needs: id-token"),
+        (("a" * 40, "v1"), "note", "ralph-review.yml uses mara/ralph@v1, which may move"),
+        (("    permissions:\n", "    no-permissions:\n"), "wrong", "leaves permissions to the repository's settings"),
+        (("jobs:\n", "jobs: [\n"), "wrong", "leaves permissions to the repository's settings"),
+    ],
+)
+def test_what_was_changed_for_the_worse_is_named(
+    tmp_path: Path, change: tuple[str, str], status: str, found: str
+) -> None:
+    (check,) = flows(written(tmp_path, "review", change))
+    assert (check.status, found in check.found) == (status, True), check
+    assert check.mend
+
+
+@pytest.mark.parametrize("mode", PLACES)
+def test_a_self_hosted_runner_for_agents_of_a_public_repository_is_wrong(
+    here: Place, tmp_path: Path, mode: str
+) -> None:
+    agents = present(written(tmp_path, mode))
+    checks = here.checks(workflow=WORKFLOW, agents=agents)
+    assert "the workflow asks for a self-hosted one, and the repository is public" in checks["runner"].found
+    here.changes = {"private": True}
+    assert "runner" not in here.checks(workflow=WORKFLOW, agents=agents)
+
+
+def test_a_workflow_that_was_not_pushed_or_is_switched_off_is_found(here: Place, tmp_path: Path) -> None:
+    agents = present(written(tmp_path, "review"))
+    here.fake.workflow(".github/workflows/ralph-loop.yml")
+    assert here.checks(agents=agents)["workflow"].found == "the default branch has no ralph-review.yml"
+    here.fake.workflow(".github/workflows/ralph-review.yml", state="disabled_fork")
+    assert here.checks(agents=agents)["workflow"].found.startswith("ralph-review.yml: GitHub switches")
+    here.fake.workflow(".github/workflows/ralph-review.yml")
+    assert here.checks(agents=agents)["workflow"].status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "account", "status", "found"),
+    [
+        ("auto", JOB, "ok", "by a dispatch"),
+        ("auto", "ralph-app[bot]", "ok", "by GitHub"),
+        ("never", JOB, "note", "nothing starts it"),
+        ("never", "ralph-app[bot]", "ok", "schedule.review: never"),
+        ("always", "ralph-app[bot]", "note", "the second does nothing"),
+    ],
+)
+def test_what_starts_a_review_is_named(tmp_path: Path, wanted: str, account: str, status: str, found: str) -> None:
+    (check,) = reviewing(wanted, account, written(tmp_path, "review"))
+    assert (check.name, check.status, found in check.found) == ("review", status, True), check
+
+
+def test_without_a_workflow_people_review_alone(tmp_path: Path) -> None:
+    (check,) = reviewing("auto", JOB, tmp_path)
+    assert (check.status, check.found) == ("ok", "by people alone; ralph init --review has an agent look first")

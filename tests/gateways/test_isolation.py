@@ -1,0 +1,161 @@
+"""What a cage for a checkout holds, which level is insisted on, and that a weaker one is never taken instead."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.gateways.git import Git
+from ralph_mission.gateways.isolation import LEVELS, OPEN, Cage, Level, agreed, of_checkout, private
+from ralph_mission.gateways.process import run_foreign
+from ralph_mission.gateways.workshop import clone
+from ralph_mission.trouble import Trouble
+from tests.integration.isolation_attacks import Place, cage_or_skip, place
+
+COMMIT = "git add -A && git -c user.name=a -c user.email=a@b commit -qm made && git status --short && git branch made"
+
+
+@pytest.fixture
+def here() -> Iterator[Place]:
+    with place() as made:
+        git(made.work, "init", "-q", "-b", "main")
+        (made.work / "file").write_text("one")
+        git(made.work, "add", "-A")
+        git(made.work, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first")
+        yield made
+
+
+@pytest.fixture(params=["uid", "bwrap"])
+def level(request: pytest.FixtureRequest) -> Level:
+    return cage_or_skip(request.param)
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def owners(folder: Path) -> set[int]:
+    """Everybody who owns something there."""
+    return {place.lstat().st_uid for place in (folder, *folder.rglob("*"))}
+
+
+# --- which level ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wanted", "on_github", "found", "level"),
+    [
+        (None, False, "bwrap", "env"),  # a person's machine: as ever
+        (None, True, "bwrap", "bwrap"),
+        (None, True, "uid", "uid"),
+        ("env", True, "bwrap", "env"),  # the owner wrote it
+        ("bwrap", True, "env", "bwrap"),  # and is told, when it is demanded, that it cannot be had
+        ("uid", False, "env", "uid"),
+    ],
+)
+def test_the_level_is_what_the_owner_wrote_else_the_strongest_on_github(
+    wanted: Level | None, on_github: bool, found: Level, level: Level
+) -> None:
+    assert agreed(wanted, on_github, found) == level
+
+
+def test_on_github_nothing_runs_at_env_unless_an_owner_wrote_it() -> None:
+    with pytest.raises(Trouble) as told:
+        agreed(None, True, "env")
+    assert "sandbox: env" in told.value.next_step and "install bubblewrap" in told.value.next_step
+
+
+def test_the_levels_go_from_the_weakest_to_the_strongest() -> None:
+    assert LEVELS == ("env", "uid", "bwrap")
+
+
+def test_a_level_that_is_missing_starts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Trouble, match="bwrap"):
+        run_foreign(
+            ["/bin/touch", "ran"], cwd=tmp_path, home=tmp_path / "h", timeout=9, cage=Cage("bwrap", (tmp_path,))
+        )
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(Trouble, match="root"):
+        run_foreign(["/bin/touch", "ran"], cwd=tmp_path, home=tmp_path / "h", timeout=9, cage=Cage("uid", (tmp_path,)))
+    assert not (tmp_path / "ran").exists()
+
+
+# --- a checkout ----------------------------------------------------------------------
+
+
+def test_git_works_inside_and_nothing_belongs_to_another_afterwards(here: Place, level: Level) -> None:
+    cage = of_checkout(level, Git.open(here.work), {})
+    done = run_foreign(f"echo two > file && {COMMIT}", cwd=here.work, home=here.home, timeout=60, cage=cage)
+    assert (done.code, done.stdout, done.stderr) == (0, b"", b"")
+    assert git(here.work, "log", "--format=%s", "made") == "made\nfirst"
+    assert owners(here.root) == {os.getuid()}
+
+
+def test_git_works_in_a_linked_work_tree_whose_repository_lies_elsewhere(here: Place, level: Level) -> None:
+    linked = here.root / "linked"
+    git(here.work, "worktree", "add", "-q", "-b", "side", str(linked))
+    cage = of_checkout(level, Git.open(linked), {})
+    done = run_foreign(f"echo two > file && {COMMIT}", cwd=linked, home=here.home, timeout=60, cage=cage)
+    assert (done.code, done.stderr) == (0, b"")
+    assert git(here.work, "log", "--format=%s", "side") == "made\nfirst" and git(linked, "status", "--short") == ""
+    assert owners(here.root) == {os.getuid()}
+
+
+def test_the_main_work_tree_is_not_to_be_written_from_a_linked_one(here: Place, level: Level) -> None:
+    linked = here.root / "linked"
+    git(here.work, "worktree", "add", "-q", "-b", "side", str(linked))
+    cage = of_checkout(level, Git.open(linked), {})
+    run_foreign(["/bin/sh", "-c", f"echo harm > {here.work}/file"], cwd=linked, home=here.home, timeout=60, cage=cage)
+    assert (here.work / "file").read_text() == "one"
+
+
+def test_a_clone_that_borrows_objects_reads_them_but_not_the_settings_beside_them(here: Place, level: Level) -> None:
+    git(here.work, "config", "http.extraheader", "AUTHORIZATION: basic secret")
+    with clone(Git.open(here.work), git(here.work, "rev-parse", "HEAD"), here.root) as folder:
+        cage = of_checkout(level, Git.open(folder), {})
+        script = f"git show HEAD:file; {COMMIT.replace('add -A', 'rm -q file')}; cat {here.work}/.git/config"
+        done = run_foreign(script, cwd=folder, home=here.home, timeout=60, cage=cage)
+        assert done.stdout == b"one" and b"secret" not in done.stderr
+        assert git(folder, "log", "-1", "--format=%s") == "made"
+    assert "secret" in (here.work / ".git/config").read_text() and owners(here.root) == {os.getuid()}
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        ("http.https://github.com/.extraheader", "AUTHORIZATION: basic abc"),  # as actions/checkout leaves it
+        ("remote.origin.url", "https://x-access-token:abc@github.com/o/n"),
+        ("remote.origin.pushurl", "https://:abc@github.com/o/n"),
+    ],
+)
+def test_a_checkout_whose_configuration_holds_a_credential_is_refused(here: Place, setting: tuple[str, str]) -> None:
+    git(here.work, "config", *setting)
+    with pytest.raises(Trouble) as told:
+        of_checkout("bwrap", Git.open(here.work), {})
+    assert "credential" in told.value.what and "persist-credentials: false" in told.value.next_step
+    assert "abc" not in told.value.what + told.value.next_step
+
+
+@pytest.mark.parametrize("url", ["git@github.com:o/n.git", "https://github.com/o/n", "ssh://git@github.com:22/o/n"])
+def test_an_address_without_a_password_is_no_credential(here: Place, url: str) -> None:
+    git(here.work, "remote", "add", "origin", url)
+    assert of_checkout("bwrap", Git.open(here.work), {}).writable
+
+
+def test_at_env_nothing_changes(here: Place) -> None:
+    assert of_checkout("env", Git.open(here.work), {}) == OPEN
+
+
+def test_a_runner_that_hosts_itself_has_its_credentials_hidden(tmp_path: Path) -> None:
+    (tmp_path / "runner/_work/_temp").mkdir(parents=True)
+    (tmp_path / "runner/.credentials").touch()
+    temporary = tmp_path / "runner/_work/_temp"
+    found = private({"HOME": "/home/r", "RUNNER_TEMP": str(temporary)})
+    assert {temporary, tmp_path / "runner/.credentials", Path("/home/r/.ssh")} <= set(found)
+    assert private({}) == ()

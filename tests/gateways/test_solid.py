@@ -1,0 +1,72 @@
+"""Links where our folders have to be: found from the top, taken away without touching what they name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.gateways import solid
+
+NAMES = (".ralph/loop/home", ".ralph/agent")
+
+
+def test_folders_and_nothing_at_all_are_no_links(tmp_path: Path) -> None:
+    (tmp_path / ".ralph/loop").mkdir(parents=True)
+    assert solid.links(tmp_path, NAMES) == () == solid.unlink(tmp_path, NAMES)
+
+
+def test_a_link_anywhere_on_the_way_is_found_and_what_it_names_stays(tmp_path: Path) -> None:
+    (tmp_path / "out/home").mkdir(parents=True)
+    (tmp_path / ".ralph").mkdir()
+    for name, target in (("loop", "../out"), ("agent", "nowhere")):
+        (tmp_path / ".ralph" / name).symlink_to(target)
+    assert solid.unlink(tmp_path, NAMES) == (".ralph/agent", ".ralph/loop")
+    assert (tmp_path / "out/home").is_dir() and list((tmp_path / ".ralph").iterdir()) == []
+
+
+def test_a_link_behind_a_link_is_not_taken_away(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/agent").symlink_to("/")
+    (tmp_path / ".ralph").symlink_to("out")
+    assert solid.unlink(tmp_path, NAMES)[0] == ".ralph"
+    assert (tmp_path / "out/agent").is_symlink() and not (tmp_path / ".ralph").is_symlink()
+
+
+def test_a_file_on_the_way_is_none_of_its_business(tmp_path: Path) -> None:
+    (tmp_path / ".ralph").write_text("x")
+    assert solid.unlink(tmp_path, NAMES) == () and (tmp_path / ".ralph").read_text() == "x"
+
+
+def test_a_file_is_opened_by_no_link_at_any_component(tmp_path: Path) -> None:
+    (tmp_path / "work/.ralph/loop").mkdir(parents=True)
+    place = tmp_path / "work/.ralph/loop/denied.jsonl"
+    place.write_text("ours")
+    assert solid.content(place, 100) == b"ours" and solid.content(place, 2) == b"ou" and solid.plain(place)
+    (tmp_path / "work/.ralph/loop").rename(tmp_path / "elsewhere")
+    (tmp_path / "work/.ralph/loop").symlink_to(tmp_path / "elsewhere")
+    assert solid.content(place, 100) is None and not solid.plain(place)
+    (tmp_path / "work/.ralph").rename(tmp_path / "further")
+    (tmp_path / "work/.ralph").symlink_to(tmp_path / "further")
+    assert solid.content(place, 100) is None
+
+
+@pytest.mark.parametrize("kind", ["link", "second name", "pipe", "folder"])
+def test_nothing_but_a_plain_file_of_one_name_is_opened_or_waited_for(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "theirs").write_text("secret")
+    place = tmp_path / "file"
+    ways = {
+        "link": lambda: place.symlink_to("theirs"), "second name": lambda: os.link(tmp_path / "theirs", place),
+        "pipe": lambda: os.mkfifo(place), "folder": place.mkdir,
+    }  # fmt: skip  # one table
+    ways[kind]()
+    assert solid.content(place, 100) is None and not solid.plain(place)
+
+
+def test_no_name_leads_above_the_top(tmp_path: Path) -> None:
+    (tmp_path / "top").mkdir()
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(OSError, match="symbolic links"):
+        solid.opened(tmp_path / "top/../file", tmp_path / "top")
+    assert solid.plain(tmp_path / "top/nothing")

@@ -1,0 +1,149 @@
+"""Texts that wait for a person, on both forges: real flow, memory and forge; networks of the test's, which keep what
+they were told and refuse what they do not know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from ralph_mission.bootstrap.cycle import Household
+from ralph_mission.flows.publish import Publisher, Report, once
+from ralph_mission.flows.strokes import House
+from ralph_mission.mission.account import CycleReport, Telling
+from ralph_mission.mission.cycle import Request, run_cycle
+from ralph_mission.mission.effects import Publish, Receipt
+from ralph_mission.mission.findings import Finding
+from ralph_mission.mission.model import Sighting, Signal
+from ralph_mission.mission.ports import Gaze
+from ralph_mission.mission.posts import Post, Wording
+from ralph_mission.trouble import Trouble
+from tests.integration.at_work import Place
+
+LIMITS = {"twitter": 280, "telegram": 4096, "outbox": 10_000}
+TEXT = "The tide table holds 12 harbours now."
+
+
+@dataclass
+class Networks:
+    """`Press`: what was said, by network; `faults`: what the next deliveries come to (after, or a receipt's words)."""
+
+    texts: dict[str, tuple[str, ...]] = field(default_factory=lambda: {"twitter": (TEXT,), "telegram": (TEXT,)})
+    said: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    faults: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        return tuple(self.texts)
+
+    def word(self, finding: Finding) -> Wording | None:
+        if finding.kind != "content":
+            return None
+        posts = tuple(self.measure(network, parts) for network, parts in self.texts.items())
+        return Wording(finding.fingerprint, finding.signal.occurrence, posts)
+
+    def measure(self, network: str, parts: Sequence[str]) -> Post:
+        limit, lengths = LIMITS[network], tuple(map(len, parts))
+        if max(lengths) > limit:
+            raise Trouble(f"{max(lengths)} of {limit} is too long", "shorten it")
+        return Post(network, tuple(parts), lengths, limit)
+
+    def find(self, effect: Publish) -> Receipt | None:
+        return None
+
+    def stage(self, effect: Publish) -> Receipt:
+        return Receipt(effect.key, "staged")
+
+    def publish(self, effect: Publish) -> Receipt:
+        assert effect.network in self.texts, effect
+        fault = self.faults.get(effect.network, [])
+        next_ = fault.pop(0) if fault else ""
+        if next_.startswith(("failed ", "unknown ")):
+            status, _, detail = next_.partition(" ")
+            return Receipt(effect.key, status, detail=detail)  # type: ignore[arg-type]  # one of its states
+        self.said.append((effect.network, effect.post.parts))
+        if next_ == "after":
+            raise TimeoutError("no answer")
+        return Receipt(effect.key, "done", url=f"https://{effect.network}.example.org/{len(self.said)}")
+
+    def got(self, network: str) -> list[tuple[str, ...]]:
+        """What a network was told."""
+        return [parts for name, parts in self.said if name == network]
+
+
+class News:
+    """An observer that has seen one piece of content."""
+
+    name = "news"
+
+    def observe(self, gaze: Gaze) -> Sighting:
+        return Sighting("news", "ok", (Signal("news", "content", "A longer tide table", ("tide",), confidence=1.0),))
+
+
+def with_networks(place: Place, networks: Networks, charter: Callable[[Any], Any] = lambda charter: charter) -> Place:
+    """The place, with these networks and that observer."""
+    plain = place.house
+
+    def house() -> Household:
+        made = plain()
+        return replace(
+            made, charter=charter(made.charter), ports=replace(made.ports, press=networks, observers=(News(),))
+        )
+
+    return replace(place, house=house)
+
+
+def cycle(place: Place, hours: float = 7) -> tuple[CycleReport, Telling]:
+    """One cycle, some time later."""
+    later(place, hours)
+    house = place.house()
+    return run_cycle(house.ports, house.charter, Request(force=True), house.secrets)
+
+
+def later(place: Place, hours: float) -> None:
+    clock: Any = place.hub or place.local
+    clock.now += timedelta(hours=hours)
+
+
+def publish(place: Place, number: int = 1) -> Report:
+    """`ralph publish --issue NUMBER`."""
+
+    def opened() -> House:
+        house = place.house()
+        return House(house.ports, house.store, house.charter, house.secrets)
+
+    later(place, 0.1)
+    return once(Publisher(opened, place.slept.append, place.said.append), number)
+
+
+def edit(place: Place, old: str, new: str, number: int = 1) -> None:
+    """A person with write access changes the issue's text."""
+    later(place, 0.1)
+    if place.hub:
+        body = place.issue(number).body
+        assert old in body
+        place.person().edit_issue(number, body=body.replace(old, new))
+        return
+    assert place.local is not None
+    file = place.local.repo / f".ralph/forge/issues/{number:04}.md"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+
+
+def asked(place: Place) -> int:
+    """The number of the issue that the first cycle opens."""
+    cycle(place)
+    (issue,) = [one for one in place.house().forge.issues("open") if "content:review" in one.labels]
+    return issue.number
+
+
+def status(place: Place, number: int = 1) -> str:
+    """Where its mission stands; "" once it is over."""
+    return next((str(one.status) for one in place.state().missions if one.issue == number), "")
+
+
+def blocks(body: str) -> list[str]:
+    """The fenced blocks of a body, naively."""
+    return re.findall(r"^```text\n(.*?)\n```$", body, re.MULTILINE | re.DOTALL)

@@ -1,0 +1,192 @@
+"""The issue agent at work on both forges: real flow, memory and forge; hands of the test's, or a real loop in git."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from ralph_mission.bootstrap.cycle import Household
+from ralph_mission.bootstrap.work import LoopHands, Wanted
+from ralph_mission.flows.strokes import House
+from ralph_mission.flows.work import Job, Report, Worker, once
+from ralph_mission.gateways.git import Identity
+from ralph_mission.mission.ledger import WorkRecord, work_key
+from ralph_mission.mission.work_terms import Played
+from ralph_mission.report.loop_voice import PlainLoopVoice
+from ralph_mission.safety.patch import REGULAR, FileChange, Patch
+from tests.helpers import NOON
+from tests.integration.hub import Hub, hub, unpaced
+from tests.integration.world import CALM, World, world
+
+READY, WORKING, FAILED = "ralph-ready", "ralph-working", "ralph-failed"
+FILES: dict[str, str | bytes] = {"README.md": "# Harbour\n", "AGENTS.md": "Write tests.\n"}
+SCRIPT = """\
+[[hats."*"]]
+write = {"src/tide.py" = "print('tide')\\n"}
+run = ["git add -A", "git -c user.name=a -c user.email=a@example.org commit -qm step"]
+text = "The table is there.\\n\\nLOOP_COMPLETE"
+usage = {input_tokens = 10, output_tokens = 2, cost_usd = 0.25}
+"""
+
+
+@dataclass
+class Scripted:
+    """Hands that make one file, or do what `plays` says for each call; the last one stays. `jobs` are what came."""
+
+    plays: Sequence[Callable[[Job], Played]] = ()
+    jobs: list[Job] = field(default_factory=list)
+    missing: tuple[str, ...] = ()
+    guides: str = ""
+
+    def why_not(self, agent: str) -> str:
+        return f"its label asks for {agent}, which is not installed here" if agent in self.missing else ""
+
+    def conventions(self, base_sha: str) -> str:
+        return self.guides
+
+    def play(self, job: Job) -> Played:
+        self.jobs.append(job)
+        plays = self.plays or (made(),)
+        return plays[min(len(self.jobs), len(plays)) - 1](job)
+
+
+def made(files: dict[str, bytes] | None = None, words: str = "It is there.", **more: Any) -> Callable[[Job], Played]:
+    """A loop that was complete with these new files."""
+
+    def play(job: Job) -> Played:
+        content = files or {f"work-{job.issue}.txt": b"done\n"}
+        changes = tuple(FileChange(path, "", REGULAR, None, text) for path, text in content.items())
+        return Played(0, "complete", Patch(job.base_sha, changes), words, sessions=1, usd=0.5, **more)
+
+    return play
+
+
+def ended(code: int, reason: str) -> Callable[[Job], Played]:
+    """A loop that was not."""
+    return lambda job: Played(code, reason, sessions=3, usd=0.25)
+
+
+@dataclass
+class Place:
+    """A repository on a forge, as tests of the issue agent see both."""
+
+    house: Callable[[], Household]
+    person: Callable[..., Any]
+    said: list[str] = field(default_factory=list)
+    slept: list[float] = field(default_factory=list)
+    hub: Hub | None = None
+    local: World | None = None
+
+    def ready(self, title: str = "Add a tide table", body: str = "It should show tides.", by: str = "mara") -> int:
+        """An issue that may be taken."""
+        number = self.person(by).create_issue(title, body)
+        self.person(by).label(number, (READY,))
+        return int(number)
+
+    def worker(self, hands: Any, **more: Any) -> Worker:
+        """The issue agent, which sleeps in no time."""
+        more.setdefault("agents", ("claude", "codex"))
+        return Worker(self._opened, hands, self.slept.append, self.said.append, lambda: self.house().ports.clock.now(),
+                      more.pop("usd_per_issue", 5.0), **more)  # fmt: skip  # one call
+
+    def work(self, hands: Any, **more: Any) -> Report:
+        """One round."""
+        return once(self.worker(hands, **more))
+
+    def real(self, script: Path) -> LoopHands:
+        """The loop of `ralph run` with a scripted agent."""
+        house = self.house()
+        repo = house.git.work_tree
+        assert repo is not None
+        wanted = Wanted(repo, agent="scripted", command=str(script))
+        return LoopHands(wanted, house, PlainLoopVoice(io.StringIO(), ()))
+
+    def _opened(self) -> House:
+        house = self.house()
+        return House(house.ports, house.store, house.charter, house.secrets)
+
+    def issue(self, number: int) -> Any:
+        return self.house().forge.issue(number)
+
+    def labels(self, number: int) -> set[str]:
+        return set(self.issue(number).labels)
+
+    def comments(self, number: int) -> list[str]:
+        """What our bot said there."""
+        us = self.house().forge.identity().id
+        return [remark.body for remark in self.issue(number).remarks if remark.author.id == us]
+
+    def pulls(self) -> list[Any]:
+        return list(self.house().forge.pulls("all"))
+
+    def push(self, branch: str, files: dict[str, bytes]) -> str:
+        """A commit of a person's, on a branch made from `main`."""
+        if self.hub:
+            return str(self.person().push(branch, files))
+        git = self.house().git
+        tree = git.write_tree("main", {path: ("100644", content) for path, content in files.items()})
+        made = git.commit_tree(tree, [git.resolve("main")], "Theirs", NOON, Identity("Mara", "mara@example.org"))
+        git.run("update-ref", f"refs/heads/{branch}", made)
+        return made
+
+    def content(self, branch: str, path: str) -> bytes:
+        """A file on a branch of the forge."""
+        house = self.house()
+        git = house.git
+        name = branch
+        if self.hub:
+            from ralph_mission.gateways.git import Git
+
+            git = Git.open(self.hub.fake.bare)
+        return git.run("show", f"refs/heads/{name}:{path}")
+
+    def state(self) -> Any:
+        """`open.json`."""
+        recalled = self.house().store.recall()
+        assert recalled is not None
+        return recalled.state
+
+    def tries(self, number: int) -> int:
+        """How many were begun."""
+        store = self.house().store
+        record = store.records([work_key(number)], store.recall())[work_key(number)]
+        assert isinstance(record, WorkRecord)
+        return record.tries
+
+    def spent(self) -> float:
+        recalled = self.house().store.recall()
+        assert recalled is not None
+        return recalled.memory.header.spend_usd
+
+
+@contextmanager
+def on_hub(folder: Path, config: str = CALM, files: dict[str, str | bytes] | None = None) -> Iterator[Place]:
+    """On the (fake) GitHub."""
+    with hub(folder, files or FILES, config) as harbour:
+        harbour.fake.validate = False
+        with mock.patch.dict(os.environ, harbour.environ), unpaced():
+            yield Place(harbour.house, harbour.person, hub=harbour)
+
+
+@contextmanager
+def on_this_machine(folder: Path, config: str = CALM, files: dict[str, str | bytes] | None = None) -> Iterator[Place]:
+    """On the local forge."""
+    made_ = world(folder / "repo", files or FILES, config)
+    yield Place(made_.house, made_.person, local=made_)
+
+
+FORGES = {"github": on_hub, "local": on_this_machine}
+BOTH = pytest.mark.parametrize(
+    "place",
+    ["local", pytest.param("github", marks=pytest.mark.long)],  # takes two to five seconds there
+    indirect=True,
+)
+"""For a test that is on GitHub what it is here, but for a port whose contract says so of both."""

@@ -1,0 +1,485 @@
+"""Texts that speak for the project: shown, approved, published to the letter, told; on both forges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import time
+
+import pytest
+
+from ralph_mission.flows import control
+from ralph_mission.flows.recover import recover
+from ralph_mission.mission import recount
+from ralph_mission.mission.model import Sighting
+from ralph_mission.mission.ports import LATER, Gaze
+from ralph_mission.mission.recount import recounted
+from tests.helpers import cli_here
+from tests.integration.at_content import TEXT, Networks, asked, blocks, cycle, edit, publish, status, with_networks
+from tests.integration.at_review import elsewhere
+from tests.integration.at_work import BOTH, FORGES, Place
+from tests.integration.world import verdicts
+
+CONFIG = "owners: [mara]\nhands: {fixers: []}\nobservers:\n  code: {markers: {}}\n"
+YES = ("content:approved",)
+
+
+@pytest.fixture
+def networks() -> Networks:
+    return Networks()
+
+
+@pytest.fixture(params=["local"])
+def place(request, tmp_path, networks) -> Iterator[Place]:
+    with FORGES[request.param](tmp_path, CONFIG) as found:
+        yield with_networks(found, networks)
+
+
+# --- a whole life ---------------------------------------------------------------------
+
+
+@BOTH
+def test_a_text_is_shown_approved_published_and_told(place, networks):
+    number = asked(place)
+    issue = place.issue(number)
+    assert {"ralph:mission", "ralph:content", "content:review"} <= issue.labels
+    assert blocks(issue.body) == [TEXT, TEXT]
+    assert "### twitter\n\n37 of 280:" in issue.body and "### telegram\n\n37 of 4096:" in issue.body
+    assert "`content:approved`" in issue.body and "/ralph reject" in issue.body
+    assert (networks.said, status(place, number)) == ([], "DISCOVERED")
+
+    place.person().label(number, YES)
+    cycle(place)
+    assert networks.said == [("twitter", (TEXT,)), ("telegram", (TEXT,))]
+    assert status(place, number) == "EXECUTING"
+    cycle(place)
+    issue = place.issue(number)
+    assert (issue.state, issue.state_reason, status(place, number)) == ("closed", "completed", "")
+    assert "content:published" in issue.labels and "content:review" not in issue.labels
+    (told,) = place.comments(number)
+    assert (
+        "- twitter: <https://twitter.example.org/1>" in told and "- telegram: <https://telegram.example.org/2>" in told
+    )
+    assert dict(place.state().acceptance)["content"].accepted == 1
+    cycle(place)
+    assert len(networks.said) == 2 and len(place.comments(number)) == 1
+
+
+@BOTH
+def test_the_command_does_at_once_what_cycles_would(place, networks):
+    number = asked(place)
+    place.person().label(number, YES)
+    report = publish(place, number)
+    assert (report.outcome, report.code) == ("published", 0), report
+    assert [(network, receipt.status) for network, receipt in report.receipts] == [
+        ("twitter", "done"), ("telegram", "done"),
+    ]  # fmt: skip  # one list
+    issue = place.issue(number)
+    assert issue.state == "closed" and "content:published" in issue.labels and "content:review" not in issue.labels
+    state = place.state()
+    assert (state.effects, state.unknown, state.claim, state.missions) == ((), (), None, ())
+    assert dict(state.acceptance)["content"].accepted == 1 and len(state.posted) == 2
+    assert "published on twitter, telegram" in place.house().store.recall().memory.completed[0].learning
+    again = publish(place, number)
+    assert (again.outcome, again.code, again.reason) == ("nothing", 0, "it was published already")
+    cycle(place)
+    assert len(networks.said) == 2 and len(place.comments(number)) == 1
+
+
+def test_a_yes_that_the_command_heard_can_be_counted_again_from_the_journal(place, networks):
+    number = asked(place)
+    place.person().label(number, YES)
+    publish(place, number)
+    cycle(place)
+    past = place.house().store.recall()
+    assert "people accepted 1 of 1" in past.memory.measured[0]
+    assert past.memory.measured == recounted(place.house().store.journal())
+
+
+def test_the_journal_knows_what_the_command_said_word_for_word(place, networks):
+    number = asked(place)
+    place.person().label(number, YES)
+    publish(place, number)
+    journal = list(place.house().store.journal())
+    assert recount.posts(journal) == place.state().posted
+    told = [(post["network"], post["status"], post["parts"]) for one in journal for post in one["telling"]["posts"]]
+    assert told == [(network, "done", list(parts)) for network, parts in networks.said]
+
+
+@pytest.mark.parametrize("place", [pytest.param("github", marks=pytest.mark.long)], indirect=True)  # two machines
+def test_another_runner_publishes_nothing_again(place, networks):
+    number = asked(place)
+    place.person().label(number, YES)
+    assert publish(place, number).outcome == "published"
+    other = with_networks(elsewhere(place), networks)
+    cycle(other)
+    assert publish(other, number).outcome == "nothing" and len(networks.said) == 2
+
+
+def test_without_a_yes_the_command_does_nothing_and_says_what_it_waits_for(place, networks):
+    number = asked(place)
+    report = publish(place, number)
+    assert (report.outcome, report.code, networks.said) == ("nothing", 0, [])
+    assert report.reason == "A person says yes or no to the texts."
+
+
+def test_an_issue_that_shows_no_text_is_none_of_its_business(place):
+    asked(place)
+    other = place.person().create_issue("Something else")
+    report = publish(place, other)
+    assert (report.outcome, report.code) == ("nothing", 0) and "no text" in report.reason
+
+
+@pytest.mark.parametrize("say", ["label", "comment"])
+def test_every_way_of_saying_yes_counts(place, networks, say):
+    number = asked(place)
+    if say == "label":
+        place.person().label(number, ("ralph:approved",))
+    else:
+        place.person().comment(number, "/ralph approve")
+    assert publish(place, number).outcome == "published" and len(networks.said) == 2
+
+
+def test_a_no_is_learned_and_nothing_is_ever_said(place, networks):
+    number = asked(place)
+    place.person().comment(number, "/ralph reject too early")
+    assert publish(place, number).outcome == "rejected"
+    cycle(place)
+    assert networks.said == [] and "ralph:rejected" in place.labels(number)
+    assert dict(place.state().acceptance)["content"].rejected == 1
+    assert [issue.number for issue in place.house().forge.issues("all")] == [number]
+
+
+# --- whose yes, and to what -----------------------------------------------------------
+
+
+@BOTH
+def test_a_strangers_yes_publishes_nothing(place, networks):
+    number = asked(place)
+    place.person("passer-by").label(number, YES)
+    report, _ = cycle(place)
+    assert [rules for _, verdict, rules in verdicts(report) if verdict == "deny"] == [("approval-author",)]
+    told = publish(place, number)
+    assert (told.outcome, told.code) == ("nothing", 0) and "approval-author" in told.reason
+    assert (networks.said, status(place, number)) == ([], "DISCOVERED")
+
+
+@BOTH
+def test_what_a_person_edits_before_the_yes_is_what_is_published(place, networks):
+    number = asked(place)
+    edit(
+        place, f"### twitter\n\n37 of 280:\n\n```text\n{TEXT}", "### twitter\n\n37 of 280:\n\n```text\nTwelve harbours!"
+    )
+    cycle(place)
+    (asked_again,) = place.comments(number)
+    assert "proposal is now `" in asked_again and "- twitter: 16 of 280" in asked_again
+    place.person().comment(number, "/ralph approve")
+    assert publish(place, number).outcome == "published"
+    assert networks.said == [("twitter", ("Twelve harbours!",)), ("telegram", (TEXT,))]
+
+
+@BOTH
+def test_an_edit_after_the_yes_asks_anew_and_takes_the_label_off(place, networks):
+    number = asked(place)
+    place.person().label(number, YES)
+    edit(place, TEXT, "Buy anchors.")
+    report = publish(place, number)
+    assert networks.said == [] and "content:approved" not in place.labels(number), report
+    assert "proposal is now `" in place.comments(number)[-1]
+    assert publish(place, number).outcome == "nothing"
+    place.person().label(number, YES)
+    assert publish(place, number).outcome == "published"
+    assert networks.got("twitter") == [("Buy anchors.",)]
+
+
+@BOTH
+def test_a_text_that_comes_back_is_asked_about_once_more(place, networks):
+    number = asked(place)
+    for count, (old, new) in enumerate([(TEXT, "B"), ("B", TEXT), (TEXT, "B"), ("B", TEXT)], 1):
+        place.person().label(number, YES)
+        edit(place, f"```text\n{old}\n```", f"```text\n{new}\n```")
+        cycle(place)
+        assert sum("proposal is now `" in said for said in place.comments(number)) == count
+        assert "content:approved" not in place.labels(number) and networks.said == []
+    place.person().comment(number, "/ralph approve")
+    assert publish(place, number).outcome == "published" and networks.got("twitter") == [(TEXT,)]
+
+
+def test_a_yes_that_names_another_text_is_none_to_this_one(place, networks):
+    number = asked(place)
+    place.person().comment(number, "/ralph approve 00000000")
+    assert publish(place, number).outcome == "nothing" and networks.said == []
+    (mission,) = place.state().missions
+    place.person().comment(number, f"/ralph approve `{mission.proposal_hash}` fine")
+    assert publish(place, number).outcome == "published"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("x" * 281, "281 of 280 is too long"),
+        ("Thanks, @mara!", "it names somebody with an @"),
+        ("This closes #3", "it says what closes an issue"),
+        ("", "has no text"),
+    ],
+)
+def test_what_cannot_be_said_is_said_so_and_nothing_is_sent(place, networks, text, why):
+    number = asked(place)
+    edit(place, TEXT, text)
+    cycle(place)
+    assert why in place.comments(number)[-1]
+    place.person().comment(number, "/ralph approve")
+    cycle(place)
+    cycle(place)
+    assert (networks.said, status(place, number)) == ([], "DISCOVERED")
+    assert sum("nothing is published" in said for said in place.comments(number)) == 1
+
+
+def test_a_network_that_was_taken_out_gets_nothing(place, networks):
+    number = asked(place)
+    edit(place, f"### telegram\n\n37 of 4096:\n\n```text\n{TEXT}\n```\n", "")
+    cycle(place)
+    place.person().label(number, YES)
+    assert publish(place, number).outcome == "published"
+    assert networks.said == [("twitter", (TEXT,))]
+
+
+def test_a_network_that_nobody_set_up_is_named(place, networks):
+    number = asked(place)
+    edit(place, "### telegram", "### mastodon")
+    cycle(place)
+    assert "`mastodon`: nothing is published there" in place.comments(number)[-1]
+    place.person().label(number, YES)
+    cycle(place)
+    assert networks.said == []
+
+
+# --- networks that fail ---------------------------------------------------------------
+
+
+@BOTH
+def test_one_network_that_refuses_costs_the_other_nothing_and_is_told(place, networks):
+    networks.faults = {"twitter": ["failed forbidden: the app may only read"]}
+    number = asked(place)
+    place.person().label(number, YES)
+    report = publish(place, number)
+    assert (report.outcome, networks.got("telegram")) == ("published", [(TEXT,)])
+    assert "- twitter: refused: forbidden: the app may only read" in place.comments(number)[-1]
+    cycle(place)
+    assert networks.got("twitter") == []
+
+
+@BOTH
+def test_a_network_that_may_have_got_it_never_gets_it_again(place, networks):
+    networks.faults = {"telegram": ["after"]}
+    number = asked(place)
+    place.person().label(number, YES)
+    report = publish(place, number)
+    assert (report.outcome, report.code) == ("unknown", 1)
+    (key,) = place.state().unknown
+    assert f"`ralph journal resolve {key} --sent`" in place.comments(number)[-1]
+    cycle(place)
+    assert publish(place, number).code == 0
+    assert [len(networks.got(name)) for name in ("twitter", "telegram")] == [1, 1]
+
+
+def test_what_may_come_later_is_tried_again_and_the_others_are_left_alone(place, networks):
+    networks.faults = {"twitter": [f"failed {LATER}rate limit"]}
+    number = asked(place)
+    place.person().label(number, YES)
+    cycle(place)
+    assert (networks.said, status(place, number)) == ([("telegram", (TEXT,))], "EXECUTING")
+    cycle(place)
+    assert networks.said == [("telegram", (TEXT,)), ("twitter", (TEXT,))]
+    cycle(place)
+    assert "content:published" in place.labels(number)
+
+
+def test_an_edit_after_one_network_has_it_never_sends_it_there_again(place, networks):
+    networks.faults = {"twitter": [f"failed {LATER}rate limit"]}
+    number = asked(place)
+    place.person().label(number, YES)
+    cycle(place)
+    edit(place, TEXT, "Another text.")
+    cycle(place)
+    assert (status(place, number), len(networks.said)) == ("DISCOVERED", 1)
+    place.person().label(number, YES)
+    cycle(place)
+    assert networks.said == [("telegram", (TEXT,)), ("twitter", ("Another text.",))]
+
+
+def test_where_nobody_takes_it_a_person_is_asked_and_can_bring_it_back(place, networks):
+    networks.faults = {"twitter": ["failed forbidden"], "telegram": ["failed no such chat"]}
+    number = asked(place)
+    place.person().label(number, YES)
+    report = publish(place, number)
+    assert (report.outcome, report.code, status(place, number)) == ("failed", 1, "ESCALATED")
+    assert "no network took it: forbidden; no such chat" in place.comments(number)[-1]
+    assert "mend that, edit the text, close, or take the label off" in place.comments(number)[-1]
+    place.person().unlabel(number, ("ralph:escalated",))
+    for _ in range(4):
+        cycle(place)
+    assert len(networks.said) == 2 and "content:published" in place.labels(number)
+
+
+def test_after_memory_was_lost_nothing_is_said_that_may_have_been_said_before(place, networks):
+    number = asked(place)
+    place.person().label(number, YES)
+    before = place.state()
+    assert [mission.issue for mission in before.missions] == [number]
+    cycle(place)
+    place.local.git("update-ref", "-d", "refs/heads/ralph-memory")
+    house = place.house()
+    recover(house.store, house.forge, house.ports.clock.now())
+    for _ in range(2):
+        cycle(place)
+        place.person().comment(number, "/ralph approve")
+        report = publish(place, number)
+        assert report.outcome == "nothing" and "by hand" in report.reason
+    assert len(networks.said) == 2
+
+
+def test_a_recovery_that_lost_nothing_keeps_the_texts_that_wait(place, networks):
+    number = asked(place)
+    house = place.house()
+    recover(house.store, house.forge, house.ports.clock.now())
+    place.person().label(number, YES)
+    assert publish(place, number).outcome == "published" and len(networks.said) == 2
+
+
+def test_quiet_hours_hold_it_and_say_so(tmp_path, networks):
+    quiet = lambda charter: replace(charter, quiet_hours=(time(0), time(23, 59, 59)))  # noqa: E731  # one use
+    with FORGES["local"](tmp_path, CONFIG) as found:
+        place = with_networks(found, networks, quiet)
+        number = asked(place)
+        place.person().label(number, YES)
+        report = publish(place, number)
+        assert (report.outcome, report.code) == ("held", 0) and "quiet-hours" in report.reason
+        told, _ = cycle(place)
+        assert ("publish", "hold", ("quiet-hours",)) in verdicts(told)
+        assert (networks.said, status(place, number)) == ([], "DISCOVERED")
+        assert publish(with_networks(found, networks), number).outcome == "published"
+
+
+# --- what changes while a cycle is at it ----------------------------------------------
+
+
+@dataclass
+class Meanwhile:
+    """An observer that takes so long that a person does something."""
+
+    act: Callable[[], object]
+    name = "slow"
+
+    def observe(self, gaze: Gaze) -> Sighting:
+        self.act()
+        return Sighting("slow", "ok", ())
+
+
+@pytest.mark.parametrize("what", ["edit", "reject", "close", "unlabel", "say no"])
+def test_what_a_person_does_while_a_cycle_observes_is_heeded(place, networks, what):
+    number = asked(place)
+    place.person().label(number, YES)
+    acts = {
+        "edit": lambda: edit(place, TEXT, "Another text."),
+        "reject": lambda: place.person().label(number, ("ralph:rejected",)),
+        "close": lambda: place.person().close_issue(number),
+        "unlabel": lambda: place.person().unlabel(number, YES),
+        "say no": lambda: place.person().comment(number, "/ralph reject too early"),
+    }
+    plain = place.house
+    house = lambda: replace(made := plain(), ports=replace(made.ports, observers=(Meanwhile(acts[what]),)))  # noqa: E731  # one use
+    cycle(replace(place, house=house))
+    assert networks.said == []
+    cycle(place)
+    assert networks.said == []
+    if what == "edit":
+        place.person().comment(number, "/ralph approve")
+        cycle(place)
+        assert networks.got("twitter") == [("Another text.",)]
+
+
+@pytest.mark.parametrize("what", ["unlabel", "say no"])
+def test_a_yes_that_is_taken_back_between_two_networks_is_heeded_by_the_last_look(place, networks, monkeypatch, what):
+    number, publishes = asked(place), Networks.publish
+    acts = {
+        "unlabel": lambda: place.person().unlabel(number, YES),
+        "say no": lambda: place.person().comment(number, "/ralph reject too early"),
+    }
+
+    def and_no(self, effect):
+        receipt = publishes(self, effect)
+        acts[what]()
+        return receipt
+
+    place.person().label(number, YES)
+    with monkeypatch.context() as patch:
+        patch.setattr(Networks, "publish", and_no)
+        cycle(place)
+    cycle(place)
+    assert [name for name, _ in networks.said] == ["twitter"]
+
+
+def test_a_yes_that_is_taken_back_before_every_network_has_it_waits_for_a_person(place, networks):
+    networks.faults = {"twitter": [f"failed {LATER}rate limit"]}
+    number = asked(place)
+    place.person().label(number, YES)
+    cycle(place)
+    place.person().unlabel(number, YES)
+    for _ in range(5):
+        cycle(place)
+    assert (networks.said, status(place, number)) == ([("telegram", (TEXT,))], "DISCOVERED")
+    assert "the yes was taken back" in place.comments(number)[-1]
+    place.person().label(number, YES)
+    cycle(place)
+    assert networks.said == [("telegram", (TEXT,)), ("twitter", (TEXT,))]
+
+
+def test_after_memory_was_recovered_learnings_is_what_the_journal_says(place, networks):
+    number = asked(place)
+    place.person().label(number, YES)
+    publish(place, number)
+    cycle(place)
+    before = place.house().store
+    learned, posted = before.recall().memory.measured, before.recall().state.posted
+    before.anchorage.forget()
+    house = place.house()
+    recovered = recover(house.store, house.forge, house.ports.clock.now())
+    past = place.house().store.recall()
+    assert any("counted again from the journals" in line for line in recovered.kept)
+    assert (past.memory.measured, past.state.posted) == (learned, posted)
+    assert dict(past.state.acceptance)["content"].accepted == 1
+    cycle(place)
+    past = place.house().store.recall()
+    assert past.memory.measured == recounted(place.house().store.journal())
+
+
+def test_where_the_journal_is_gone_its_count_says_why_it_differs(place, networks):
+    number = asked(place)
+    place.person().label(number, YES)
+    publish(place, number)
+    cycle(place)
+    place.local.git("update-ref", "-d", "refs/heads/ralph-memory")
+    house = place.house()
+    recover(house.store, house.forge, house.ports.clock.now())
+    done = cli_here("journal", "count", repo=place.local.repo)
+    assert (done.code, "the journal holds 0 of 2 cycles" in done.out) == (1, True), done
+
+
+def test_a_pause_between_two_networks_is_told_as_one_and_the_other_gets_it_later(place, networks, monkeypatch):
+    number, publishes = asked(place), Networks.publish
+
+    def and_pause(self, effect):
+        receipt = publishes(self, effect)
+        control.pause(place.house().store)
+        return receipt
+
+    place.person().label(number, YES)
+    with monkeypatch.context() as patch:
+        patch.setattr(Networks, "publish", and_pause)
+        report = publish(place, number)
+    assert (report.outcome, report.code, len(networks.said)) == ("paused", 0, 1), report
+    assert "ralph resume" in report.reason
+    control.resume(place.house().store)
+    assert publish(place, number).outcome == "published"
+    assert [name for name, _ in networks.said] == ["twitter", "telegram"]

@@ -1,0 +1,130 @@
+"""A cycle with an agent dies at every moment, and what comes of the mission is what would have come of it anyway."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ralph_mission.hands.coder import AgentCoder
+from tests.integration.coding import Yard, yard
+from tests.integration.dying import PORTS, dying
+from tests.integration.test_crash_points import NOW
+from tests.integration.test_missions_by_agent_whole import scripted, spent
+from tests.integration.world import statuses
+
+MOMENTS = (*PORTS, (AgentCoder, "work"))
+WORKED = "after AgentCoder.work(Commission)"
+LARGE = "write('src/table.py', ''.join(f'ROW_{n} = {n}\\n' for n in range(80)))"
+
+
+def asked(shop: Yard) -> None:
+    shop.wanted()
+    shop.cycle()
+
+
+def reviewed(shop: Yard) -> None:
+    asked(shop)
+    shop.cycle()
+    shop.person().review(shop.pull().number, "changes_requested", "call it TIDES")
+    shop.cycle()
+    shop.says("write('src/table.py', 'TIDES = 1\\n')")
+
+
+def large(shop: Yard) -> None:
+    shop.says(LARGE)
+    asked(shop)
+
+
+def released(shop: Yard) -> None:
+    large(shop)
+    shop.cycle()
+    shop.person().comment(1, "/ralph approve")
+
+
+def largely_answered(shop: Yard) -> None:
+    reviewed(shop)
+    shop.says(LARGE)
+
+
+def answer_released(shop: Yard) -> None:
+    largely_answered(shop)
+    shop.cycle()
+    shop.person().comment(1, "/ralph approve")
+
+
+STAGES = {"a change is made": asked, "a review is answered": reviewed, "a change is shown": large,
+          "a shown change is released": released, "an answer is shown": largely_answered,
+          "a shown answer is released": answer_released}  # fmt: skip  # a table
+
+
+def end(shop: Yard) -> object:
+    """All that people see at last, and how often an agent was asked."""
+    pulls = [(pull.state, pull.head, pull.title) for pull in shop.pulls()]
+    content = [shop.at(pull.head_sha, "src/table.py") for pull in shop.pulls()]
+    said = [said for said in shop.said(1) if "An agent made" in said]
+    standing = [said for said in shop.said(1) if "An agent made" not in said]
+    return pulls, content, len(said), len(standing), statuses(shop.cycle(after=NOW)[0])
+
+
+def lived(folder, before: Callable[[Yard], None], at: int) -> tuple[object, int, int]:
+    """The end of a stage that dies at moment `at`; how many moments there were, and how often an agent was asked."""
+    with yard(folder, "local") as shop:
+        before(shop)
+        early = len(shop.prompts)
+        with dying(at, MOMENTS) as death:
+            shop.cycle()
+        for _ in range(4):
+            shop.cycle(after=NOW)
+        return end(shop), len(death.moments), len(shop.prompts) - early
+
+
+def check(tmp_path, stage: str, at: int) -> None:
+    wanted, _, _ = lived(tmp_path / "undisturbed", STAGES[stage], 0)
+    found, _, asked_for = lived(tmp_path / "dead", STAGES[stage], at)
+    assert found == wanted and asked_for <= 2
+
+
+@pytest.mark.long  # deaths one after another, tens of seconds
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_death_in_the_middle_of_each_stage_changes_nothing_of_its_end(tmp_path, stage):
+    _, moments, _ = lived(tmp_path / "counted", STAGES[stage], 0)
+    check(tmp_path, stage, moments // 2)
+
+
+@pytest.mark.crash  # takes minutes
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_death_at_any_moment_changes_nothing_of_the_end(tmp_path, stage):
+    wanted, moments, _ = lived(tmp_path / "undisturbed", STAGES[stage], 0)
+    assert moments > 6
+    for at in range(1, moments + 1):
+        found, _, again = lived(tmp_path / f"at-{at}", STAGES[stage], at)
+        assert (found, again <= 2) == (wanted, True), f"died at moment {at} of {moments}"
+
+
+def paid(folder, at: int) -> tuple[float, float, list[str]]:
+    """What is known to be spent after a death at moment `at`, and after the next cycle; the moments that passed."""
+    with yard(folder, "local", config=scripted) as shop:
+        shop.wanted()
+        shop.cycle()
+        with dying(at, MOMENTS) as death:
+            shop.cycle(after=NOW)
+        dead = spent(shop)
+        shop.cycle(after=NOW)
+        return dead, spent(shop), death.moments
+
+
+@pytest.mark.long  # deaths one after another, tens of seconds
+def test_what_an_agent_cost_is_known_to_who_dies_before_anything_is_sent(tmp_path):
+    _, _, moments = paid(tmp_path / "undisturbed", 0)
+    worked = moments.index(WORKED)
+    sending = next(at for at, name in enumerate(moments, 1) if at > worked and name.startswith("before LocalForge.p"))
+    assert paid(tmp_path / "dead", sending)[:2] == (0.25, 0.25)
+
+
+@pytest.mark.crash  # takes minutes
+def test_what_an_agent_cost_is_known_at_every_moment_of_dying(tmp_path):
+    _, _, moments = paid(tmp_path / "undisturbed", 0)
+    for at in range(moments.index(WORKED) + 1, len(moments) + 1):
+        dead, later, _ = paid(tmp_path / f"at-{at}", at)
+        assert 0.25 <= dead <= later, f"died at moment {at}: {moments[at - 1]}"

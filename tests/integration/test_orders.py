@@ -1,0 +1,277 @@
+"""Orders out of a chat, heard by whole cycles: what they change, when they are confirmed, and what they cannot do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ralph_mission.bootstrap.cycle import FixedClock
+from ralph_mission.flows import control
+from ralph_mission.flows.recover import recover
+from ralph_mission.mission.hearing import hear
+from ralph_mission.mission.ledger import Batch, OpenState
+from ralph_mission.mission.model import Status
+from ralph_mission.stores.branch import BranchStore
+from tests.fakes.networks.bot_api import OWNER, STRANGER, TOKEN, BotApi, known_bot_api
+from tests.integration.world import BUGS_CONFIG, World, statuses, world
+
+CHAT = f"telegram: {{chats: [{OWNER}]}}\n"
+BUG = {"bugs.txt": "src/a.py:1: boats sink at low tide\n", "src/a.py": "x = 1\n"}
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[BotApi]:
+    with known_bot_api(monkeypatch) as made:
+        yield made
+
+
+@pytest.fixture
+def harbour(tmp_path: Path, api: BotApi) -> World:
+    """A proposal that waits for a yes, and one cycle of memory."""
+    made = world(tmp_path / "harbour", BUG, BUGS_CONFIG + CHAT)
+    made.cycle()
+    return made
+
+
+def say(api: BotApi, where: World, text: str, sender: int = OWNER, **more: Any) -> None:
+    """Somebody writes it a minute before the next cycle."""
+    api.message(text, sender, at=int((where.now + timedelta(hours=6, minutes=59)).timestamp()), **more)
+
+
+def state(where: World) -> OpenState:
+    recalled = where.house().store.recall()
+    assert recalled
+    return recalled.state
+
+
+def proposal(where: World) -> Any:
+    return next(issue for issue in where.issues if "ralph:mission" in issue.labels)
+
+
+def hash_of(where: World) -> str:
+    found = re.search(r"proposal is now `([0-9a-f]{8})`", proposal(where).body)
+    assert found
+    return found[1]
+
+
+def test_a_pause_keeps_the_cycle_from_starting_and_resume_lets_it_go_on(api: BotApi, harbour: World) -> None:
+    say(api, harbour, "/pause")
+    assert harbour.cycle()[0].outcome == "paused"
+    assert "paused: true" in harbour.memory()
+    assert harbour.cycle()[0].outcome == "paused"
+    say(api, harbour, "/resume")
+    assert harbour.cycle()[0].outcome == "done"
+    assert [text.split(":")[0] for text in api.said] == ["Paused", "Resumed"]
+
+
+def test_what_strangers_say_is_data(api: BotApi, harbour: World) -> None:
+    say(api, harbour, "/pause", STRANGER)
+    assert harbour.cycle()[0].outcome == "done"
+    assert (api.said, "paused: false" in harbour.memory()) == ([], True)
+
+
+def test_a_cycle_that_is_not_due_asks_nobody(api: BotApi, harbour: World) -> None:
+    from ralph_mission.mission.cycle import Request, run_cycle
+
+    asked = len(api.asked)
+    house = harbour.house()
+    report, _ = run_cycle(house.ports, house.charter, Request(), house.secrets)
+    assert (report.outcome, len(api.asked)) == ("not_due", asked)
+
+
+def test_a_staged_cycle_neither_reads_nor_confirms(api: BotApi, harbour: World) -> None:
+    say(api, harbour, "/pause")
+    harbour.cycle(staged=True)
+    assert len(api.updates) == 1
+
+
+def test_a_staged_cycle_counts_a_yes_that_memory_holds_under_its_seal(api: BotApi, harbour: World) -> None:
+    say(api, harbour, f"/approve {proposal(harbour).number} {hash_of(harbour)}")
+    house = harbour.house()
+    past = house.store.recall()
+    assert past
+    hear(
+        replace(house.ports, clock=FixedClock(harbour.now + timedelta(hours=6, minutes=59, seconds=30))),
+        past,
+        house.charter.limits,
+    )
+    assert len(state(harbour).yes) == 1
+    report, _ = harbour.cycle(staged=True)
+    assert statuses(report) == ["PLANNED"]
+    assert state(harbour).missions[0].status is Status.DISCOVERED
+
+
+def test_without_memory_orders_wait(tmp_path: Path, api: BotApi) -> None:
+    fresh = world(tmp_path / "fresh", BUG, BUGS_CONFIG + CHAT)
+    say(api, fresh, "/pause")
+    assert fresh.cycle()[0].outcome == "done"
+    assert fresh.cycle(timedelta())[0].outcome == "paused"
+
+
+def test_status_is_answered(api: BotApi, harbour: World) -> None:
+    say(api, harbour, "/status")
+    harbour.cycle()
+    assert api.said[0].startswith("Cycle 1, 1 of 3 missions active, next cycle due")
+    assert "boats sink" in api.said[0]
+
+
+def test_an_old_order_is_told_and_not_obeyed(api: BotApi, harbour: World) -> None:
+    api.message("/pause", at=int((harbour.now - timedelta(hours=18)).timestamp()))
+    assert harbour.cycle()[0].outcome == "done"
+    assert api.said == ["Not obeyed: /pause of 2026-05-04 01:00 UTC is more than 24 hours old. Say it again."]
+
+
+def test_a_clock_that_is_ahead_of_ours_does_not_matter(api: BotApi, harbour: World) -> None:
+    api.message("/pause", at=int((harbour.now + timedelta(days=2)).timestamp()))
+    assert harbour.cycle()[0].outcome == "paused"
+
+
+def test_a_number_alone_shows_what_a_yes_would_be_to(api: BotApi, harbour: World) -> None:
+    number, digest = proposal(harbour).number, hash_of(harbour)
+    say(api, harbour, f"/approve {number}")
+    harbour.cycle()
+    assert api.said[0].endswith(f"To say yes to that text: /approve {number} {digest}")
+    assert (state(harbour).yes, state(harbour).missions[0].status) == ((), Status.DISCOVERED)
+
+
+def test_a_yes_at_the_present_text_counts_and_the_issue_says_whose_it_was(api: BotApi, harbour: World) -> None:
+    number = proposal(harbour).number
+    say(api, harbour, f"/approve {number} {hash_of(harbour)}")
+    harbour.cycle()
+    assert state(harbour).missions[0].status is Status.PLANNED
+    remarks = [remark.body for remark in harbour.house().forge.issue(number).remarks]
+    assert any(f"an owner in the Telegram chat {OWNER}" in body for body in remarks)
+
+
+def test_a_yes_is_void_once_the_text_is_edited(api: BotApi, harbour: World) -> None:
+    found, digest = proposal(harbour), hash_of(harbour)
+    file = next(path for path in (harbour.repo / ".ralph").rglob(f"*{found.number}*.md") if "issues" in path.parts)
+    file.write_text(file.read_text().replace("boats sink", "ships sink"))
+    say(api, harbour, f"/approve {found.number} {digest}")
+    harbour.cycle()
+    assert state(harbour).missions[0].status is Status.DISCOVERED
+    assert api.said == [f"Not approved: #{found.number}: its text was edited; the next cycle asks anew."]
+
+
+@pytest.mark.parametrize("words", ["/approve 999 deadbeef", "/approve", "/approve all", "/approve 999999999999"])
+def test_what_is_no_proposal_cannot_be_approved(api: BotApi, harbour: World, words: str) -> None:
+    say(api, harbour, words)
+    harbour.cycle()
+    assert api.said[0].startswith("Not approved: ")
+    assert state(harbour).yes == ()
+
+
+def test_another_text_than_the_one_that_stands_there_is_asked_about_again(api: BotApi, harbour: World) -> None:
+    say(api, harbour, f"/approve {proposal(harbour).number} 00000000")
+    harbour.cycle()
+    assert "That is not the text that stands there now." in api.said[0]
+    assert state(harbour).yes == ()
+
+
+def test_an_issue_of_a_persons_takes_no_yes(api: BotApi, harbour: World) -> None:
+    number = harbour.person().create_issue("Let me in", "proposal is now `deadbeef`", ("ralph:mission",))
+    say(api, harbour, f"/approve {number} deadbeef")
+    harbour.cycle()
+    assert api.said == [f"Not approved: #{number}: it asks for no approval."]
+
+
+def test_guidance_waits_in_memory_for_the_next_session_without_secrets(api: BotApi, harbour: World) -> None:
+    say(api, harbour, f"/guidance wrap the code, the key is {TOKEN}")
+    say(api, harbour, "/guidance #999 nothing")
+    harbour.cycle()
+    kept = state(harbour).guidance
+    assert (len(kept), kept[0].mission, TOKEN in json.dumps(kept[0].words)) == (1, 0, False)
+    assert kept[0].words.startswith("wrap the code")
+    assert "no mission has the issue #999" in api.said[0]
+
+
+def test_restart_names_who_hears_it(api: BotApi, harbour: World) -> None:
+    say(api, harbour, "/restart")
+    assert harbour.cycle()[0].outcome == "done"
+    assert "ralph telegram" in api.said[0]
+
+
+@pytest.mark.parametrize("status", [409, 401, 429, 500])
+def test_a_chat_that_cannot_be_read_keeps_no_cycle_from_running(api: BotApi, harbour: World, status: int) -> None:
+    said = {"ok": False, "error_code": status, "description": "no"}
+    api.faults = [("getUpdates", status, said)]
+    assert harbour.cycle()[0].outcome == "done"
+
+
+def test_an_answer_that_gets_lost_is_not_said_again(api: BotApi, harbour: World) -> None:
+    api.faults = [("sendMessage", 500, {"ok": False, "error_code": 500, "description": "no"})]
+    say(api, harbour, "/pause")
+    assert harbour.cycle()[0].outcome == "paused"
+    harbour.cycle()
+    assert api.said == []
+
+
+class Killed(BaseException):
+    """The runner dies."""
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_crash_around_the_commit_leaves_each_order_obeyed_once(
+    api: BotApi, harbour: World, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    say(api, harbour, "/pause")
+    say(api, harbour, "/guidance once")
+    with monkeypatch.context() as patch:
+        patch.setattr(BranchStore, "commit", _dying(BranchStore.commit, moment))
+        with pytest.raises(Killed):
+            harbour.cycle()
+    assert len(api.updates) == 2  # nothing was confirmed
+    assert harbour.cycle()[0].outcome == "paused"
+    assert [one.words for one in state(harbour).guidance] == ["once"]
+    control.resume(harbour.house().store)
+    assert harbour.cycle()[0].outcome == "done"
+    assert (len(state(harbour).guidance), "paused: false" in harbour.memory()) == (1, True)
+
+
+def _dying(commit: Callable[..., Any], moment: str) -> Callable[..., Any]:
+    def dies(self: BranchStore, batch: Batch, after: Any) -> None:
+        if moment == "after":
+            commit(self, batch, after)
+        raise Killed
+
+    return dies
+
+
+def test_memory_that_fell_behind_the_forge_obeys_nobody(api: BotApi, harbour: World) -> None:
+    from ralph_mission.mission.gathering import anchor_of
+    from ralph_mission.trouble import Trouble
+
+    house = harbour.house()
+    past = house.store.recall()
+    assert past
+    house.forge.set_anchor(replace(anchor_of(past), serial=99, oid="f" * 40))
+    say(api, harbour, "/pause")
+    before = harbour.git("rev-parse", "ralph-memory")
+    with pytest.raises(Trouble):
+        harbour.cycle()
+    assert (harbour.git("rev-parse", "ralph-memory"), api.said) == (before, [])
+
+
+def test_the_token_stands_nowhere(api: BotApi, harbour: World) -> None:
+    say(api, harbour, f"/guidance {TOKEN}")
+    api.faults = [("sendMessage", 400, {"ok": False, "error_code": 400, "description": f"bad {TOKEN}"})]
+    harbour.cycle()
+    assert TOKEN.split(":")[1] not in harbour.git("log", "-p", "ralph-memory")
+
+
+def test_what_was_obeyed_stays_obeyed_when_memory_is_recovered(api: BotApi, harbour: World) -> None:
+    say(api, harbour, "/guidance once")
+    harbour.cycle()
+    house = harbour.house()
+    recover(house.store, house.forge, harbour.now)
+    assert len(api.updates) == 1  # Telegram would give it again
+    harbour.cycle()
+    assert len(api.said) == 1
+    assert len(state(harbour).guidance) <= 1

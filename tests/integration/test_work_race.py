@@ -1,0 +1,166 @@
+"""Several runners of the issue agent at the same moment: an issue is one's, the other takes the next or leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from ralph_mission.flows.work import once
+from ralph_mission.forges import github
+from ralph_mission.gateways import remote
+from tests.integration.at_work import SCRIPT, Place, Scripted, made, on_hub, on_this_machine
+from tests.integration.hub import UNPACED
+from tests.integration.hub_dying import dying, writes
+from tests.integration.hub_past import Snapshot
+from tests.integration.hub_table import Table, shown
+from tests.integration.hub_witness import duplicates, watched
+
+PARTS = 3
+
+
+@pytest.fixture(autouse=True)
+def patient() -> Iterator[None]:
+    """Who is kept waiting by a whole round of another one does not take it for a lost answer."""
+    with (
+        mock.patch.dict(github.connect.__kwdefaults__, {"timeout": 600.0}),
+        mock.patch.object(remote, "PATIENCE", 600.0),
+    ):
+        yield
+
+
+@pytest.fixture(scope="module")
+def table(request) -> Iterator[Table]:
+    found = Table("races of the issue agent")
+    yield found
+    shown(request.config, found)
+
+
+def process(place: Place, script: Path, clone: Path) -> subprocess.Popen[bytes]:
+    """A real `ralph work --once`, as a person starts it."""
+    forge = "github" if place.hub else "local"
+    command = [sys.executable, "-c", UNPACED, "work", "--once", "--json", "--forge", forge, "--repo", str(clone)]
+    environ = place.hub.process_environ if place.hub else dict(os.environ)
+    return subprocess.Popen(
+        [*command, "--agent", "scripted", "--command", str(script)], env=environ, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip  # one call
+
+
+def together(place: Place, tmp_path: Path, clones: list[Path]) -> list[dict[str, object]]:
+    script = tmp_path / "script.toml"
+    script.write_text(SCRIPT.replace('text = "', 'delay = 0.5\ntext = "', 1))
+    running = [process(place, script, clone) for clone in clones]
+    said = [one.communicate() for one in running]
+    assert [one.returncode for one in running] == [0] * len(running), said
+    return [json.loads(out) for out, _ in said]
+
+
+def test_two_processes_on_two_machines_claim_one_issue_once(tmp_path):
+    with on_hub(tmp_path / "hub") as place:
+        assert place.hub is not None
+        number, other = place.ready(), replace(place.hub, runner="other")
+        with watched(place.hub) as witness:
+            ends = together(place, tmp_path, [place.hub.clone, other.clone])
+        assert sorted(str(one["outcome"]) for one in ends) == ["done", "idle"], ends
+        assert (len(place.pulls()), len(place.comments(number)), duplicates(place.hub)) == (1, 2, [])
+        assert witness.wrong == []
+
+
+def test_two_processes_in_one_checkout_take_an_issue_each(tmp_path):
+    with on_this_machine(tmp_path / "here") as place:
+        assert place.local is not None
+        numbers = {place.ready("One"), place.ready("Two")}
+        ends = together(place, tmp_path, [place.local.repo] * 2)
+        assert {one["issue"] for one in ends} == numbers and {one["outcome"] for one in ends} == {"done"}
+        assert len(place.pulls()) == 2 and place.state().working == ()
+
+
+class Waits(Exception):
+    """The other one has to wait, which it would do for minutes."""
+
+
+def beside(place: Place, hands: Scripted) -> str:
+    """What a round of another machine comes to at this moment."""
+
+    def sleep(seconds: float) -> None:
+        raise Waits
+
+    try:
+        return once(replace(place.worker(hands), sleep=sleep)).outcome
+    except Waits:
+        return "waits"
+
+
+def between(place: Place, at: int) -> tuple[list[str], int]:
+    """A round, and the whole one of another machine before its request number `at`."""
+    harbour, hands, ends = place.hub, Scripted([made()]), list[str]()
+    assert harbour is not None
+    other = replace(place, hub=replace(harbour, runner=f"other-{at}"))
+    assert other.hub is not None and other.hub.clone.exists()
+    other.house = other.hub.house
+    seen = [0]
+
+    def comes_between(request) -> None:
+        seen[0] += 1
+        if seen[0] == at:
+            ends.append(beside(other, hands))
+
+    undo = harbour.fake.before(comes_between)
+    ends.append(place.work(hands).outcome)
+    undo()
+    return ends, len(hands.jobs)
+
+
+def interleave(tmp_path: Path, chosen, table: Table) -> None:
+    with on_hub(tmp_path) as place:
+        place.ready()
+        harbour = place.hub
+        assert harbour is not None and harbour.clone.exists()
+        start = Snapshot.of(harbour, "start")
+        with dying(harbour) as life:
+            place.work(Scripted())
+        for at in chosen(life.requests):
+            start.restore(harbour)
+            with watched(harbour) as witness:
+                ends, played = between(place, at)
+            assert (ends.count("done"), played, set(ends) <= {"done", "idle", "waits"}) == (1, 1, True), (at, ends)
+            twice = duplicates(harbour)
+            table.count("one issue", races=1, duplicates=len(twice), both_worked=int(played > 1))
+            assert (len(place.pulls()), twice, witness.wrong) == (1, [], []), at
+
+
+def before_pushes(requests) -> list[int]:
+    return [at for at, request in enumerate(requests, 1) if writes(request) and request.transport == "git"]
+
+
+@pytest.mark.long  # takes ten seconds; two processes race in every run
+def test_a_whole_round_before_a_write_of_memory_and_one_of_the_two_works(tmp_path, table):
+    interleave(tmp_path, lambda requests: before_pushes(requests)[:3], table)
+
+
+@pytest.mark.long  # takes five seconds
+def test_memory_that_another_runner_makes_meanwhile_is_not_taken_for_lost(tmp_path, table):
+    """It was looked for and not there; then another runner made it, and the forge was asked where it stands."""
+
+    def chosen(requests):
+        return [at for at, request in enumerate(requests, 1) if request.below == "/issues"][:1]
+
+    interleave(tmp_path, chosen, table)
+
+
+@pytest.mark.crash  # takes minutes
+@pytest.mark.parametrize("writing", [True, False])
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_whole_round_before_any_request_and_one_of_the_two_works(tmp_path, part, writing, table):
+    def chosen(requests):
+        return [at for at, request in enumerate(requests, 1) if writes(request) is writing][part::PARTS]
+
+    interleave(tmp_path, chosen, table)

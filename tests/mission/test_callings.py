@@ -1,0 +1,77 @@
+"""Which pulls the review is still woken for, and that its wakes are those of the day."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from ralph_mission.mission import callings, schedule
+from ralph_mission.mission.ledger import CallRecord
+from ralph_mission.mission.memory import Header
+from tests.mission.build import BOT, HEAD, MARA, NOW, pull
+
+OURS = pull(author=BOT, head="ralph/issue-7", head_sha=HEAD)
+TODAY = NOW.date().isoformat()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"author": MARA}, {"head": "feature"}, {"head": "x/ralph/y"}, {"state": "closed"}, {"state": "merged"}]
+)
+def test_only_open_pulls_of_ours_are_called_for(changes: dict[str, object]) -> None:
+    assert callings.ours([OURS], BOT.id) == (OURS,)
+    assert callings.ours([replace(OURS, **changes)], BOT.id) == ()  # type: ignore[arg-type]  # fields of a pull
+
+
+def test_a_head_is_called_for_once_and_a_new_one_again() -> None:
+    called = callings.called(OURS, {}, NOW)
+    known = {called.key: called}
+    assert callings.uncalled([OURS], {}) == (OURS,)
+    assert callings.uncalled([OURS], known) == ()
+    pushed = replace(OURS, head_sha="d" * 40)
+    assert callings.uncalled([pushed], known) == (pushed,)
+
+
+def test_what_was_refused_is_called_for_again_and_not_for_ever() -> None:
+    records: dict[str, CallRecord] = {}
+    for tries in range(1, callings.TRIES + 1):
+        assert callings.uncalled([OURS], records) == (OURS,)
+        called = callings.called(OURS, records, NOW)
+        assert called.tries == tries
+        (refused,) = callings.refused([called], [called.key])
+        records = {refused.key: refused}
+    assert callings.uncalled([OURS], records) == ()
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2, 7, 48])
+def test_a_day_has_no_more_calls_than_its_share_whoever_else_was_granted_one(limit: int) -> None:
+    header: Header | None = replace(Header(), today=TODAY, dispatches=1)
+    calls = 0
+    while header := callings.counted(header, NOW, limit):
+        calls += 1
+        assert calls < 100
+    assert calls == max(0, limit - schedule.repeats(limit) - 1)
+
+
+def test_cycles_and_calls_share_one_count() -> None:
+    header = replace(Header(), today=TODAY, dispatches=35)
+    more = callings.counted(header, NOW, 48)
+    assert more is not None and more.dispatches == 36
+    assert callings.counted(more, NOW, 48) is None
+    assert schedule.granted(more, TODAY, 48) == (36, False)
+
+
+def test_a_new_day_begins_at_the_wake_it_owes_and_without_yesterdays_money() -> None:
+    yesterday = replace(
+        Header(), today=(NOW - timedelta(days=1)).date().isoformat(), dispatches=36, spend_usd=9.0, wake=False
+    )
+    more = callings.counted(yesterday, NOW, 48)
+    assert more is not None
+    assert (more.today, more.dispatches, more.spend_usd) == (TODAY, 2, 0.0)
+    assert schedule.may_wake(yesterday, TODAY) and schedule.may_wake(more, TODAY), "the day owes one as before"
+
+
+def test_what_was_spent_today_stays_spent() -> None:
+    more = callings.counted(replace(Header(), today=TODAY, spend_usd=3.5), NOW, 48)
+    assert more is not None and more.spend_usd == 3.5

@@ -1,0 +1,63 @@
+"""Gemini CLI, Copilot CLI and OpenCode, before the scripted model: where a person has put them (600 MB) into a folder.
+
+`make test-real` does not install them; npm does, with --ignore-scripts --prefix .venv/clients:
+@google/gemini-cli@0.61.0 @github/copilot@1.0.102 opencode-ai@1.18.33
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.gateways.isolation import Level
+from tests.cli.loop_world import world
+from tests.conftest import ROOT
+from tests.fakes.model import KEY, ScriptedModel, call, say
+from tests.real.clients import FLIP, environment
+from tests.real.emulator import NODE
+
+pytestmark = pytest.mark.real  # needs large software
+PACKAGES = ROOT / ".venv" / "clients" / "node_modules"
+PROGRAMS: Mapping[str, tuple[Path, ...]] = {
+    "gemini": (NODE, PACKAGES / "@google/gemini-cli/bundle/gemini.js"),
+    "copilot": (PACKAGES / "@github/copilot-linux-x64/copilot",),
+    "opencode": (PACKAGES / "opencode-linux-x64/bin/opencode",),
+}
+MODELS = {"gemini": "gemini-2.5-pro", "copilot": "gpt-5.4", "opencode": "scripted"}
+SHELLS = {"gemini": "run_shell_command", "copilot": "bash", "opencode": "bash"}
+"""What each calls the tool that runs a command."""
+
+
+@pytest.fixture(params=PROGRAMS)
+def name(request: pytest.FixtureRequest) -> str:
+    """A client that is there."""
+    if not PROGRAMS[request.param][-1].exists():
+        pytest.skip(f"{request.param} is not in .venv/clients: see the top of this file")
+    return str(request.param)
+
+
+def seen(model: ScriptedModel) -> dict[str, str]:
+    keys = dict.fromkeys(("GEMINI_API_KEY", "COPILOT_PROVIDER_API_KEY", "OPENAI_API_KEY"), KEY)
+    addresses = dict.fromkeys(("COPILOT_PROVIDER_BASE_URL", "OPENAI_BASE_URL"), f"{model.url}/v1")
+    return {**keys, **addresses, "GOOGLE_GEMINI_BASE_URL": model.url}
+
+
+def test_it_finishes_two_stories_in_a_worktree(ground: Path, level: Level, name: str) -> None:
+    here = world(ground / "there", {"ralph.yml": f"hands: {{agent: {{model: {MODELS[name]}, sandbox: {level}}}}}\n"})
+    here.stories(2)
+    flip = f"sed -i '0,/\"passes\": false/{FLIP}' prd.json"
+    commands = [f"echo part > part-{number}.txt; {flip}" for number in (1, 2)]
+    script = [step for command in commands for step in (call(SHELLS[name], command=command, description="x"), say("."))]
+    options = ["--prd", "--worktree", "--agent", name, "--command", shlex.join(map(str, PROGRAMS[name]))]
+    with ScriptedModel(script) as model:
+        done = here.run(*options, "--max-iterations", "4", env={**environment(model), **seen(model)})
+    told = json.loads(done.out)
+    assert (done.code, told["stories"]) == (0, {"passing": 2, "total": 2}), done.err
+    assert model.said_all and not model.refused and told["isolation"].startswith(level)
+    usage = told["usage"]
+    assert (usage["input_tokens"], usage["output_tokens"], usage["turns"]) == (4000, 200, 4)
+    assert [one["calls"] for one in told["played"]] == [1, 1] and told["left_running"] == []

