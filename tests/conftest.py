@@ -19,8 +19,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.integration import hub_table
-
+pytest_plugins = ["tests.trust.plugin"]
 ROOT = Path(__file__).resolve().parent.parent
 REAL_HOME = Path(os.environ.setdefault("HOUSE_REAL_HOME", str(Path.home())))  # workers inherit it
 SANDBOX = "HOUSE_SANDBOX"
@@ -161,24 +160,3 @@ def _not_at_home(arguments: tuple[object, ...]) -> None:
     place = os.path.abspath(os.fsdecode(path))
     if place.startswith(_HOME) and not place.startswith(_NOT_HOME):
         raise Tripwire(f"real home: {place}")
-
-
-# --- the tables of enumerations, which the processes of a parallel run fill in part by part
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    output = getattr(session.config, "workeroutput", None)
-    if output is not None:
-        tables = hub_table.tables_of(session.config)
-        output["tables"] = {name: {row: dict(one) for row, one in table.rows.items()} for name, table in tables.items()}
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node, error) -> None:
-    hub_table.add(node.config, getattr(node, "workeroutput", {}).get("tables", {}))
-
-
-def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
-    for table in hub_table.tables_of(config).values():
-        for line in table.lines:
-            terminalreporter.write_line(line)

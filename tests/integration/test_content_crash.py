@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from ralph_mission.mission.effects import Comment, Publish
+from tests.crash.dying import dying as dying_there
+from tests.crash.dying import told, writes
+from tests.crash.past import Snapshot
+from tests.crash.witness import duplicates, watched
 from tests.integration.at_content import Networks, asked, cycle, publish, with_networks
 from tests.integration.at_work import Place, on_hub, on_this_machine
 from tests.integration.dying import PORTS, dying
-from tests.integration.hub_dying import dying as dying_there
-from tests.integration.hub_dying import told, writes
-from tests.integration.hub_past import Snapshot
-from tests.integration.hub_witness import duplicates, watched
 from tests.integration.test_content import CONFIG, YES
 from tests.integration.world import World
 

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests import packages_world as packages
+from tests.crash.dying import dying as dying_at_a_request
+from tests.crash.dying import told
+from tests.crash.past import Snapshot
+from tests.crash.stages import come_to_rest
+from tests.crash.witness import duplicates, watched
 from tests.fakes.registry import Registry, serving
 from tests.helpers import git
 from tests.integration.dying import dying
 from tests.integration.hub import hub
-from tests.integration.hub_dying import dying as dying_at_a_request
-from tests.integration.hub_dying import told
-from tests.integration.hub_past import Snapshot
-from tests.integration.hub_stages import come_to_rest
-from tests.integration.hub_witness import duplicates, watched
 from tests.integration.world import World, world
 
 pytestmark = pytest.mark.long  # takes ten seconds or more

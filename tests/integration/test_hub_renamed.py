@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from tests.crash.witness import duplicates
 from tests.helpers import git
 from tests.integration.hub import hub
-from tests.integration.hub_witness import duplicates
 from tests.integration.world import statuses
 
 pytestmark = pytest.mark.long  # takes ten seconds or more

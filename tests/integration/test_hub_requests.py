@@ -10,13 +10,13 @@ import pytest
 
 from ralph_mission.mission.account import CycleReport
 from ralph_mission.trouble import Trouble
+from tests.crash.dying import writes
+from tests.crash.stages import NOW, staged
+from tests.crash.witness import STANDING, key_in
 from tests.helpers import git
 from tests.integration.hub import Hub, hub
-from tests.integration.hub_dying import writes
-from tests.integration.hub_stages import NOW, staged
-from tests.integration.hub_table import Table, shown
-from tests.integration.hub_witness import STANDING, key_in
 from tests.integration.world import TYPOS, statuses
+from tests.trust.table import Table, shown
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 

@@ -8,11 +8,11 @@ import pytest
 
 from ralph_mission.flows import control
 from ralph_mission.mission import review
+from tests.crash.dying import Life, dying, told, writes
+from tests.crash.past import Snapshot
+from tests.crash.witness import duplicates, open_state, watched
 from tests.integration.at_review import NONE, ONE, Told, elsewhere, ours, proposed, read
 from tests.integration.at_work import Place, on_hub, on_this_machine
-from tests.integration.hub_dying import Life, dying, told, writes
-from tests.integration.hub_past import Snapshot
-from tests.integration.hub_witness import duplicates, open_state, watched
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 ROUNDS = 4

@@ -16,12 +16,12 @@ import pytest
 
 from ralph_mission.flows.recover import recover
 from ralph_mission.mission.ledger import Batch, work_key
+from tests.crash.dying import Life, dying, dying_after, told, writes
+from tests.crash.past import Snapshot
+from tests.crash.stages import differences, portrait, settle
+from tests.crash.witness import duplicates, open_state, watched
 from tests.integration.at_work import FAILED, WORKING, Place, Scripted, ended, made, on_hub
-from tests.integration.hub_dying import Life, dying, dying_after, told, writes
-from tests.integration.hub_past import Snapshot
-from tests.integration.hub_stages import differences, portrait, settle
-from tests.integration.hub_table import Table, shown
-from tests.integration.hub_witness import duplicates, open_state, watched
+from tests.trust.table import Table, shown
 
 ROUNDS = 8
 Points = list[tuple[int, str]]

@@ -15,14 +15,14 @@ import pytest
 from ralph_mission.forges import github
 from ralph_mission.gateways import remote
 from ralph_mission.trouble import Lost, Trouble
+from tests.crash.dying import dying, told
+from tests.crash.past import Snapshot
+from tests.crash.stages import settle
+from tests.crash.test_faults import targets
+from tests.crash.witness import duplicates, open_state, watched
 from tests.fakes.github.faults import KINDS
 from tests.integration.at_work import WORKING, Place, Scripted, on_hub
-from tests.integration.hub_dying import dying, told
-from tests.integration.hub_past import Snapshot
-from tests.integration.hub_stages import settle
-from tests.integration.hub_table import Table, shown
-from tests.integration.hub_witness import duplicates, open_state, watched
-from tests.integration.test_hub_faults import targets
+from tests.trust.table import Table, shown
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 

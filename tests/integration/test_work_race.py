@@ -16,12 +16,12 @@ import pytest
 from ralph_mission.flows.work import once
 from ralph_mission.forges import github
 from ralph_mission.gateways import remote
+from tests.crash.dying import dying, writes
+from tests.crash.past import Snapshot
+from tests.crash.witness import duplicates, watched
 from tests.integration.at_work import SCRIPT, Place, Scripted, made, on_hub, on_this_machine
 from tests.integration.hub import UNPACED
-from tests.integration.hub_dying import dying, writes
-from tests.integration.hub_past import Snapshot
-from tests.integration.hub_table import Table, shown
-from tests.integration.hub_witness import duplicates, watched
+from tests.trust.table import Table, shown
 
 PARTS = 3
 

@@ -14,10 +14,10 @@ import pytest
 
 from ralph_mission.bootstrap.work import LoopHands, Wanted
 from ralph_mission.report.loop_voice import PlainLoopVoice
+from tests.crash.dying import dying_after
+from tests.crash.witness import duplicates, watched
 from tests.fakes.model import KEY, ScriptedModel, say
 from tests.integration.at_work import READY, WORKING, Place, on_hub
-from tests.integration.hub_dying import dying_after
-from tests.integration.hub_witness import duplicates, watched
 
 AGENT = """
 import json, os, pathlib, sys, urllib.request

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.integration.hub import Hub
-from tests.integration.hub_dying import Life, dying, told, writes
-from tests.integration.hub_past import INTENTS, Snapshot, number_of
-from tests.integration.hub_stages import (
+from tests.crash.dying import Life, dying, told, writes
+from tests.crash.past import INTENTS, Snapshot, number_of
+from tests.crash.stages import (
     NOW,
     STAGES,
     Rest,
@@ -24,8 +23,9 @@ from tests.integration.hub_stages import (
     portrait,
     staged,
 )
-from tests.integration.hub_table import Table, shown
-from tests.integration.hub_witness import duplicates, open_state, watched
+from tests.crash.witness import duplicates, open_state, watched
+from tests.integration.hub import Hub
+from tests.trust.table import Table, shown
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 

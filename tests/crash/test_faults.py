@@ -16,14 +16,14 @@ import pytest
 from ralph_mission.forges import github
 from ralph_mission.gateways import remote
 from ralph_mission.trouble import Lost, Trouble
+from tests.crash.dying import dying, told, writes
+from tests.crash.past import Snapshot
+from tests.crash.stages import NOW, STAGES, come_to_rest, differences, lost, portrait, staged
+from tests.crash.witness import duplicates, watched
 from tests.fakes.github import Request
 from tests.fakes.github.faults import KINDS
 from tests.integration.hub import Hub
-from tests.integration.hub_dying import dying, told, writes
-from tests.integration.hub_past import Snapshot
-from tests.integration.hub_stages import NOW, STAGES, come_to_rest, differences, lost, portrait, staged
-from tests.integration.hub_table import Table, shown
-from tests.integration.hub_witness import duplicates, watched
+from tests.trust.table import Table, shown
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 

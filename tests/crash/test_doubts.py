@@ -9,12 +9,12 @@ import pytest
 
 from ralph_mission.flows import control
 from ralph_mission.trouble import Trouble
+from tests.crash.dying import dying
+from tests.crash.past import INTENTS, Snapshot, number_of
+from tests.crash.stages import NOW, come_to_rest, differences, made_as, portrait, staged
+from tests.crash.witness import duplicates, open_state
 from tests.helpers import cli
 from tests.integration.hub import Hub
-from tests.integration.hub_dying import dying
-from tests.integration.hub_past import INTENTS, Snapshot, number_of
-from tests.integration.hub_stages import NOW, come_to_rest, differences, made_as, portrait, staged
-from tests.integration.hub_witness import duplicates, open_state
 from tests.integration.world import statuses
 
 pytestmark = pytest.mark.long  # takes ten seconds or more

@@ -10,8 +10,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from tests.crash.dying import dying, told
 from tests.integration.hub import Hub
-from tests.integration.hub_dying import dying, told
 
 INTENTS = "POST /git-receive-pack"  # the first of a cycle that does anything
 FIXED = ("lock", "bare", "url", "ids")  # what no snapshot holds

@@ -13,9 +13,9 @@ from typing import Any
 from ralph_mission.flows import control
 from ralph_mission.mission.account import CycleReport, Telling
 from ralph_mission.mission.memory_parse import parse
+from tests.crash.witness import STANDING, key_in, open_state
 from tests.helpers import git
 from tests.integration.hub import Hub, hub
-from tests.integration.hub_witness import STANDING, key_in, open_state
 from tests.integration.test_life import BUG, BUGS
 from tests.integration.world import CALM, TYPOS
 

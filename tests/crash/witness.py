@@ -15,10 +15,10 @@ from ralph_mission.mission import effects
 from ralph_mission.mission.effects import MARKER, Effect
 from ralph_mission.mission.ledger import EffectRecord, OpenState
 from ralph_mission.stores import codec, layout
+from tests.crash.dying import told, writes
 from tests.fakes.github import Request
 from tests.helpers import git
 from tests.integration.hub import Hub
-from tests.integration.hub_dying import told, writes
 
 MEMORY = "refs/heads/ralph-memory"
 

@@ -53,3 +53,10 @@ def add(config: pytest.Config, told: Told) -> None:
 def tables_of(config: pytest.Config) -> dict[str, Table]:
     """What this process has counted, by name."""
     return config.stash.setdefault(KEPT, {})
+
+
+def told(config: pytest.Config) -> Told:
+    """All of it, as it goes from one process to another or to a file."""
+    return {
+        name: {row: dict(figures) for row, figures in table.rows.items()} for name, table in tables_of(config).items()
+    }

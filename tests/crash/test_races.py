@@ -16,13 +16,13 @@ import pytest
 from ralph_mission.mission.account import CycleReport
 from ralph_mission.mission.cycle import Request, run_cycle
 from ralph_mission.trouble import Trouble
+from tests.crash.dying import dying, writes
+from tests.crash.past import Snapshot
+from tests.crash.stages import NOW, STAGES, differences, portrait, staged
+from tests.crash.witness import duplicates, watched
 from tests.helpers import git
 from tests.integration.hub import Hub
-from tests.integration.hub_dying import dying, writes
-from tests.integration.hub_past import Snapshot
-from tests.integration.hub_stages import NOW, STAGES, differences, portrait, staged
-from tests.integration.hub_table import Table, shown
-from tests.integration.hub_witness import duplicates, watched
+from tests.trust.table import Table, shown
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
