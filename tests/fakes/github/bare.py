@@ -90,17 +90,21 @@ class Bare:
     # --- refs
 
     def heads(self) -> dict[str, str]:
-        """Every branch and where it points."""
-        listing = self.line("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/")
-        pairs = (line.split(" ", 1) for line in listing.splitlines())
-        return {name.removeprefix("refs/heads/"): sha for sha, name in pairs}
+        """Every branch and where it points. Asked at every push and watched at every request: read, without a process."""
+        packed, loose = self.path / "packed-refs", self.path / "refs/heads"
+        lines = packed.read_text().splitlines() if packed.exists() else []
+        found = {ref: sha for sha, _, ref in (line.partition(" ") for line in lines) if ref.startswith("refs/heads/")}
+        for file in loose.rglob("*"):
+            if file.is_file() and file.suffix != ".lock":
+                found[f"refs/heads/{file.relative_to(loose)}"] = file.read_text().strip()
+        return {ref.removeprefix("refs/heads/"): found[ref] for ref in sorted(found)}
 
     def resolve(self, name: str) -> str:
         """The commit that a name or an abbreviation stands for; "" when there is none."""
         return self.line("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", ok=(0, 1, 128))
 
     def branch(self, name: str) -> str:
-        return self.resolve(f"refs/heads/{name}")
+        return self.heads().get(name, "")
 
     def set_ref(self, ref: str, new: str, old: str | None = None) -> bool:
         """Point a ref somewhere; with `old`, only when it is still there."""
