@@ -11,9 +11,13 @@ import pytest
 
 from tests.helpers import Result, cli_here
 from tests.integration.hub import Hub, hub, unpaced
+from tests.integration.world import CALM
 
 DAMAGED = b"{}"
 BLIND = {"contents": "none", "issues": "write"}
+OPEN = CALM.replace(
+    "[codespell]", "[codespell], agent: {sandbox: env}"
+)  # a job without a cage is told that first
 
 
 class Terminal(io.StringIO):
@@ -26,7 +30,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def harbour(tmp_path: Path) -> Iterator[Hub]:
     """A repository with nothing to do, and a runner that keeps its tools from job to job."""
-    with hub(tmp_path, {"a.txt": "fine\n"}, private=True) as made:
+    with hub(tmp_path, {"a.txt": "fine\n"}, OPEN, private=True) as made:
         made.actions = {"GITHUB_ACTIONS": "true", "RUNNER_TOOL_CACHE": str(tmp_path / "tools"), "GITHUB_RUN_ID": "7"}
         made.fake.workflow_run(7, "in_progress")
         yield made
