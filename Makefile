@@ -6,7 +6,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-long test-real crash check bench lock clean
+.PHONY: help install install-dev run test test-long test-real crash guards trust check bench lock clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##/  make \1	/p' Makefile
@@ -34,8 +34,14 @@ test-real: install-dev  ## what is too large for that: real agents, an emulator 
 	@$(BIN)/python scripts/node.py
 	@$(BIN)/python -m pytest -q -m real -n $(WORKERS)
 
-crash: install-dev  ## every moment of dying, every fault at every write, every race: long (about half an hour)
+crash: install-dev  ## every moment of dying, every fault at every write, every race, every pair, a soak (about an hour)
 	@$(BIN)/python -m pytest -q -m crash -n $(WORKERS) -o faulthandler_timeout=0
+
+guards: install-dev  ## every rule and guard switched off once: a named test has to fail (minutes)
+	@$(BIN)/python -m tests.guards --jobs $(WORKERS)
+
+trust: install-dev  ## measure everything that docs/trust.md says, and write it anew (hours)
+	@$(BIN)/python -m tests.trust all
 
 check: install-dev  ## style, types, floors, and what must not be in the repository
 	@$(BIN)/ruff check .
@@ -51,12 +57,12 @@ bench: install-dev  ## how fast it is beside what it replaces
 	@$(BIN)/python -m bench.loop
 	@$(BIN)/python -m bench.agents
 	@$(BIN)/python -m bench.senses
+	@$(BIN)/python -m bench.load
 
 lock: install-dev  ## pin the newest dependencies that fit, with hashes and without naming a registry
-	@$(BIN)/python -m pip install -qq uv
-	@for group in build dev real; do \
+	@for group in build dev real release; do \
 	  [ $$group = build ] && out=requirements.lock || out=requirements-$$group.lock; \
-	  [ $$group = real ] && from= || from=pyproject.toml; \
+	  case $$group in real|release) from=;; *) from=pyproject.toml;; esac; \
 	  $(BIN)/uv pip compile $$from --group pyproject.toml:$$group --output-file $$out --upgrade --quiet --universal \
 	    --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
 	    || exit 1; \

@@ -1,4 +1,4 @@
-"""A repository of 5,200 files, the same every time but for its dates, made by one `git fast-import`."""
+"""A repository of 5,200 files (or as many as asked for), the same every time but for its dates, made at once."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ TOUCHED = 40  # files changed by the last commit
 LINES = 60
 
 
-def generate(repo: Path, now: datetime) -> Path:
-    """The repository at `repo`: 26 commits of 200 files a day apart, and one of 40 changes an hour before `now`."""
+def generate(repo: Path, now: datetime, files: int = 0) -> Path:
+    """The repository at `repo`: commits of 200 files a day apart, and one of 40 changes an hour before `now`."""
     subprocess.run(["git", "init", "--quiet", "--initial-branch", "main", str(repo)], check=True)
-    stream = b"".join(_stream(now))
+    stream = b"".join(_stream(now, files // PER_COMMIT or COMMITS))
     subprocess.run(["git", "-C", str(repo), "fast-import", "--quiet"], input=stream, check=True)
     subprocess.run(["git", "-C", str(repo), "reset", "--quiet", "--hard", "main"], check=True)
     return repo
 
 
-def _stream(now: datetime) -> Iterator[bytes]:
-    for commit in range(COMMITS):
-        yield _head(now - timedelta(days=COMMITS - commit), f"Part {commit}", commit % 5)
+def _stream(now: datetime, commits: int) -> Iterator[bytes]:
+    for commit in range(commits):
+        yield _head(now - timedelta(days=commits - commit), f"Part {commit}", commit % 5)
         for file in range(commit * PER_COMMIT, (commit + 1) * PER_COMMIT):
             yield _file(file, "")
     yield _head(now - timedelta(hours=1), "Change a few", 0)

@@ -51,7 +51,7 @@ def install(kind):
     pip = [PYTHON, "-I", "-m", "pip", "-qq", "--disable-pip-version-check", "--no-input", "install"]
     say("installing %s (a minute the first time)" % LOCKS[kind])
     # The lock is whole; an old pip that looks for dependencies all the same stumbles over extras.
-    code = run(*pip + ["--require-hashes", "--no-deps", "-r", os.path.join(ROOT, LOCKS[kind])])
+    code = run(*pip + ["--require-hashes", "--only-binary=:all:", "--no-deps", "-r", os.path.join(ROOT, LOCKS[kind])])
     return code or run(*pip + ["--no-deps", "--no-build-isolation", "-e", ROOT])
 
 

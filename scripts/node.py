@@ -46,7 +46,7 @@ def main() -> int:
 def install_node() -> int:
     """In a folder of its own, so that no test finds it on its path by chance."""
     pip = (PYTHON, "-I", "-m", "pip", "-qq", "--disable-pip-version-check", "--no-input", "install")
-    return run(*pip, "--no-deps", "--require-hashes", "--target", str(PLACE), "-r", str(LOCK))
+    return run(*pip, "--no-deps", "--require-hashes", "--only-binary=:all:", "--target", str(PLACE), "-r", str(LOCK))
 
 
 def install_packages() -> int:

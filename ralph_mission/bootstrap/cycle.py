@@ -287,6 +287,7 @@ def _observers(
         bumper=Bumps(git, indexes.hosts(indexes.own_environment())),
         posted=partial(_posted, ground.store),
         overheard=(lambda: tuple(chat.overheard)) if chat else None,
+        secrets=known_secrets(),
     )
     for name, kind in OBSERVERS.items():
         section = getattr(settings.observers, name)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ralph_mission import __version__
+from ralph_mission.bootstrap.known import known_secrets
 from ralph_mission.cli.typed import repo_of
 from ralph_mission.gateways.git import Git
 from ralph_mission.safety.secrets import redact
@@ -20,7 +21,7 @@ from ralph_mission.trouble import Trouble
 
 def write_report(error: Exception, arguments: list[str]) -> Path | None:
     """Where the report of `error` was written, readable by this user only; None when nowhere can be."""
-    text = redact(_report(error, arguments))
+    text = redact(_report(error, arguments), known_secrets())
     for folder in (*_state_dir(arguments), Path(tempfile.gettempdir())):
         with suppress(OSError):
             return _write(folder, text)

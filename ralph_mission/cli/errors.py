@@ -81,14 +81,15 @@ def document(trouble: Trouble) -> dict[str, dict[str, str]]:
 
 
 def _tell(trouble: Trouble, arguments: list[str]) -> int:
-    typed = _typed(trouble, arguments)
+    calm = _discreet(trouble)
+    typed = _typed(calm, arguments)
     try:
         print(_line(typed), file=sys.stderr, flush=True)
         if os.environ.get("GITHUB_STEP_SUMMARY"):
             from ralph_mission.report.outputs import tell_trouble
 
             # Who reads the job's page stands elsewhere: the commands as we write them, no path of the runner's.
-            tell_trouble(document(trouble)["error"], os.environ)
+            tell_trouble(document(calm)["error"], os.environ)
         if "--json" in arguments:
             import json
 
@@ -96,6 +97,15 @@ def _tell(trouble: Trouble, arguments: list[str]) -> int:
     except BrokenPipeError:
         _reader_left()
     return trouble.exit_code
+
+
+def _discreet(trouble: Trouble) -> Trouble:
+    """The same without a secret of the environment: what is wrong may quote anything, and is said to everybody."""
+    from ralph_mission.bootstrap.known import known_secrets
+    from ralph_mission.safety.secrets import redact
+
+    known = known_secrets()
+    return Trouble(redact(trouble.what, known), redact(trouble.next_step, known), trouble.who)
 
 
 def _typed(trouble: Trouble, arguments: list[str]) -> Trouble:

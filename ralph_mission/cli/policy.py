@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from ralph_mission.safety.objections import Objection
     from ralph_mission.safety.patch import Measure, Patch
 
-SECRET_NAMES = ("TOKEN", "SECRET", "PASSWORD", "API_KEY", "DATABASE_URL", "WEBHOOK_URL")
-"""Variables whose names end so hold values that no patch may contain."""
 SETTINGS = "HEAD:ralph.yml"
 NEXT = {
     "diff-size": "split it, or let a person approve it",
@@ -46,6 +43,7 @@ def check(context: click.Context, repo: Path, patch: str | None, as_json: bool) 
 
     Exits with 0 only when it would be done without asking.
     """
+    from ralph_mission.bootstrap.known import known_secrets
     from ralph_mission.gateways.git import Git
     from ralph_mission.safety.patch import measure
 
@@ -59,7 +57,7 @@ def check(context: click.Context, repo: Path, patch: str | None, as_json: bool) 
             raise
         _refuse(trouble, as_json)
         context.exit(1)
-    found = inspect(change, max_lines=limit, secrets=_secrets())
+    found = inspect(change, max_lines=limit, secrets=known_secrets())
     said = verdict(found)
     _tell(said, measure(change), found, as_json)
     context.exit(0 if said == "allow" else 1)
@@ -91,10 +89,6 @@ def _read(name: str) -> bytes:
         why = (error.strerror or "cannot be read").lower()
         mend = "name a file that holds a git diff, or - for standard input"
         raise Trouble(f"{name}: {why}", mend, usage=True) from None
-
-
-def _secrets() -> tuple[str, ...]:
-    return tuple(value for name, value in os.environ.items() if name.endswith(SECRET_NAMES))
 
 
 def _refuse(trouble: Trouble, as_json: bool) -> None:

@@ -62,6 +62,12 @@ def reclaim(top: Path) -> None:
         _give_back(top, users.OURS, {})
 
 
+def take_back(top: Path) -> None:
+    """The same for whatever below `top` still belongs to a run's user, when all runs that worked there are over."""
+    if os.geteuid() == 0:
+        _give_back(top, users.OURS, {})
+
+
 def reclaim_around(directory: Path) -> None:
     """The same for the checkout that `directory` is in, and for its repository where that lies elsewhere."""
     if os.geteuid() == 0:

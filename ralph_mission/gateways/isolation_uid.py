@@ -67,6 +67,14 @@ def end_all(uid: int) -> None:
         _kill_as(uid)
 
 
+def end_abandoned() -> None:
+    """Kill what runs that were killed themselves left: their users are nobody's now. Raises Trouble, as `end_all`."""
+    for uid in sorted({owner for owner in map(_owner, Path("/proc").glob("[0-9]*")) if owner in OURS}):
+        if not _known(uid) and (lock := _locked(uid)):  # whom the machine knows is no run's user, whatever the number
+            with lock:
+                end_all(uid)
+
+
 def running(uid: int) -> list[int]:
     """The processes of a user that still run, dead ones waiting for their parents left out."""
     return [int(folder.name) for folder in Path("/proc").glob("[0-9]*") if _runs(folder, uid)]
@@ -79,6 +87,12 @@ def _kill_as(uid: int) -> None:
     subprocess.run(
         [*becoming(uid), "/bin/sh", "-c", script], check=False, capture_output=True, env={"PATH": os.defpath}
     )
+
+
+def _owner(folder: Path) -> int:
+    with suppress(OSError):
+        return folder.stat().st_uid
+    return -1
 
 
 def _runs(folder: Path, uid: int) -> bool:

@@ -59,6 +59,7 @@ class _Judge:
     def __init__(self, patterns: list[Pattern], aliases: dict[str, str]) -> None:
         self._patterns, self._aliases = patterns, aliases
         self._programs = {pattern.program for pattern in patterns}
+        self._harmless: set[tuple[int | str, ...]] = set()
         self._said = ""
 
     def line(self, text: str, depth: int) -> str:
@@ -79,6 +80,15 @@ class _Judge:
     def command(self, words: list[str], depth: int) -> str:
         if depth > DEEPEST:
             return self._unclear(" ".join(words))
+        judged: tuple[int | str, ...] = (depth, *words)
+        if judged in self._harmless:  # of many wrappers in a row each may run any word that follows
+            return ""
+        why = self._judged(words, depth)
+        if not why:
+            self._harmless.add(judged)
+        return why
+
+    def _judged(self, words: list[str], depth: int) -> str:
         if self._configures(words):
             return f"`{_shown(words)}` sets git up through its environment, which cannot be judged"
         while words and (words[0] in RESERVED or assigned(words[0])):

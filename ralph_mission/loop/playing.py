@@ -9,10 +9,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 from ralph_mission.loop import prompt, routing, scope, situation, stories, verdicts, waiting
+from ralph_mission.loop.discretion import discreet
 from ralph_mission.loop.model import Board, Change, Event, Hat, HatOutput, Session, State, Turn, Usage, Verification
 from ralph_mission.loop.order import Order
 from ralph_mission.loop.ports import Ports, Work
-from ralph_mission.safety.secrets import without
+from ralph_mission.safety.secrets import redact, without
 
 
 def play(order: Order, state: State, board: Board, hat: Hat | None, ports: Ports) -> HatOutput:
@@ -57,17 +58,17 @@ def _played(
         session.hat.name,
         session.iteration,
         event,
-        prompt.summary(turn.text),
+        prompt.summary(redact(turn.text, ports.secrets)),
         changes,
         work.commits,
         failure=turn.failure or ("event" if wrong else ""),
-        reason=turn.detail if turn.failure else wrong,
+        reason=redact(turn.detail if turn.failure else wrong, ports.secrets),
         usage=turn.usage,
         promised=not turn.failure and not wrong and _promised(order, turn, event),
-        refused=turn.refused,
+        refused=discreet(turn.refused, ports.secrets),
         agent=turn.agent,
-        calls=turn.calls,
-        left_running=turn.left_running,
+        calls=discreet(turn.calls, ports.secrets),
+        left_running=discreet(turn.left_running, ports.secrets),
     )
     return _settled(order, state, board, ports, output, mark)
 
@@ -109,7 +110,7 @@ def _heard(order: Order, ports: Ports, hat: Hat | None, turn: Turn, session: Ses
     if event is None:
         return None, wrong
     full = replace(event, hat=session.hat.name, iteration=session.iteration, at=ports.clock.now())
-    full = replace(full, issues=event.issues or verdicts.issues(event))
+    full = discreet(replace(full, issues=event.issues or verdicts.issues(event)), ports.secrets)
     ports.desk.record(full)
     return full, wrong
 
@@ -136,9 +137,10 @@ def _settled(order: Order, state: State, board: Board, ports: Ports, output: Hat
     passed = tuple(story.id for story in judged.passed)
     complete = replace(
         output,
-        changes=(*output.changes, *checked.undone),
+        changes=discreet((*output.changes, *checked.undone), ports.secrets),
+        commits=discreet(output.commits, ports.secrets),
         passed=passed,
-        verification=checked,
+        verification=discreet(checked, ports.secrets),
         reason="\n".join(filter(None, (output.reason, *judged.complaints))),
         progressed=bool(passed or touched or committed or board.tasks != after.tasks),
     )

@@ -14,7 +14,7 @@ from dataclasses import replace
 from ralph_mission.mission import succession
 from ralph_mission.mission.announced import announced
 from ralph_mission.mission.approval import standing_label
-from ralph_mission.mission.effects import MARKER
+from ralph_mission.mission.effects import MARKER, fact
 from ralph_mission.mission.ledger import EffectRecord, MonitorRecord, Record, key_of, monitor_key
 from ralph_mission.mission.model import Issue, Mission, Pull, Remark
 
@@ -124,7 +124,7 @@ def facts_of(mission: Mission) -> dict[str, str]:
     """What a marker says of a mission, so that it is found without memory."""
     said = {
         "mission": str(mission.id),
-        "kind": re.sub(r"[\s<>]", "", mission.kind),
+        "kind": fact(mission.kind),
         "finding": ",".join(mission.members),
     }
     return {name: value for name, value in said.items() if value}

@@ -45,7 +45,7 @@ def called(pull: Pull, records: Mapping[str, Record], now: datetime) -> CallReco
 
 def counted(header: Header, now: datetime, limit: int) -> Header | None:
     """The header with one more wake of today; None when the day's share is used up. `limit`: wakes in a day."""
-    today = now.date().isoformat()
+    today = schedule.day(header, now)
     dispatches, granted = schedule.granted(header, today, limit)
     if not granted:
         return None

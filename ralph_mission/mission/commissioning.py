@@ -64,7 +64,7 @@ def _unbooked(memory: Memory, situation: Situation) -> Memory:
 
 def _left(situation: Situation, seconds: float) -> coding.Purse:
     header = situation.memory.header
-    spent = header.spend_usd if header.today == situation.now.date().isoformat() else 0.0
+    spent = spending.spent_today(header, situation.now)
     cost = situation.usage.cost_usd
     return coding.purse(situation.charter.limits, cost, spent + cost, seconds)
 

@@ -73,7 +73,7 @@ def conclude(situation: Situation, decided: Decided, acts: Sequence[Act]) -> Con
         _header(situation, decided, at_once),
         at_once,
         said,
-        (*_unannounced(situation, said), *news),
+        (*_unannounced(situation, said, _in_doubt(situation, acts)), *news),
         tuple(_posted(situation, acts)),
     )
 
@@ -150,10 +150,14 @@ def _waiting(
     done |= {finding.fingerprint for finding in said}
     order = {fp: place for place, fp in enumerate(fp for t in situation.plan.thoughts for fp in t.members)}
     left = [finding for finding in decided.fresh if finding.fingerprint not in done]
-    doubt = posting.in_doubt(situation.records, _receipts(acts), situation.now)
+    doubt = _in_doubt(situation, acts)
     kept = (finding for finding in decided.findings if (finding.fingerprint, finding.signal.occurrence) in doubt)
     first = sorted(left, key=lambda f: order.get(f.fingerprint, len(order)))
     return findings.remembered((*first, *kept), situation.now)
+
+
+def _in_doubt(situation: Situation, acts: Sequence[Act]) -> frozenset[posting.Key]:
+    return posting.in_doubt(situation.records, _receipts(acts), situation.now)
 
 
 def _counts(act: Act) -> bool:
@@ -175,10 +179,14 @@ def _has_news(situation: Situation, news: Sequence[Finished]) -> bool:
     return bool(news) and _granted(situation)[1]
 
 
-def _unannounced(situation: Situation, said: Sequence[Finding]) -> tuple[Finished, ...]:
-    """What waits to be announced; what the owner has no words for waits for nothing, words that can be mended do."""
+def _unannounced(situation: Situation, said: Sequence[Finding], doubt: frozenset[posting.Key]) -> tuple[Finished, ...]:
+    """What waits to be announced; what the owner has no words for waits for nothing, words that can be mended do.
+
+    So does what is in doubt: a person may yet say that it was not sent.
+    """
     worded = (wording for wording in situation.wordings if wording.trouble or (wording.ready and wording.posts))
     waiting = {wording.fingerprint for wording in worded} - {finding.fingerprint for finding in said}
+    waiting |= {fingerprint for fingerprint, _ in doubt}
     return completed.still(situation.state.finished, waiting, situation.now)
 
 
@@ -235,7 +243,7 @@ def _granted(situation: Situation) -> tuple[int, bool]:
 
 
 def _today(situation: Situation) -> str:
-    return situation.now.date().isoformat()
+    return schedule.day(situation.memory.header, situation.now)
 
 
 def _same_day(situation: Situation) -> bool:

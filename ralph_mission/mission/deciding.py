@@ -25,7 +25,7 @@ from ralph_mission.mission.ports import Plan
 from ralph_mission.mission.posts import Wording
 from ralph_mission.mission.proposal import Bench, Decision, Proposal, Spent
 from ralph_mission.mission.reflect import WINDOW
-from ralph_mission.mission.schedule import Rhythm
+from ralph_mission.mission.schedule import Rhythm, day
 from ralph_mission.mission.steps import Circumstances, Step, step
 
 
@@ -205,7 +205,7 @@ def _steps(situation: Situation) -> tuple[Step, ...]:
 def bench(situation: Situation, secrets: tuple[str, ...], paused: bool) -> Bench:
     """What judgement rests on."""
     header, charter, world = situation.memory.header, situation.charter, situation.world
-    today = header.today == situation.now.date().isoformat()
+    today = header.today == day(header, situation.now)
     bans, _ = do_not_repeat.understand(situation.memory.do_not_repeat, frozenset(KINDS))
     posted, records, now = situation.state.posted, situation.records, situation.judged_at or situation.now
     spent = Spent(

@@ -7,14 +7,13 @@ limit; what is too big for that, or may not be changed unasked, becomes a questi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ralph_mission.mission import announced, content, content_text, findings, posting, succession, wording
 from ralph_mission.mission.approval import about
-from ralph_mission.mission.effects import EditComment, Effect, OpenIssue, OpenPull, Publish, PushBranch, Ref
+from ralph_mission.mission.effects import EditComment, Effect, OpenIssue, OpenPull, Publish, PushBranch, Ref, fact
 from ralph_mission.mission.kinds import BUMPS, CONTENT, RESEARCH, Route, lookup
 from ralph_mission.mission.ledger import MonitorRecord, Record, key_of, monitor_key
 from ralph_mission.mission.model import Action, Branch, Finding, Limits, Mission, Pull, Status
@@ -360,7 +359,7 @@ def _subject(what: str, kind: str, members: Sequence[Finding]) -> str:
 def _facts(kind: str, members: Sequence[Finding], mission: int) -> dict[str, str]:
     """What `memory recover` needs to find in the forge alone."""
     listed = ",".join(member.fingerprint for member in members)
-    return {"mission": str(mission), "kind": re.sub(r"[\s<>]", "", kind), "finding": listed}
+    return {"mission": str(mission), "kind": fact(kind), "finding": listed}
 
 
 def _mission(subject: str, title: str, action: Action, kind: str, members: Sequence[Finding], desk: Desk) -> Mission:

@@ -258,8 +258,13 @@ def at_most_once(effect: Effect) -> bool:
 
 def marker(key: str, **facts: str) -> str:
     """The hidden line by which we find our own work again. Facts help `memory recover`."""
-    extra = "".join(f" {name}={value}" for name, value in facts.items())
+    extra = "".join(f" {name}={said}" for name, value in facts.items() if (said := fact(value)))
     return f"<!-- ralph:v1 key={key}{extra} -->"
+
+
+def fact(value: str) -> str:
+    """A value as a marker can say it: without what would end the line, and without what no reader would see."""
+    return re.sub(r"[^!-;=?-~]", "", value)
 
 
 def resolve(effect: Effect, numbers: dict[str, int]) -> Effect:

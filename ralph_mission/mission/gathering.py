@@ -10,6 +10,7 @@ from math import isfinite
 from typing import TypeVar
 
 from ralph_mission.mission import (
+    analysis,
     announced,
     approval,
     belonging,
@@ -50,7 +51,7 @@ from ralph_mission.mission.ledger import (
 )
 from ralph_mission.mission.lifecycle import Facts
 from ralph_mission.mission.memory import Header, Memory
-from ralph_mission.mission.model import Action, Actor, Issue, Mission, Pull, Sighting, Signal, Status, Verdict
+from ralph_mission.mission.model import Action, Actor, Finding, Issue, Mission, Pull, Sighting, Signal, Status, Verdict
 from ralph_mission.mission.ports import Brief, Gaze, Plan, Ports, Verification
 from ralph_mission.mission.position import check_position, refuse
 from ralph_mission.mission.proposal import Proposal
@@ -316,7 +317,9 @@ def _gaze(name: str, situation: Situation, scratch: str) -> Gaze:
 
 def _heard(ports: Ports, sighting: Sighting, secrets: tuple[str, ...]) -> Sighting:
     """A sighting without any secret that an observed text or an error held."""
-    sighting = replace(sighting, detail=redact(sighting.detail, secrets))
+    # A cursor cannot be redacted and still be one: without it the observer looks as if for the first time.
+    cursor = "" if "known-value" in find_secrets(sighting.cursor, secrets) else sighting.cursor
+    sighting = replace(sighting, detail=redact(sighting.detail, secrets), cursor=cursor)
     ports.voice.note(f"{sighting.name}: {sighting.detail or f'{len(sighting.signals)} signals'}")
     nameable = (signal for signal in sighting.signals if not find_secrets(signal.path, secrets))
     signals = tuple(_without_secrets(signal, secrets) for signal in nameable)
@@ -332,8 +335,11 @@ def _without_secrets(signal: Signal, secrets: tuple[str, ...]) -> Signal:
         detail=redact(signal.detail, secrets),
         author=redact(signal.author, secrets),
         essence=tuple(redact(part, secrets) for part in signal.essence),
+        kind=redact(signal.kind, secrets),
+        occurrence=redact(signal.occurrence, secrets),
         facts=tuple(
-            (name, redact(value, secrets) if isinstance(value, str) else value) for name, value in signal.facts
+            (redact(name, secrets), redact(value, secrets) if isinstance(value, str) else value)
+            for name, value in signal.facts
         ),
     )
 
@@ -354,7 +360,7 @@ def think(ports: Ports, situation: Situation, secrets: tuple[str, ...]) -> Situa
         situation.now,
         resonance.factors(situation.state.posted),
     )
-    plan = _harmless(ports.thinker.think(brief), secrets)
+    plan = _harmless(ports.thinker.think(brief), thinkable, secrets)
     if plan.thoughts:
         ports.voice.note(f"first: {plan.thoughts[0].why}")
     return replace(situation, plan=plan)
@@ -374,15 +380,20 @@ def word(ports: Ports, situation: Situation, past: Recollection | None = None) -
     return replace(situation, wordings=tuple(wording for _, wording in worded), records=records)
 
 
-def _harmless(plan: Plan, secrets: tuple[str, ...]) -> Plan:
+def _harmless(plan: Plan, known: Iterable[Finding], secrets: tuple[str, ...]) -> Plan:
+    """The plan as far as it is about findings that are there; of what else it says nothing is kept, or recorded."""
+    kinds = {finding.fingerprint: finding.kind for finding in known}
     thoughts = (
         replace(
             t,
+            members=tuple(member for member in t.members if member in kinds),
             why=text.said(redact(t.why, secrets)),
-            sections=tuple((name, text.said(redact(words, secrets))) for name, words in t.sections),
+            sections=tuple(
+                (name, text.said(redact(words, secrets))) for name, words in t.sections if name in analysis.WRITABLE
+            ),
         )
         for t in plan.thoughts
-        if isfinite(t.score)
+        if isfinite(t.score) and t.kind in kinds.values()
     )
     remark, cursor = text.said(redact(plan.remark, secrets)), redact(plan.cursor, secrets)
     return replace(plan, thoughts=tuple(thoughts), remark=remark, cursor=cursor)

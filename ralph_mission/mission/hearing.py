@@ -58,6 +58,7 @@ def hear(
     landed = ports.store.commit(Batch(memory, obeyed.state, (), subject, paused=obeyed.paused), past)
     ports.voice.note(f"telegram: heard {verbs}")
     answer(ports.inbox, (*answers, *obeyed.answers), ports.voice.note, secrets)
+    ports.forge.set_anchor(gathering.anchor_of(landed))
     return landed
 
 

@@ -323,8 +323,8 @@ def absorb(mission: Mission, effect: Effect, receipt: Receipt) -> Mission:
         return replace(mission, issue=receipt.number)
     if isinstance(effect, PushBranch):
         return replace(mission, branch=effect.branch, base_sha=effect.base_sha, head_sha=receipt.sha)
-    if isinstance(effect, OpenPull):
-        return replace(mission, pull=receipt.number)
+    if isinstance(effect, OpenPull):  # its branch may be a person's by now, whose commit is no receipt of a push
+        return replace(mission, pull=receipt.number, branch=mission.branch or effect.head)
     if isinstance(effect, Comment) and effect.key == key_of(mission.key, "comment", "standing"):
         return replace(mission, comment=receipt.number)
     return mission

@@ -24,6 +24,7 @@ S = Status
 STUCK_CYCLES = 3  # "3 cycles without progress or 3 equal failures"
 MOST_TURNS = 6  # cycles that an agent may take for one change
 ESCALATED_FOR = timedelta(days=7)
+SET_ASIDE = frozenset({"ralph:parked", "ralph:escalated"})
 UNANSWERED_FOR = timedelta(days=14)
 PUBLISHED = "content:published"
 
@@ -247,9 +248,24 @@ def _read_issue(mission: Mission, facts: Facts, now: datetime) -> Reading:
     if facts.pull or not mission.proposal_hash or _refused_by_networks(mission):
         return QUIET
     opinion = approval.on_issue(issue, mission, facts.authorised, facts.offered_at, facts.yes, facts.edited_at)
+    if opinion.state == "approved" and mission.status is S.DISCOVERED:
+        return Reading(Event.APPROVED, opinion)
     if opinion.state == "approved":
-        return Reading(Event.APPROVED if mission.status is S.DISCOVERED else Event.REVIVED, opinion)
+        return Reading(Event.REVIVED, opinion) if _said_since(issue, mission, facts) else QUIET
     return Reading(None, opinion) if opinion.rules else QUIET
+
+
+def _said_since(issue: Issue, mission: Mission, facts: Facts) -> bool:
+    """Whether there is a yes from after the mission was set aside: an older one was obeyed, and came to nothing."""
+    since = min(_set_aside_at(issue, mission), mission.changed_at)  # one that came while it was is not lost
+    said = approval.asked_at(issue, facts.authorised, *approval.yes_labels(mission))
+    return max([said, *(one.at for one in facts.yes)]) > since
+
+
+def _set_aside_at(issue: Issue, mission: Mission) -> datetime:
+    """When our parked or escalated label was put there last, by the forge's clock."""
+    put = [event.at for event in issue.events if event.added and event.label in SET_ASIDE]
+    return max(put, default=mission.changed_at)
 
 
 def _refused_by_networks(mission: Mission) -> bool:
@@ -259,13 +275,11 @@ def _refused_by_networks(mission: Mission) -> bool:
 
 def _revived(issue: Issue, mission: Mission, authorised: frozenset[int]) -> bool:
     """A person set `ralph:mission` again, or took our parked or escalated label off, after we put it there."""
-    ours = {"ralph:parked", "ralph:escalated"}
-    put = [event.at for event in issue.events if event.added and event.label in ours]  # by the forge's clock
-    since = max(put, default=mission.changed_at)
+    since = _set_aside_at(issue, mission)
     return any(
         event.actor.id in authorised
         and event.at >= since
-        and ((event.added and event.label == "ralph:mission") or (not event.added and event.label in ours))
+        and ((event.added and event.label == "ralph:mission") or (not event.added and event.label in SET_ASIDE))
         for event in issue.events
     )
 

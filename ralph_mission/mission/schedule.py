@@ -14,6 +14,7 @@ from ralph_mission.mission.memory import Header
 from ralph_mission.mission.model import Finding, Severity, Urgency
 
 HIGH_STREAK = 4
+AHEAD = timedelta(days=5)  # that two clocks may differ, each wrong by two; what is further off is no day at all
 GRAVE = ("bug", "vulnerability")  # whatever severity a tool gives them
 
 
@@ -60,6 +61,15 @@ def assess(
 def repeats(limit: int) -> int:
     """How many of a day's wakes are kept for asking again after one got lost: a quarter, at least one of two."""
     return max(limit // 4, 1) if limit > 1 else 0
+
+
+def day(header: Header, now: datetime) -> str:
+    """The day (YYYY-MM-DD) whose count of money and wakes goes on: today, or the later one that memory has reached.
+
+    No clock takes it back: two runners whose clocks differ would begin the day anew with every cycle.
+    """
+    today, latest = now.date().isoformat(), (now + AHEAD).date().isoformat()
+    return header.today if today < header.today <= latest else today
 
 
 def granted(header: Header, today: str, limit: int) -> tuple[int, bool]:

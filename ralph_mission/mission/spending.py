@@ -15,7 +15,7 @@ LEAST = 0.25
 
 def spent_today(header: Header, now: datetime) -> float:
     """What models cost today, and what is set aside for work that goes on."""
-    return header.spend_usd if header.today == now.date().isoformat() else 0.0
+    return header.spend_usd if header.today == schedule.day(header, now) else 0.0
 
 
 def enough(usd: float, per_issue: float) -> bool:
@@ -38,5 +38,5 @@ def settled(reserved: float, at: datetime, usd: float, now: datetime) -> float:
 
 def booked(header: Header, now: datetime, usd: float) -> Header:
     """The header with `usd` more spent today; a new day begins at nothing, and with the wake that it owes."""
-    day = schedule.begun(header, now.date().isoformat())
+    day = schedule.begun(header, schedule.day(header, now))
     return replace(day, spend_usd=round(max(0.0, day.spend_usd + usd), 6))

@@ -37,6 +37,7 @@ class Sources:
     errands: web.Errands = field(default_factory=web.Errands)
     posted: Callable[[], Iterable[Posted]] = tuple  # what of ours went out, newest first
     overheard: Callable[[], Sequence[Mapping[str, Any]]] | None = None  # what Telegram told who looked for orders
+    secrets: tuple[str, ...] = field(default=(), repr=False)  # values that nothing may be told of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,10 @@ class Kind(Generic[S]):
 
 OBSERVERS: Mapping[str, Kind[Any]] = {
     "code": Kind(code.Settings, lambda settings, sources: code.build(settings, sources.git)),
-    "commands": Kind(commands.Settings, lambda settings, sources: commands.build(settings, sources.git, sources.cache)),
+    "commands": Kind(
+        commands.Settings,
+        lambda settings, sources: commands.build(settings, sources.git, sources.cache, sources.secrets),
+    ),
     "database": Kind(database.Settings, lambda settings, sources: database.build(settings, sources.git)),
     "dependencies": Kind(
         dependencies.Settings,

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -28,11 +28,12 @@ from ralph_mission.observers.excludes import excluder
 from ralph_mission.observers.result import Garbled, Result
 from ralph_mission.observers.settings import PathPattern, Section, Slug
 from ralph_mission.observers.text import block, counted, one_line, plain
+from ralph_mission.safety.secrets import find_secrets, redact
 from ralph_mission.trouble import Trouble
 
 MOST = 500  # results of one command
 AROUND = 60.0  # seconds
-ENCODING = 1  # of what is cached
+ENCODING = 2  # of what is cached
 GRAVE = ("bug", "vulnerability")  # kinds whose errors are of high severity
 _PLACES = re.compile(r"\bline \d+|:\d+(?::\d+)?\b")
 
@@ -70,9 +71,10 @@ class Settings(Section):
     cache: bool = Field(True, description="Reuse results for the same commit; false for what asks a network.")
 
 
-def build(settings: Settings, git: Git, cache: Path | None = None) -> Observer:
-    """The observer for one command; `cache` is a folder for results, None for no caching."""
-    return Command(settings, git, cache / settings.name if cache and settings.cache else None)
+def build(settings: Settings, git: Git, cache: Path | None = None, secrets: tuple[str, ...] = ()) -> Observer:
+    """The observer for one command; `cache` is a folder for results, None for no caching; no value of `secrets` is
+    in what it remembers or tells."""
+    return Command(settings, git, cache / settings.name if cache and settings.cache else None, secrets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class Command:
     settings: Settings
     git: Git
     cache: Path | None = None
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def name(self) -> str:
@@ -114,6 +117,8 @@ class Command:
         if remembered is not None:
             return remembered, ", as before on this commit"
         results, note = self._run(commit, scratch)
+        nameable = (result for result in results if not find_secrets(result.path, self.secrets))
+        results = [_discreet(result, self.secrets) for result in nameable]
         cache.save(self.cache, question, results)
         return results, note
 
@@ -185,6 +190,17 @@ class Command:
             path=result.path,
             line=number,
         )
+
+
+def _discreet(result: Result, secrets: Sequence[str]) -> Result:
+    """Before anything is cut: half of a secret is one that nobody recognises."""
+    return replace(
+        result,
+        code=redact(result.code, secrets),
+        message=redact(result.message, secrets),
+        identity=redact(result.identity, secrets),
+        snippet=redact(result.snippet, secrets),
+    )
 
 
 def _where(result: Result, text: Sequence[str]) -> int:

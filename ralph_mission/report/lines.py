@@ -62,11 +62,13 @@ def told(lines: Iterable[str]) -> list[str]:
 
 def wrapped(text: str) -> list[str]:
     """All of a safe text, in as many rows as it takes."""
-    return textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+    return _harmless(
+        textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+    )
 
 
 def _few_rows(text: str) -> list[str]:
-    return textwrap.wrap(
+    rows = textwrap.wrap(
         text,
         WIDTH,
         initial_indent="  ",
@@ -75,6 +77,12 @@ def _few_rows(text: str) -> list[str]:
         placeholder=" …",
         break_on_hyphens=False,
     )
+    return _harmless(rows)
+
+
+def _harmless(rows: Iterable[str]) -> list[str]:
+    """What stood within a line may begin a row, where a runner of GitHub would obey it."""
+    return [sanitise(row, "log") for row in rows]
 
 
 def counted(number: int, noun: str) -> str:

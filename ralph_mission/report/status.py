@@ -10,6 +10,7 @@ from typing import Any
 from ralph_mission.mission.ledger import Recollection
 from ralph_mission.mission.memory import Header
 from ralph_mission.mission.model import Limits, Mission
+from ralph_mission.mission.schedule import day
 from ralph_mission.report.lines import capped, counted, indented, safe, stamp
 
 
@@ -109,7 +110,7 @@ def _mission(mission: Mission, now: datetime) -> dict[str, Any]:
 
 
 def _spend(header: Header, now: datetime) -> dict[str, Any]:
-    today = header.today == now.strftime("%Y-%m-%d")  # yesterday's money is not today's
+    today = header.today == day(header, now)  # yesterday's money is not today's
     return {
         "usd_today": header.spend_usd if today else 0.0,
         "dispatches_today": header.dispatches if today else 0,

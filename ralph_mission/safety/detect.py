@@ -90,7 +90,8 @@ def decoded(text: str) -> str:
 
 def shows_nothing(shown: str) -> bool:
     """Whether a decoded entity is, or holds, something that no reader sees."""
-    return bool(INVISIBLE.search(shown)) or any(unicodedata.category(letter)[0] == "C" for letter in shown)
+    spaceless = "".join(letter for letter in shown if letter not in "\t\n\r")
+    return bool(INVISIBLE.search(shown)) or any(unicodedata.category(letter)[0] == "C" for letter in spaceless)
 
 
 def unused_definitions(text: str) -> list[re.Match[str]]:

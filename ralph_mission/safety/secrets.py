@@ -1,119 +1,139 @@
 """Finds secrets in any text that would leave: known values in every usual disguise, and common token formats.
 
-Answers name kinds, never values. Formats are facts published by their issuers (and collected
-in gitleaks' rules); known values come from the caller.
+Answers name kinds, never values. Formats are in `token_formats`; known values come from the caller, and how they may be
+disguised is in `disguises`.
 """
 
 from __future__ import annotations
 
-import base64
-import html
-import math
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from urllib.parse import unquote, urlsplit
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, takewhile
 
-from ralph_mission.safety.hidden import CONTROL, ESCAPE, INVISIBLE
-
-SHORTEST = 8
-"""Characters below which a known value is too common a word to look for."""
-PLACEHOLDERS = re.compile(
-    r"(?:pass(?:word|wd|phrase)?|secret|changeme|example|user(?:name)?|token|x+|\*+|\.+|postgres|root|admin|test|[<${%\[].*)$",
-    re.IGNORECASE,
-)
+from ralph_mission.safety.disguises import LARGEST, SHORTEST, UNCOUNTED, forms, squeezed, unpacked, views
+from ralph_mission.safety.token_formats import Span, formats
 
 PLAIN = re.compile(r"[a-z]+|[A-Z]+|[0-9.]+")
 """What a setting is rather than a secret, and what any text may say."""
-
-_KINDS = {
-    "github-token": r"\bgh[pousr]_[A-Za-z0-9]{30,255}|\bgithub_pat_[A-Za-z0-9_]{22,255}",
-    "gitlab-token": r"\bgl(?:pat|ptt|dt|rt)-[\w-]{20,}",
-    "aws-key": r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}\b",
-    "slack-token": r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}|hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}",
-    "google-key": r"\bAIza[0-9A-Za-z_-]{35}",
-    "anthropic-key": r"\bsk-ant-[A-Za-z0-9_-]{16,}",
-    "openai-key": r"\bsk-(?!ant-)(?=[\w-]{0,60}[0-9])(?=[\w-]{0,60}[A-Z])[\w-]{20,}",
-    "stripe-key": r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|\bwhsec_[A-Za-z0-9]{24,}",
-    "telegram-token": r"\b[0-9]{8,10}:AA[\w-]{32,34}(?![\w-])",
-    "discord-webhook": r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{15,20}/[\w-]{40,}",
-    "private-key": r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----",
-    "jwt": r"\beyJ[\w-]{10,2000}\.eyJ[\w-]{10,2000}\.[\w-]{10,}",
-    "npm-token": r"\bnpm_[A-Za-z0-9]{36}",
-    "pypi-token": r"\bpypi-[\w-]{70,}",
-    "hugging-face-token": r"\bhf_[A-Za-z0-9]{34}",
-    "sendgrid-key": r"\bSG\.[\w-]{16,64}\.[\w-]{16,}",
-}
-FORMATS = {kind: re.compile(pattern) for kind, pattern in _KINDS.items()}
-URL_PASSWORD = re.compile(
-    r"\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@'\"<>]{0,100}:(?P<value>[^\s/@'\"<>]{3,200})@", re.IGNORECASE
-)
-ASSIGNED = re.compile(
-    r"(?:api_?key|secret|token|passw(?:or)?d|credential|access_?key)[\w-]{0,20}[\"']?\s{0,9}(?::=|[:=])\s{0,9}[\"']?"
-    r"(?P<value>[A-Za-z0-9+/_=-]{24,})",
-    re.IGNORECASE,
-)
-
-Span = tuple[int, int, str]
+CUT = "…"
+"""What stands where a text was cut: of a value that it went through, the rest is no less secret for it."""
 
 
 def find_secrets(text: str, known: Sequence[str] = ()) -> tuple[str, ...]:
     """The kinds of secrets in `text`: `known-value`, or a format's name. Never a value."""
-    views = dict.fromkeys((text, _bare(text), unquote(text), html.unescape(text)))
-    return tuple(dict.fromkeys(kind for view in views for _, _, kind in (*_formats(view), *_known(view, known))))
+    return tuple(dict.fromkeys(kind for view in views(text) for _, _, kind in _spans(view, known)))
 
 
 def redact(text: str, known: Sequence[str] = ()) -> str:
     """`text` with every secret replaced by `[redacted: kind]`; withheld whole when it cannot be cut out."""
-    for start, end, kind in _apart(sorted((*_formats(text), *_known(text, known)))):
-        text = f"{text[:start]}[redacted: {kind}]{text[end:]}"
+    text = _cut_out(text, _spans(text, known))
     left = find_secrets(text, known)
     return f"[withheld: it holds {', '.join(left)}]" if left else text
 
 
 def without(text: str, known: Sequence[str]) -> str:
-    """`text` without these known values; formats are left alone, and values that are one plain word or number."""
+    """`text` without these known values; formats are left alone, and values that are one plain word or number.
+
+    A line that holds one in disguise goes whole.
+    """
     telling = [value for value in known if not PLAIN.fullmatch(value)]
-    for start, end, kind in _apart(sorted(_known(text, telling))):
-        text = f"{text[:start]}[redacted: {kind}]{text[end:]}"
-    return text
+    text = _cut_out(text, _known(text, telling))
+    if not _holds(text, telling):
+        return text
+    return "".join(_line_without(line, telling) for line in text.splitlines(keepends=True))
 
 
-def _bare(text: str) -> str:
-    return INVISIBLE.sub("", CONTROL.sub("", ESCAPE.sub("", text)))
+def _line_without(line: str, known: Sequence[str]) -> str:
+    end = line[len(line.rstrip("\r\n")) :]
+    return f"[redacted: known-value]{end}" if _holds(line, known) else line
 
 
-def _formats(text: str) -> Iterator[Span]:
-    for kind, pattern in FORMATS.items():
-        yield from ((*match.span(), kind) for match in pattern.finditer(text))
-    for match in URL_PASSWORD.finditer(text):
-        if not PLACEHOLDERS.match(match["value"]):
-            yield (*match.span("value"), "url-password")
-    for match in ASSIGNED.finditer(text):
-        if _looks_random(match["value"]):
-            yield (*match.span("value"), "assigned-secret")
+def _holds(text: str, known: Sequence[str]) -> bool:
+    return any(True for view in views(text) for _ in _known(view, known))
 
 
-def _looks_random(value: str) -> bool:
-    """Digits and letters in both cases, and more than 3.5 bits a character: no identifier, no path."""
-    mixed = all(re.search(group, value) for group in ("[0-9]", "[a-z]", "[A-Z]"))
-    shares = [count / len(value) for count in Counter(value).values()]
-    return mixed and -sum(share * math.log2(share) for share in shares) > 3.5
+def _spans(text: str, known: Sequence[str]) -> Iterator[Span]:
+    yield from formats(text)
+    yield from _known(text, known)
+    yield from _within(text, formats)
 
 
 def _known(text: str, known: Sequence[str]) -> Iterator[Span]:
-    """Known values, compared by letters and digits alone: no splitting, quoting or padding hides one."""
-    if not any(len(value) >= SHORTEST for value in known):
+    """Known values, compared by letters and digits alone: no splitting, quoting, padding or packing hides one."""
+    long = [value for value in known if len(value) >= SHORTEST]
+    if not long:
         return
-    places = [index for index, letter in enumerate(text) if _counts(letter)]
-    squeezed = "".join(text[index] for index in places).lower()
-    for form in (form for value in known for form in _forms(value)):
-        for match in re.finditer(re.escape(form), squeezed):
-            yield (*_whole_word(text, places[match.start()], places[match.end() - 1] + 1), "known-value")
-    for value in (value for value in known if len(value) >= SHORTEST > len(_squeeze(value))):
-        for match in re.finditer(re.escape(value), text):
-            yield (*match.span(), "known-value")
+    yield from _standing(text, long)
+    yield from _within(text, lambda inner: _standing(inner, long))
+
+
+def _within(text: str, look: Callable[[str], Iterator[Span]]) -> Iterator[Span]:
+    """What is found in the encoded parts of a text, as spans of those parts; `packed-data` is more than we unpack."""
+    parts, grown = [], 0
+    for start, end, inner in unpacked(text):
+        grown += max(0, len(inner) - (end - start))
+        if grown > LARGEST:
+            yield (start, len(text), "packed-data")
+            break
+        parts.append((start, end, inner))
+    if any(True for _ in look("\n".join(inner for _, _, inner in parts))):  # one look is cheaper than many
+        for start, end, inner in parts:
+            yield from ((start, end, kind) for _, _, kind in look(inner))
+
+
+def _standing(text: str, known: Sequence[str]) -> Iterator[Span]:
+    letters = squeezed(text)
+    written = {form for value in known for form in forms(value)}
+    cut = CUT in text
+    present = [form for form in written if (form[:SHORTEST] if cut else form) in letters]
+    places = array("L", chain.from_iterable(_counted(text))) if present else array("L")
+    for form in present:
+        yield from _whole(form, text, letters, places)
+        if cut:
+            yield from _begun(form, text, letters, places)
+    for value in (value for value in known if len(squeezed(value)) < SHORTEST):
+        for at in _found(value, text):
+            yield (at, at + len(value), "known-value")
+
+
+def _whole(form: str, text: str, letters: str, places: Sequence[int]) -> Iterator[Span]:
+    end = 0
+    for at in _found(form, letters):
+        if places[at + len(form) - 1] >= end:  # else it is in the word that went with the one before
+            start, end = _whole_word(text, places[at], places[at + len(form) - 1] + 1)
+            yield (start, end, "known-value")
+
+
+def _begun(form: str, text: str, letters: str, places: Sequence[int]) -> Iterator[Span]:
+    """What a cut has left of a value that it took the rest of."""
+    for at in _found(form[:SHORTEST], letters):
+        last = at + _shared(form, letters[at : at + len(form)])
+        end = places[last] if last < len(places) else len(text)  # where something else begins
+        cut = text.rfind(CUT, places[at + SHORTEST - 1], end)
+        if cut >= 0:
+            yield (places[at], max(cut, places[last - 1] + 1), "known-value")
+
+
+def _shared(one: str, other: str) -> int:
+    """How many letters two words begin with alike."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _counted(text: str) -> Iterator[range]:
+    """The places of what `squeezed` keeps."""
+    begin = 0
+    for match in UNCOUNTED.finditer(text):
+        yield range(begin, match.start())
+        begin = match.end()
+    yield range(begin, len(text))
+
+
+def _found(part: str, text: str) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + len(part))
 
 
 def _whole_word(text: str, start: int, end: int) -> tuple[int, int]:
@@ -125,57 +145,20 @@ def _whole_word(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-@lru_cache(maxsize=256)
-def _forms(value: str) -> frozenset[str]:
-    """Every disguise of one value, squeezed: plain, reversed, parts, hex, base64 at each alignment."""
-    parts = [value, *_url_secrets(value)] if len(value) >= SHORTEST else []
-    forms = {form for part in parts for form in _disguises(part)}
-    return frozenset(form for form in forms if len(form) >= SHORTEST)
-
-
-def _disguises(value: str) -> Iterator[str]:
-    raw, plain = value.encode("utf-8", "surrogateescape"), _squeeze(value)
-    yield from (plain, plain[::-1])
-    if "://" not in value and len(plain) >= 12:  # a URL's beginning and end say nothing
-        most = max(10, -(-2 * len(plain) // 3))
-        yield from (plain[:most], plain[-most:], plain[:most][::-1], plain[-most:][::-1])
-    for octets in (raw, raw[::-1]):
-        yield octets.hex()
-        yield from (f"{mark}".join(("", *(f"{octet:02x}" for octet in octets))) for mark in ("0x", "x", "u00"))
-        yield from _base64(octets)
-
-
-def _base64(octets: bytes) -> Iterator[str]:
-    """The letters that stay the same whatever stands before and after, for each of three alignments."""
-    for shift in range(3):
-        encoded = base64.b64encode(b"\0" * shift + octets).decode().rstrip("=")
-        yield _squeeze(encoded[-(-shift * 8 // 6) : (shift + len(octets)) * 8 // 6])
-
-
-def _url_secrets(value: str) -> list[str]:
-    if "://" not in value:
-        return []
-    try:
-        parts = urlsplit(value)
-        return [part for part in (parts.password or "", parts.path.rsplit("/", 1)[-1]) if len(part) >= SHORTEST]
-    except ValueError:
-        return []
-
-
-def _squeeze(text: str) -> str:
-    return "".join(letter for letter in text if _counts(letter)).lower()
-
-
-def _counts(letter: str) -> bool:
-    return letter.isascii() and letter.isalnum()
+def _cut_out(text: str, spans: Iterator[Span]) -> str:
+    pieces, end = list[str](), 0
+    for start, stop, kind in _apart(sorted(spans)):
+        pieces += (text[end:start], f"[redacted: {kind}]")
+        end = stop
+    return "".join((*pieces, text[end:]))
 
 
 def _apart(spans: Sequence[Span]) -> list[Span]:
-    """Overlapping spans joined, last first, so that cutting one moves no other."""
+    """Overlapping spans joined, in order."""
     joined: list[Span] = []
     for start, end, kind in spans:
         if joined and start < joined[-1][1]:
             first, last, known = joined.pop()
             start, end, kind = first, max(last, end), known
         joined.append((start, end, kind))
-    return joined[::-1]
+    return joined

@@ -150,9 +150,9 @@ def _entities(text: str, context: Context) -> str:
 
 
 def _entity(match: re.Match[str]) -> str:
-    shown = decoded(match.group())
-    disguised = shows_nothing(shown) or re.fullmatch(r"[A-Za-z0-9@#/:.!-]+", shown)
-    return shown if disguised else match.group()
+    shown, follows = decoded(match.group()), match.string[match.end() : match.end() + 1]
+    disguised = shows_nothing(shown) or re.fullmatch(r"[A-Za-z0-9@/:.!-]+", shown)
+    return shown if disguised or (shown == "#" and (follows.isalnum() or follows == "{")) else match.group()
 
 
 def _comments(text: str, context: Context) -> str:
@@ -250,7 +250,7 @@ def _www(match: re.Match[str], hosts: frozenset[str]) -> str:
 
 def _target(target: str, hosts: frozenset[str]) -> str:
     """A link's target: relative, mailto, or an allowed host; anything else can no longer be followed."""
-    meant = grammar.ESCAPED.sub(r"\1", decoded(target))
+    meant = re.sub(r"[\0-\x20]", "", grammar.ESCAPED.sub(r"\1", decoded(target)))  # browsers leave these out
     scheme = grammar.SCHEME.match(meant)
     if meant.startswith(("//", "\\", "/\\")):
         return "hxxps://" + meant.lstrip("/\\")

@@ -26,6 +26,7 @@ from ralph_mission.stores.provenance import Branch
 from ralph_mission.trouble import Lost, Trouble
 
 ATTEMPTS = 5  # a person does not edit faster than that
+PACKED = 500  # commits of memory after which their objects are packed: on a runner nobody else does
 SKIP_CI = "[skip ci]"
 BOOM = (GitError, Denied, OSError)
 
@@ -244,6 +245,8 @@ class BranchStore:
         with suppress(OSError):
             self.anchorage.write(Mark(memory.header.lineage, memory.header.serial, new))
         self._paused = (new, memory.header.paused)
+        if memory.header.serial % PACKED == 0:
+            self.git.pack_loose()
         return new
 
     def _caught_up(self, head: str) -> Mark | None:

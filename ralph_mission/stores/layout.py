@@ -24,7 +24,8 @@ def record(key: str) -> str:
 def journal(cycle: int, cycle_id: str) -> str:
     """The path of a cycle's audit document. Raises ValueError."""
     number = f"{cycle:06d}-"  # which an id may start with already
-    return f"{JOURNAL}/{number}{_checked(_NAME, cycle_id).removeprefix(number)}.json"
+    hundred = f"{cycle // 100:04d}"  # git writes a folder anew for each file in it, so that none may grow for ever
+    return f"{JOURNAL}/{hundred}/{number}{_checked(_NAME, cycle_id).removeprefix(number)}.json"
 
 
 def archive(month: str) -> str:

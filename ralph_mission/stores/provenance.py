@@ -5,19 +5,22 @@ Looks at what a commit changed and at what this clone remembers, never at names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.gateways.remote import Remote
 from ralph_mission.mission.ledger import Anchor
-from ralph_mission.mission.memory_parse import parse
+from ralph_mission.mission.memory import Header
+from ralph_mission.mission.memory_parse import peek
 from ralph_mission.mission.position import refuse
 from ralph_mission.safety.patch import REGULAR
 from ralph_mission.stores.anchor import Mark
 from ralph_mission.trouble import Trouble
 
-UNTOLD = 6  # commits: two cycles', of three each, that the forge could not be told of
+UNTOLD = 30  # commits of ours that the forge could not be told of: those of six runs that died, of five each
+LOOKED = 300  # commits, people's edits among them, that are looked through for those
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +74,15 @@ class Branch:
     def ours(self, head: str, mark: Mark | None, alone: bool = True) -> str:
         """The newest commit of ours that `head` is or stands on. Raises Trouble.
 
-        A clone that remembers nothing trusts what it finds, once, if its files are regular. Unless it has to be
+        A clone that remembers nothing trusts what the forge was told of, or else what it finds, once, if its files are
+        regular. Unless it has to be
         `alone` (a cycle is under way), a clone of a server's repository lets runners elsewhere have gone on meanwhile:
         as far as the forge was told of it, and by the few commits more that a runner may have died after. One of them
         may even have started memory anew (`ralph memory recover`), if the forge was told of that.
         """
         if mark is None or not mark.oid + mark.pending:
             self._refuse_odd_files(head)
-            return head
+            return self._vouched_for(head)
         if head in (mark.oid, mark.pending):
             return head
         for known in self._starts(mark, alone):
@@ -88,6 +92,15 @@ class Branch:
                 return newest
         raise refuse(self._lost(mark, head))
 
+    def _vouched_for(self, head: str) -> str:
+        """The newest commit of ours for a clone that remembers nothing: every workflow run has such a one."""
+        told = self.vouched() if self.remote else None
+        if told is None or not told.oid or not self.contains(told.oid, head):
+            return head
+        newest = self._handed_on(told.oid, head)
+        self._refuse_foreign(newest, head)
+        return newest
+
     def _starts(self, mark: Mark, alone: bool) -> Iterator[str]:
         """Commits that prove what stands on them: those remembered here; then where another runner began anew."""
         yield from (mark.pending, mark.oid)
@@ -96,17 +109,26 @@ class Branch:
             yield told.oid
 
     def _handed_on(self, known: str, head: str) -> str:
-        """The newest commit since `known` that is another runner's: serial grew by one and lineage stayed."""
+        """The newest commit since `known` that is another runner's: serial grew by one at a time and lineage stayed."""
         told = self.vouched()
         if told and told.oid and self.contains(known, told.oid) and self.contains(told.oid, head):
             known = told.oid
         since = self.git.text("rev-list", "--first-parent", "--reverse", f"{known}..{head}").split()
-        oids = [*reversed(since[:UNTOLD]), known]
-        blobs = self.git.blobs(f"{oid}:{self.path}" for oid in oids)
-        headers = [parse(blobs.get(f"{oid}:{self.path}", b"")).header for oid in oids]
-        steps = zip(oids, headers, headers[1:], strict=False)
-        grown = (oid for oid, new, old in steps if (new.lineage, new.serial) == (old.lineage, old.serial + 1))
-        return next(grown, known)
+        headers = self._headers((known, *since[:LOOKED]))
+        start = at = headers.get(known)
+        for oid in since[:LOOKED]:
+            header = headers.get(oid)
+            if header and at and start and _follows(header, at) and header.serial <= start.serial + UNTOLD:
+                known, at = oid, header
+        return known
+
+    def _headers(self, commits: Sequence[str]) -> dict[str, Header]:
+        """Of the memory file of each commit where it can be read: what a person broke may be mended by now."""
+        headers, blobs = dict[str, Header](), self.git.blobs(f"{oid}:{self.path}" for oid in commits)
+        for oid in commits:
+            with suppress(Trouble):
+                headers[oid] = peek(blobs.get(f"{oid}:{self.path}", b""))
+        return headers
 
     def contains(self, commit: str, head: str) -> bool:
         """Whether `commit` is `head` or one of its ancestors."""
@@ -159,6 +181,10 @@ class Branch:
         if self.contains(head, mark.oid):
             return f"the branch {self.name} was rolled back behind serial {mark.serial}"
         return f"the history of the branch {self.name} was rewritten: it lacks {mark.oid[:10]}"
+
+
+def _follows(header: Header, before: Header) -> bool:
+    return (header.lineage, header.serial) == (before.lineage, before.serial + 1)
 
 
 def _checked_out(name: str, place: str) -> Trouble:

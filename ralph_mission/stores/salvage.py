@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,10 @@ from ralph_mission.stores.anchor import Mark
 from ralph_mission.trouble import Lost, Trouble
 
 if TYPE_CHECKING:
+    from ralph_mission.gateways.git import Entry
     from ralph_mission.stores.branch import BranchStore
 
+AT_ONCE = 100  # documents of the journal that are held at a time
 DEPTH = 200  # commits of the memory file that are looked through for one that can be read
 
 
@@ -34,12 +36,19 @@ def journal(store: BranchStore) -> Iterator[dict[str, Any]]:
     """Every cycle's audit document, oldest first."""
     head = store.branch.head()
     entries = store.git.listing(head, f"{layout.JOURNAL}/") if head else ()
-    found = store.git.blobs(entry.oid for entry in entries)
-    for entry in entries:
-        try:
-            yield json.loads(found[entry.oid])
-        except (ValueError, KeyError):
-            raise refuse(f"{entry.path} on the memory branch cannot be read") from None
+    entries = tuple(sorted(entries, key=lambda entry: entry.path.rpartition("/")[2]))  # old ones lie in no folder
+    for start in range(0, len(entries), AT_ONCE):
+        some = entries[start : start + AT_ONCE]
+        found = store.git.blobs(entry.oid for entry in some)
+        yield from (_document(entry, found) for entry in some)
+
+
+def _document(entry: Entry, found: Mapping[str, bytes]) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = json.loads(found[entry.oid])
+    except (ValueError, KeyError):
+        raise refuse(f"{entry.path} on the memory branch cannot be read") from None
+    return document
 
 
 def salvage(store: BranchStore) -> Salvage:
@@ -69,6 +78,8 @@ def restart(store: BranchStore, batch: Batch, salvaged: Salvage) -> Anchor:
     with told("write memory"), store.anchorage.moving():
         if not salvaged.head:
             store.branch.refuse_unborn_checkout()
+        if _mark(store) is None:  # torn: moving the branch would ask it where it stood
+            store.anchorage.forget()
         files: dict[str, bytes | None] = dict.fromkeys((*salvaged.broken, *_ledger_paths(store, salvaged.head)))
         oid = store.move(salvaged.head, files | store.files(batch, salvaged.head), batch.message, batch.memory)
     if not oid:

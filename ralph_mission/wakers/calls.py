@@ -39,7 +39,7 @@ def objection(calls: Calls, header: Header, now: datetime, limit: int, *, shared
     asked, who = _asked(calls, header, now, shared)
     if asked and abs(now - asked) < AGAIN_AFTER:
         return f"{who} less than 10 minutes ago"
-    today = f"{now:%Y-%m-%d}"
+    today = schedule.day(header, now)
     left = _is_first(calls, header, today, shared) or calls.on(today) < schedule.repeats(limit)
     if limit and left and schedule.may_wake(header, today):
         return ""
@@ -48,7 +48,7 @@ def objection(calls: Calls, header: Header, now: datetime, limit: int, *, shared
 
 def called(calls: Calls, header: Header, now: datetime, *, shared: bool = False) -> Calls:
     """With one more wake."""
-    today = f"{now:%Y-%m-%d}"
+    today = schedule.day(header, now)
     others = [(day, count) for day, count in calls.days if day != today]
     again = calls.on(today) + (not _is_first(calls, header, today, shared))
     return Calls(header.generation, now.isoformat(), ((today, again), *others[: DAYS - 1]))

@@ -1,17 +1,37 @@
 #!/usr/bin/env bash
-# Last step of the action, whatever happened: the scratch folder with the report, and what a killed run left in it; of
-# agents their clones, and in these their homes, where a client may have put its key.
+# Last step of the action, whatever happened: nothing of ralph runs any more, and nothing of what it was given stays: the
+# scratch folder with the report, and what a killed run left in it; of agents their clones, and in these their homes,
+# where a client may have put its key; what a checkout that was cut off left in git's settings.
 set -euo pipefail
-case "$RALPH_SCRATCH" in
-  */ralph-????????) rm -rf -- "$RALPH_SCRATCH" ;;
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+# shellcheck source=scripts/action/lib.sh
+source "$here/lib.sh"
+
+# Before the checkout nothing was started that could stay; most wakes end there. What cannot be seen to keeps nothing
+# else from being removed, and is told by the exit code.
+failed=0
+case "${RALPH_CHECKOUT:-}" in
+  success | failure | cancelled)
+    ours_again || failed=1
+    without_credentials "$GITHUB_WORKSPACE/.git" || failed=1
+    ;;
 esac
-if [ -z "${GITHUB_WORKSPACE:-}" ]; then exit 0; fi
+case "$RALPH_SCRATCH" in
+  */ralph-????????)
+    temporary="$(readlink "$RALPH_SCRATCH/tmp" || true)" # who works as our own user may have led it elsewhere
+    case "${temporary#/tmp/}" in
+      */*) ;;
+      ralph-????????) rm -rf -- "/tmp/${temporary#/tmp/}" ;;
+    esac
+    rm -rf -- "$RALPH_SCRATCH"
+    ;;
+esac
+if [ -z "${GITHUB_WORKSPACE:-}" ]; then exit "$failed"; fi
 state="$GITHUB_WORKSPACE/.ralph"
-if [ -L "$state" ]; then exit 0; fi
+if [ -L "$state" ]; then exit "$failed"; fi
 rm -rf -- "$state/work" "$state/review"
 
-# Clones of missions stay, without the homes in them. On a runner of one's own they are in the tool cache, by the place
-# of this checkout (`bootstrap/coding.clones`): another runner may be at its own there.
+# Clones of missions stay, without the homes in them.
 homeless() {
   local tree part
   for tree in "$1"/*/tree; do
@@ -22,8 +42,6 @@ homeless() {
   done
 }
 homeless "$state/missions"
-if [ -n "${RUNNER_TOOL_CACHE:-}" ] && [ -d "$GITHUB_WORKSPACE/.git" ]; then
-  digest="$(printf %s "$(cd "$GITHUB_WORKSPACE/.git" && pwd -P)" | { sha256sum 2>/dev/null || shasum -a 256; })"
-  repository="$(printf %s "${GITHUB_REPOSITORY:-}" | tr '[:upper:]/' '[:lower:]+')"
-  homeless "$RUNNER_TOOL_CACHE/ralph/$repository/missions-${digest:0:12}"
-fi
+clones="$(clones_of_missions)"
+if [ -n "$clones" ]; then homeless "$clones"; fi
+exit "$failed"

@@ -1,9 +1,9 @@
 """Install ralph_mission for the action: `install.py ACTION PLACE [EXTRA...]` makes PLACE a link to an environment.
 
-Every package by hash from the lock files, then ralph_mission itself as a copy: the action's folder
-may vanish. The environment is built beside PLACE, where it stays; PLACE appears when it is whole.
-One at a time installs, under a lock; what was begun and never finished, and what nobody used for
-a month, goes. Standard library only.
+Every package by hash from the lock files and none that would have to be built, then ralph_mission itself as a copy:
+the action's folder may vanish. What an earlier job left for pip and uv to obey is not heard (`clean`). The environment
+is built beside PLACE, where it stays; PLACE appears when it is whole. One at a time installs, under a lock; what was
+begun and never finished, and what nobody used for a month, goes. Standard library only.
 """
 
 from __future__ import annotations
@@ -79,14 +79,31 @@ def build(action: Path, folder: Path, extras: Sequence[str]) -> None:
     else:
         run(sys.executable, "-I", "-m", "venv", str(folder))
         install = (python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input")
-    run(*install, "--require-hashes", *locks)
+    # A package that is built runs what it likes, with tools that no lock names.
+    run(*install, "--require-hashes", "--only-binary", ":all:", *locks)
     run(*install, *itself, "--no-deps", "--no-build-isolation", str(action))
     run(python, "-I", "-m", "ralph_mission", "--version")
 
 
 def run(*command: str) -> None:
-    """Raises CalledProcessError when it fails; what it says is shown."""
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    """Raises CalledProcessError when it fails; what it says is shown. Not in the workspace: uv obeys files there."""
+    with tempfile.TemporaryDirectory(prefix="ralph-install-") as nowhere:
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL, cwd=nowhere, env=clean(Path(nowhere)))
+
+
+def clean(nowhere: Path) -> dict[str, str]:
+    """Our environment, in which neither pip nor uv reads what stands in the user's home, nor Python anything at all.
+
+    What the machine's own settings and the environment itself say holds: that is where a mirror is named.
+    """
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | {"PIP_USER": "0"}
+    if not os.path.exists(ours.get("PIP_CONFIG_FILE", "")):
+        (nowhere / "pip.conf").touch()
+        ours["PIP_CONFIG_FILE"] = str(nowhere / "pip.conf")
+    if not ours.get("UV_CONFIG_FILE"):
+        machine = Path("/etc/uv/uv.toml")
+        ours |= {"UV_CONFIG_FILE": str(machine)} if machine.is_file() else {"UV_NO_CONFIG": "1"}
+    return ours
 
 
 if __name__ == "__main__":

@@ -54,9 +54,21 @@ quietly() {
 
 # ralph ARGUMENTS...: run it, its document into the scratch folder, the rest to the log. The exit code is its own.
 ralph() {
-  mkdir -p "$RALPH_SCRATCH/tmp"
-  export TMPDIR="$RALPH_SCRATCH/tmp"
+  TMPDIR="$(temporary)"
+  export TMPDIR
   quietly ralph_with_reports "$@"
+}
+
+# temporary: where ralph makes what it needs for a moment, one for all steps: in the scratch folder. Agents of root's
+# play as users of their own, so it has to be where others may pass, which the runner's folder is not: a link to it.
+temporary() {
+  local place="$RALPH_SCRATCH/tmp"
+  if [ ! -e "$place" ] && [ "$(id -u)" = 0 ]; then
+    ln -s "$(mktemp -d /tmp/ralph-XXXXXXXX)" "$place"
+    chmod 711 "$place/"
+  fi
+  mkdir -p "$place/"
+  (cd "$place" && pwd -P)
 }
 
 ralph_with_reports() {
@@ -76,4 +88,85 @@ ralph_with_reports() {
     if [ -f "$report" ]; then cat "$report" >&2; fi
   done
   return "$code"
+}
+
+# clones_of_missions: where they are on a runner of one's own: in the tool cache, by the place of this checkout
+# (`bootstrap/clones.py`), for another runner may be at its own there. Nothing without a checkout.
+clones_of_missions() {
+  local digest repository
+  if [ -z "${RUNNER_TOOL_CACHE:-}" ] || [ ! -d "$GITHUB_WORKSPACE/.git" ]; then return; fi
+  digest="$(printf %s "$(cd "$GITHUB_WORKSPACE/.git" && pwd -P)" | { sha256sum 2>/dev/null || shasum -a 256; })"
+  repository="$(printf %s "${GITHUB_REPOSITORY:-}" | tr '[:upper:]/' '[:lower:]+')"
+  printf '%s\n' "$RUNNER_TOOL_CACHE/ralph/$repository/missions-${digest:0:12}"
+}
+
+# nothing_runs_on FOLDER...: end whoever has a home or a TMPDIR in there: a step that was killed could not. Its children
+# have no variable of the runner's, by which that would find them. Only Linux tells who they are.
+nothing_runs_on() {
+  local folder left patterns=()
+  for folder; do
+    if [ -n "$folder" ] && folder="$(cd "$folder" 2>/dev/null && pwd -P)"; then patterns+=(-e "HOME=$folder/" -e "TMPDIR=$folder/"); fi
+  done
+  if [ ! -r /proc/self/environ ] || [ "${#patterns[@]}" -eq 0 ]; then return 0; fi
+  for _ in 1 2 3 4 5 6 7 8 9; do
+    left="$(grep -lazF "${patterns[@]}" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3)" || true
+    if [ -z "$left" ]; then return 0; fi
+    # shellcheck disable=SC2086 # numbers
+    kill -KILL $left 2>/dev/null || true
+  done
+}
+
+# ours_again: nothing of an earlier run of ralph goes on here, and nothing here belongs to a user of its agents'.
+ours_again() {
+  local clones code=0
+  clones="$(clones_of_missions)"
+  if [ -n "${RALPH_PYTHON:-}" ] && [ "$(id -u)" = 0 ]; then
+    quietly "$RALPH_PYTHON" -I -B "$here/afterwards.py" "$GITHUB_WORKSPACE" ${clones:+"$clones"} || code=$?
+  fi
+  nothing_runs_on "$GITHUB_WORKSPACE/.ralph" "$clones" "${RALPH_SCRATCH:-}" ${RALPH_SCRATCH:+"$RALPH_SCRATCH/tmp"}
+  return "$code"
+}
+
+# settings_of FILE COMMAND...: git's own way to read and write one file of settings, wherever we are.
+settings_of() {
+  local file="$1"
+  shift
+  git -C / config --file "$file" "$@"
+}
+
+# plain_repository FOLDER: of git's own files there only those keep a say that hold history. An earlier job may have
+# left hooks, filters, another server for ours, borrowed objects, an index that hides a change, a token of its own.
+plain_repository() {
+  local written key value kept
+  if [ -L "$1" ] || [ -f "$1" ]; then rm -f -- "$1"; fi
+  if [ ! -d "$1" ]; then return 0; fi
+  # Whoever lacks objects on purpose (a partial clone, one that borrows) can no longer say so: it is made anew.
+  if [ -e "$1/objects/info/alternates" ] || compgen -G "$1/objects/pack/*.promisor" >/dev/null; then
+    rm -rf -- "$1"
+    return 0
+  fi
+  rm -rf -- "$1/hooks" "$1/info" "$1/index" "$1/config.worktree" "$1/commondir" "$1/modules"
+  written="$(mktemp "$1/config-XXXXXXXX")"
+  kept='^(core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks)'
+  kept="$kept"'|extensions\.(objectformat|refstorage)|remote\.origin\.(url|fetch))$'
+  while IFS=$'\n' read -r -d '' key value; do
+    case "$key=$value" in *://*@*) continue ;; esac
+    if [[ "$key" =~ $kept ]]; then settings_of "$written" --add "$key" "$value"; fi
+  done < <(settings_of "$1/config" --no-includes --list --null 2>/dev/null)
+  mv -f -- "$written" "$1/config"
+}
+
+# without_credentials FOLDER: what a checkout that was killed left in git's settings there, and the file it named there.
+without_credentials() {
+  local key path
+  if [ ! -f "$1/config" ]; then return 0; fi
+  while IFS= read -r path; do
+    case "${path#"${RUNNER_TEMP:-/nowhere}"/}" in
+      */*) ;;
+      git-credentials-*.config) rm -f -- "$path" ;;
+    esac
+  done < <(settings_of "$1/config" --get-regexp '^includeif\..*\.path$' 2>/dev/null | cut -d ' ' -f 2-)
+  while IFS= read -r key; do
+    settings_of "$1/config" --unset-all "$key" || true
+  done < <(settings_of "$1/config" --name-only --get-regexp '^(includeif|credential|http)\.' 2>/dev/null | sort -u)
 }

@@ -55,6 +55,16 @@ if [ "$RALPH_MODE,$issue" = publish, ]; then
 fi
 if [ "$RALPH_MODE" = wake ]; then exit 0; fi
 
+# Git obeys these before any setting, and nothing that a step says can take them away again.
+for name in $(compgen -e); do
+  case "$name" in
+    GIT_DIR | GIT_WORK_TREE | GIT_COMMON_DIR | GIT_INDEX_FILE | GIT_OBJECT_DIRECTORY | GIT_ALTERNATE_OBJECT_DIRECTORIES | \
+      GIT_NAMESPACE | GIT_EXEC_PATH | GIT_SSL_NO_VERIFY | GIT_PROXY_COMMAND | GIT_EXTERNAL_DIFF | GIT_SSH | GIT_SSH_COMMAND)
+      fail 2 "The variable $name leads git elsewhere" "take it out of the job and out of the runner's .env"
+      ;;
+  esac
+done
+
 environment="$(bash "$here/environment.sh")" ||
   fail 1 "ralph_mission could not be installed" "read the log of this step; nothing was done, the next wake tries again"
 output python "$environment/bin/python"

@@ -25,8 +25,9 @@ granted="$(printf '%s\n' "$head" | sed -n 's/^wake: \([a-z]\{1,5\}\)$/\1/p' | he
 counted="$(printf '%s\n' "$head" | sed -n 's/^dispatches: \([0-9]\{1,6\}\)$/\1/p' | head -n 1)"
 day="$(printf '%s\n' "$head" | sed -n 's/^today: "\([0-9-]\{10\}\)"$/\1/p' | head -n 1)"
 
-# Each due time has one wake, and a day so many, whoever sends them: a new day owes one, unless no day has any.
-if [ "$granted" = false ] && { [ "$day" = "$(date -u +%Y-%m-%d)" ] || [ "${counted:-0}" = 0 ]; }; then
+# Each due time has one wake, and a day so many, whoever sends them: a new day owes one, unless no day has any. A day
+# that a clock ahead of ours began is not over either.
+if [ "$granted" = false ] && { ! [[ "$day" < "$(date -u +%Y-%m-%d)" ]] || [ "${counted:-0}" = 0 ]; }; then
   tell "Ralph: nobody was woken, today's wakes are used up."
   exit 0
 fi

@@ -43,9 +43,9 @@ def github(tmp_path: Path) -> Iterator[FakeGitHub]:
 
 
 @contextmanager
-def serving(folder: Path, files: Mapping[str, str]) -> Iterator[FakeGitHub]:
+def serving(folder: Path, files: Mapping[str, str], repository: str = REPOSITORY) -> Iterator[FakeGitHub]:
     """GitHub on loopback, with a repository of these files."""
     source = make_repo(folder / "source", files)
     git(source, "clone", "--quiet", "--bare", str(source), str(folder / "bare.git"))
-    with FakeGitHub(folder / "bare.git", REPOSITORY) as fake:
+    with FakeGitHub(folder / "bare.git", repository) as fake:
         yield fake

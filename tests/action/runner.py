@@ -114,13 +114,15 @@ def wait_for(path: Path) -> None:
 class Runner:
     """One self-hosted runner: `home` is what it keeps between jobs, `action` a copy of the action.
 
-    `options` are more of the local runner's own; `environment` is what its jobs find beside what every job finds.
+    `options` are more of the local runner's own; `environment` is what its jobs find beside what every job finds;
+    `repository` is the one whose jobs it takes.
     """
 
     home: Path
     action: Path
     options: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    repository: str = REPOSITORY
 
     @property
     def tools(self) -> Path:
@@ -136,7 +138,7 @@ class Runner:
         (place / "bin").mkdir(parents=True)
         for name in ("python", "ralph"):
             (place / "bin" / name).write_text(
-                f'#!/bin/sh\nprintf "%s\\0" "$4" "$(env; echo "ARGUMENTS=$*")" >>"$RESULTS/starts"\n'
+                f'#!/bin/sh\n[ "$2" != -m ] || printf "%s\\0" "$4" "$(env; echo "ARGUMENTS=$*")" >>"$RESULTS/starts"\n'
                 f"printf %s {shlex.quote(noise)} >&2\n"
                 f'exec "{python}" "$@"\n'
             )
@@ -160,9 +162,9 @@ class Runner:
     ) -> Job:
         """One job, from the event to its end. `workflow` takes the place of ours, which looks at what is left."""
         results = self.home / f"job-{len(list(self.home.glob('job-*')))}"
-        text = workflow or _workflow(inputs, environment)
+        text = workflow or workflow_of(inputs, environment)
         repository = make_repo(results / "repository", {".github/workflows/loop.yml": text})
-        git(repository, "remote", "add", "origin", f"https://github.com/{REPOSITORY}")
+        git(repository, "remote", "add", "origin", f"https://github.com/{self.repository}")
         (results / "event.json").write_text(json.dumps(payload or {}))
         done = subprocess.run(
             self._command(event, token, server, results),
@@ -183,7 +185,7 @@ class Runner:
             "RESULTS": str(results),
             "GITHUB_SERVER_URL": server,
             "GITHUB_API_URL": f"{server}/api/v3",
-            "GITHUB_REPOSITORY": REPOSITORY,
+            "GITHUB_REPOSITORY": self.repository,
             "NO_PROXY": "127.0.0.1",
             **self.environment,
         }
@@ -211,7 +213,7 @@ class Runner:
         ]
 
 
-def _workflow(inputs: Mapping[str, str] | None, environment: Mapping[str, str] | None) -> str:
+def workflow_of(inputs: Mapping[str, str] | None, environment: Mapping[str, str] | None) -> str:
     # JSON is YAML.
     text = WORKFLOW.replace("INPUTS", json.dumps(dict(inputs or {})))
     return text.replace("ENVIRONMENT", json.dumps(dict(environment or {})))

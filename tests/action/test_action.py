@@ -114,6 +114,7 @@ def test_force_does_not_even_ask(life: Life) -> None:
     assert [command for command, _ in life.manual.starts] == ["cycle"]
 
 
+@pytest.mark.attack(42)
 def test_secrets_reach_the_cycle_and_no_other_step(life: Life) -> None:
     (_, gate), (_, cycle) = life.cron.starts
     assert "key-of-the-input" not in gate.values()
@@ -123,6 +124,8 @@ def test_secrets_reach_the_cycle_and_no_other_step(life: Life) -> None:
     assert not {"ANTHROPIC_API_KEY", "DATABASE_URL", "TWITTER_API_SECRET"} & cycle.keys()
 
 
+@pytest.mark.attack(42)
+@pytest.mark.attack(42)
 def test_no_credential_and_no_report_is_left_behind(life: Life) -> None:
     for job in (life.cron, life.again, life.manual, life.dispatch):
         assert job.leaks == []
@@ -171,6 +174,7 @@ def test_a_failure_says_who_must_act(runner: Runner, github: FakeGitHub, inputs:
     assert job.leaks == [] and job.temporary == []
 
 
+@pytest.mark.attack(37, 38)
 def test_nothing_that_strangers_wrote_is_executed(
     cold: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

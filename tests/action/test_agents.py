@@ -121,6 +121,7 @@ def test_the_page_of_the_job_shows_what_came_of_it_with_links(works: Works) -> N
     assert "- 1 session in " in page
 
 
+@pytest.mark.attack(37, 38)
 def test_nothing_that_an_issue_or_an_agent_says_is_executed(works: Works) -> None:
     for job in (works.labelled, works.again, works.cron):
         assert job.owned == []
@@ -129,6 +130,7 @@ def test_nothing_that_an_issue_or_an_agent_says_is_executed(works: Works) -> Non
     assert not [line for line in works.labelled.summary.splitlines() if line.lstrip().startswith(("::", "##["))]
 
 
+@pytest.mark.attack(42)
 def test_no_key_and_nothing_of_the_agent_is_left_behind(works: Works) -> None:
     for job in (works.labelled, works.again, works.cron):
         assert job.leaks == []
@@ -176,6 +178,7 @@ def test_a_failed_try_is_the_jobs_exit_code_and_says_so(runner: Runner, tmp_path
     assert [command for command, _ in job.starts] == ["work", "wake"]
 
 
+@pytest.mark.attack(42)
 def test_a_run_that_was_killed_leaves_no_key_and_no_home_of_an_agent_behind(runner: Runner, tmp_path: Path) -> None:
     with serving(tmp_path, {**FILES, "agent.py": KILLER}) as github:
         issue = ready(github)
@@ -276,6 +279,7 @@ def test_the_page_of_a_review_says_how_much_was_found(reviews: Reviews) -> None:
     assert "- 1 point (1 major); they stand in the review" in reviews.pushed.summary
 
 
+@pytest.mark.attack(37)
 def test_nothing_that_the_reviewer_says_is_executed_pings_or_closes(reviews: Reviews) -> None:
     for job in (reviews.again, reviews.pushed):
         assert job.owned == [] and "afterwards: harbour/slackwater" in job.log

@@ -267,6 +267,7 @@ def test_without_a_python_the_alarm_says_so_and_no_more(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "value", ["plain", "two\nlines", "x\nEOF\ncycle=99", "name<<y\nz\ny", "$(touch owned) `id` \\n"]
 )
+@pytest.mark.attack(39)
 def test_no_value_forges_another_output(tmp_path: Path, value: str) -> None:
     command = 'source "$0" && output name "$1" && output name "$1"'
     subprocess.run(

@@ -27,6 +27,7 @@ def test_its_turns_are_limited_and_nothing_hooks_into_it(tmp_path):
     assert seen(tmp_path)["argv"][-2:] == ["-m", "gemini-2.5-pro"]
 
 
+@pytest.mark.attack(60)
 def test_its_address_is_never_left_to_a_file_of_the_repository(tmp_path, monkeypatch):
     play(CLIENT, tmp_path)
     assert seen(tmp_path)["env"]["GOOGLE_GEMINI_BASE_URL"] == "https://generativelanguage.googleapis.com"

@@ -58,6 +58,7 @@ def test_a_link_in_its_home_does_not_lead_what_we_write_elsewhere(tmp_path):
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if CLIENTS[name].obeys])
+@pytest.mark.attack(49, 60)
 def test_it_does_not_play_where_it_would_obey_the_repository(name, tmp_path):
     client = CLIENTS[name]
     (tmp_path / "tree" / client.obeys[0]).mkdir(parents=True)

@@ -15,9 +15,7 @@ from tests.integration.world import CALM
 
 DAMAGED = b"{}"
 BLIND = {"contents": "none", "issues": "write"}
-OPEN = CALM.replace(
-    "[codespell]", "[codespell], agent: {sandbox: env}"
-)  # a job without a cage is told that first
+OPEN = CALM.replace("[codespell]", "[codespell], agent: {sandbox: env}")  # a job without a cage is told that first
 
 
 class Terminal(io.StringIO):

@@ -101,6 +101,7 @@ def test_a_report_leaves_no_folder_in_a_repository_that_has_none(
     assert len(list(elsewhere.glob("ralph-crash-*"))) == 1
 
 
+@pytest.mark.attack(33)
 def test_a_report_holds_no_secret(tmp_path: Path) -> None:
     repo = make_repo(tmp_path)
     (repo / ".ralph").mkdir()
@@ -164,6 +165,7 @@ def test_a_terminal_without_the_letters_is_no_reason_to_fail(tmp_path: Path) -> 
     assert done.stderr.isascii()
 
 
+@pytest.mark.attack(38)
 def test_what_is_wrong_cannot_paint_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     guarded(raising(Trouble("no \x1b[2J\x1b]8;;x\x07", "mend it")), [])
     assert "\x1b" not in capsys.readouterr().err

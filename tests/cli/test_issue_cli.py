@@ -104,6 +104,7 @@ def test_json_is_one_document(repo: Path) -> None:
     assert ralph(repo, "comment", "1", "x", "--json").json["remarks"][0]["body"] == "x"
 
 
+@pytest.mark.attack(38)
 def test_terminal_escapes_do_not_reach_the_terminal(repo: Path) -> None:
     ralph(repo, "create", "--title", "T\x1b[31m\u202e!", "--body", "\x1b]0;owned\x07B\x9b2J")
     for out in (ralph(repo, "list").out, ralph(repo, "show", "1").out):

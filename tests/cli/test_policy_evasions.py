@@ -61,6 +61,7 @@ EVASIONS: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @both
 @pytest.mark.parametrize("evasion", EVASIONS)
+@pytest.mark.attack(50)
 def test_e50_no_way_around_the_measure(repo: Path, judge: Judge, evasion: str) -> None:
     make, rule = EVASIONS[evasion]
     make(repo)
@@ -69,6 +70,7 @@ def test_e50_no_way_around_the_measure(repo: Path, judge: Judge, evasion: str) -
     assert rule in result.json["rules"]
 
 
+@pytest.mark.attack(47, 50)
 def test_e47_e50_a_gitlink_is_held(repo: Path) -> None:
     make_gitlink(repo)
     assert "file-mode" in by_tree(repo).json["rules"]
@@ -77,6 +79,7 @@ def test_e47_e50_a_gitlink_is_held(repo: Path) -> None:
     assert "file-mode" in cli_here("policy", "check", "--json", "--patch", "-", repo=repo, stdin=patch).json["rules"]
 
 
+@pytest.mark.attack(50)
 def test_e50_the_independent_checker_agrees_on_modes(repo: Path) -> None:
     base = git(repo, "rev-parse", "HEAD")
     make_executable(repo)
@@ -102,22 +105,26 @@ def test_e50_the_independent_checker_agrees_on_modes(repo: Path) -> None:
         "a/.git/x",
     ],
 )
+@pytest.mark.attack(45)
 def test_e45_an_unsafe_path_is_denied_by_scope(repo: Path, path: str) -> None:
     result = judged(repo, NEW.format(path, "100644"))
     assert (result.code, result.json["verdict"]) == (1, "deny")
     assert "scope" in result.json["rules"]
 
 
+@pytest.mark.attack(46)
 def test_e46_a_symlink_and_a_write_through_it_are_denied(repo: Path) -> None:
     result = judged(repo, NEW.format("out", "120000") + NEW.format("out/x", "100644"))
     assert (result.code, result.json["verdict"]) == (1, "deny")
 
 
 @pytest.mark.parametrize("mode", ["040000", "100664", "100600", "107777"])
+@pytest.mark.attack(50)
 def test_e50_a_mode_that_git_would_quietly_change_is_named(repo: Path, mode: str) -> None:
     assert "file-mode" in judged(repo, NEW.format("odd", mode)).json["rules"]
 
 
+@pytest.mark.attack(50)
 def test_e50_a_rename_and_a_copy_as_git_writes_them_are_measured_whole(repo: Path) -> None:
     rename = "diff --git a/src/app.py b/src/b.py\nsimilarity index 100%\nrename from src/app.py\nrename to src/b.py\n"
     for text, lines in ((rename, 400), (rename.replace("rename", "copy"), 200)):
@@ -126,6 +133,7 @@ def test_e50_a_rename_and_a_copy_as_git_writes_them_are_measured_whole(repo: Pat
 
 
 @pytest.mark.parametrize("path", [".gitmodules", "sub/.gitmodules"])
+@pytest.mark.attack(47)
 def test_e47_submodule_settings_are_held(repo: Path, path: str) -> None:
     text = (
         NEW.format(path, "100644").replace("+hi", '+[submodule "x"]').replace("@@ -0,0 +1 @@", "@@ -0,0 +1,2 @@")
@@ -134,6 +142,7 @@ def test_e47_submodule_settings_are_held(repo: Path, path: str) -> None:
     assert "protected-path" in judged(repo, text).json["rules"]
 
 
+@pytest.mark.attack(48)
 def test_e48_attributes_are_held_and_no_driver_runs(repo: Path, tmp_path: Path) -> None:
     witness = tmp_path / "ran"
     for key in (
@@ -172,12 +181,14 @@ def test_e48_attributes_are_held_and_no_driver_runs(repo: Path, tmp_path: Path) 
         ".ralph/x",
     ],
 )
+@pytest.mark.attack(49)
 def test_e49_a_protected_path_is_held(repo: Path, path: str) -> None:
     result = judged(repo, NEW.format(path, "100644"))
     assert (result.code, result.json["verdict"], result.json["rules"]) == (1, "hold", ["protected-path"])
 
 
 @both
+@pytest.mark.attack(54)
 def test_e54_a_deleted_test_is_held(repo: Path, judge: Judge) -> None:
     (repo / "tests/test_app.py").unlink()
     assert judge(repo).json["rules"] == ["kind-tier"]

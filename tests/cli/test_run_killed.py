@@ -55,6 +55,7 @@ sys.exit(main())
 
 
 @pytest.mark.parametrize("after", [False, True])
+@pytest.mark.long  # five seconds
 def test_a_story_counts_when_its_own_commit_landed_whatever_a_person_commits_since(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
@@ -100,6 +101,7 @@ def test_what_a_killed_run_left_running_is_ended_by_the_next(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("leaves", ["pathlib.Path('prd.json').write_text('')", "os.unlink('prd.json')"])
+@pytest.mark.long  # six seconds
 def test_a_kill_in_the_middle_of_a_write_of_the_stories_loses_none(tmp_path: Path, leaves: str) -> None:
     shop = world(tmp_path)
     shop.stories(3)

@@ -63,6 +63,7 @@ def hidden(here: World, name: str) -> Path:
     return secret
 
 
+@pytest.mark.attack(42)
 def test_our_environment_is_in_no_prompt(here: World, level: str) -> None:
     names = " ".join(name for name in TEXTS if name.startswith(".ralph"))
     script = f"for f in {names}; do rm -f $f; ln -s ${{S}}proc/self/environ $f; done; git add -A; git commit -qm x"
@@ -102,6 +103,7 @@ def test_a_memory_that_is_a_link_is_neither_kept_nor_published(here: World, leve
     assert not ours.exists() or "CANARY" not in ours.read_text()
 
 
+@pytest.mark.attack(33)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root reads what belongs to others")
 def test_what_somebody_wrote_into_the_notes_of_a_secret_of_ours_is_cut_out(here: World, level: str) -> None:
     leave = "printf '%s' 'the token is '$(printf ghp_; for i in 1 2 3 4 5 6 7 8 9; do printf a1B2; done) "

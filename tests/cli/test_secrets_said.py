@@ -22,6 +22,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return world(tmp_path, {"ralph.yml": "hands: {fixers: []}\n"})
 
 
+@pytest.mark.attack(33)
 @pytest.mark.parametrize("command", ["run", "work"])
 def test_why_a_session_failed_is_told_without_the_secret_in_it(shop: World, command: str) -> None:
     mara = Person(LocalForge(Git.open(shop.repo)), "mara")

@@ -47,6 +47,7 @@ class MergeContract:
         assert (second.status, second.sha) == ("adopted", first.sha)
         assert world.forge.default_branch().sha == first.sha
 
+    @pytest.mark.attack(52)
     def test_head_that_moved_is_not_merged(self, world: World) -> None:
         before = world.forge.default_branch()
         opened = pulled(world)
@@ -67,6 +68,7 @@ class MergeContract:
         merge = replace(merge_pull(opened), approver=mara.actor.id, base="main")
         assert world.forge.perform(merge).status == "done"
 
+    @pytest.mark.attack(53)
     def test_merge_without_the_approval_it_rests_on_is_refused(self, world: World) -> None:
         opened = pulled(world)
         mara, jonas = world.human("mara"), world.human("jonas")
@@ -76,6 +78,7 @@ class MergeContract:
         jonas.review(opened.number, "changes_requested", "Wait.")
         assert outcome(world.forge.perform(merge)) == ("failed", "approval-author")
 
+    @pytest.mark.attack(53)
     def test_merge_into_another_base_than_approved_is_refused(self, world: World) -> None:
         opened = pulled(world)
         merge = replace(merge_pull(opened), base="release")

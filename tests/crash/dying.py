@@ -1,22 +1,26 @@
-"""A runner that dies at a request to GitHub, by HTTP or by git: nothing of it goes on after that.
+"""A runner that dies at a request to GitHub (by HTTP or by git) or to a network: nothing of it goes on after that.
 
 `before`: the request is dropped, and nothing of it was done. `after`: it was done, and nobody heard the answer.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from unittest import mock
+from urllib.parse import urlsplit
 
 from ralph_mission.forges.github.etags import Kept
 from ralph_mission.forges.github.wire import Wire
 from ralph_mission.gateways.remote import Remote
+from ralph_mission.publishers import wire as networks
 from tests.fakes.github import Crash, Request
 from tests.integration.hub import Hub
 
 WAYS_OUT = ((Wire, "request"), (Remote, "_run"), (Kept, "save"))
+NETWORKS = {"/2/": "twitter", "/bot": "telegram", "/api/webhooks/": "discord"}  # by how their paths begin
 
 
 class Died(BaseException):
@@ -54,7 +58,7 @@ def writes(request: Request) -> bool:
     """Whether a request may change anything."""
     if request.transport == "git":
         return request.below == "/git-receive-pack"
-    return request.transport == "rest" and request.method != "GET"
+    return request.transport in ("rest", "network") and request.method != "GET"
 
 
 def told(request: Request) -> str:
@@ -68,6 +72,8 @@ def dying(harbour: Hub, at: int = 0, kind: str = "before") -> Iterator[Life]:
     life = Life(at, kind)
     undo = [harbour.fake.before(life.coming), harbour.fake.after(life.answered)]
     patches = [mock.patch.object(owner, name, _mortal(owner, name, life)) for owner, name in WAYS_OUT]
+    patches.append(mock.patch.object(networks.Wire, "request", _counted(life)))
+    patches.append(mock.patch.object(threading, "excepthook", _in_silence(threading.excepthook)))
     try:
         for patch in patches:
             patch.start()
@@ -91,6 +97,31 @@ def _mortal(owner: type, name: str, life: Life):
             _require(life)
 
     return call
+
+
+def _in_silence(usual):
+    """An observer's thread dies with its process, and nobody hears of it."""
+    return lambda told: None if told.exc_type is Died else usual(told)
+
+
+def _counted(life: Life):
+    """A request to a network, counted on its way out: their servers know no hooks."""
+    original = networks.Wire.request
+
+    def request(self, method, url, **options):
+        _require(life)
+        path = urlsplit(url).path
+        network = next(name for begins, name in NETWORKS.items() if path.startswith(begins))
+        asked = Request(method, path, {}, transport="network", below=f"/{network}")
+        try:
+            life.coming(asked)
+            answer = original(self, method, url, **options)
+            life.answered(asked, answer)
+        except Crash:
+            raise Died from None
+        return answer
+
+    return request
 
 
 def _require(life: Life) -> None:

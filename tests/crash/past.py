@@ -1,4 +1,4 @@
-"""A (fake) GitHub and a clone as they once were, to begin from there again and again on the same server."""
+"""A (fake) GitHub, networks and a clone as they once were, to begin from there again and again on the same servers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ FIXED = ("lock", "bare", "url", "ids")  # what no snapshot holds
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything that the server keeps, its repository, and the clone of the hub's runner."""
+    """Everything that the server keeps, its repository, the clone of the hub's runner, and what networks were told."""
 
     values: dict[str, Any]
     next_id: int
     place: Path
     runner: str
     now: datetime
+    actions: dict[str, str]
+    posted: dict[str, tuple[Any, ...]]
 
     @classmethod
     def of(cls, harbour: Hub, name: str) -> Snapshot:
@@ -39,7 +41,8 @@ class Snapshot:
             values = copy.deepcopy(values)
             shutil.copytree(harbour.fake.bare, place / "server", symlinks=True)
             shutil.copytree(clone, place / "clone", symlinks=True)
-        return cls(values, next_id, place, harbour.runner, harbour.now)
+        posted = {name: tuple(network.delivered) for name, network in networks_of(harbour).items()}
+        return cls(values, next_id, place, harbour.runner, harbour.now, dict(harbour.actions), posted)
 
     def restore(self, harbour: Hub) -> Hub:
         """The same hub, at that time: faults, hooks and the journal of requests are gone too."""
@@ -51,9 +54,17 @@ class Snapshot:
             _replaced(fake.bare, self.place / "server")
         fake.faults.clear()
         fake.journal.clear()
-        harbour.runner, harbour.now = self.runner, self.now
+        for name, network in networks_of(harbour).items():
+            network.delivered[:] = self.posted[name]
+            network.faults.clear()
+        harbour.runner, harbour.now, harbour.actions = self.runner, self.now, dict(self.actions)
         _replaced(harbour.folder / self.runner, self.place / "clone")
         return harbour
+
+
+def networks_of(harbour: Hub) -> dict[str, Any]:
+    """The networks beside the hub, if it has any."""
+    return getattr(harbour, "networks", {})
 
 
 def _replaced(place: Path, by: Path) -> None:

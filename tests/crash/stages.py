@@ -1,8 +1,11 @@
-"""Lives of missions on a (fake) GitHub in stages, each begun anew as often as wanted; and what an end looks like."""
+"""Lives of missions on a (fake) GitHub in stages, each begun anew as often as wanted, and how they come to rest.
+
+`STAGES` are single cycles that act; `EVERY` has besides them the stages in which something else happens: more than one
+cycle, networks, an agent, memory that is damaged, people in between, two runners.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,123 +15,206 @@ from typing import Any
 
 from ralph_mission.flows import control
 from ralph_mission.mission.account import CycleReport, Telling
-from ralph_mission.mission.memory_parse import parse
-from tests.crash.witness import STANDING, key_in, open_state
-from tests.helpers import git
+from ralph_mission.mission.effects import Publish
+from ralph_mission.mission.ledger import EffectRecord
+from ralph_mission.trouble import Trouble
+from tests.crash import lives, wanted
+from tests.crash.ends import differences, lost, portrait
+from tests.crash.past import networks_of
+from tests.crash.runners import two_wake
+from tests.crash.town import PUBLISHERS, town
+from tests.crash.witness import key_in, open_state
 from tests.integration.hub import Hub, hub
 from tests.integration.test_life import BUG, BUGS
 from tests.integration.world import CALM, TYPOS
 
+__all__ = ["EVERY", "NOW", "STAGES", "Rest", "Stage", "come_to_rest", "differences", "lost", "made_as", "portrait",
+           "settle", "staged"]  # fmt: skip  # one list
+
 NOW = timedelta(0)
 OWNED = f"owners: [mara]\n{CALM}"
-TODO = {"a.py": "# TODO: one\nx = 1\n"}
+MARKERS = "hands: {fixers: []}\n"
+ASKED = f"owners: [mara]\nhands: {{fixers: []}}\nobservers:\n  code: {{markers: {{}}}}\n{PUBLISHERS % ''}"
 ROUNDS = 6  # cycles in which everything must have come to rest
 
 
-def nothing(harbour: Hub) -> None:
-    """The first cycle."""
+def cycle(harbour: Hub) -> None:
+    """What most stages do."""
+    harbour.cycle(NOW)
 
 
-def approved(harbour: Hub) -> None:
-    harbour.cycle()
-    harbour.person().review(harbour.pulls[0].number, "approved")
+def woken(harbour: Hub) -> None:
+    """A dispatch, which decides nothing: a cycle that is not due leaves."""
+    harbour.cycle(NOW, force=False, trigger="dispatch")
 
 
-def refused(harbour: Hub) -> None:
-    harbour.cycle()
-    harbour.person().review(harbour.pulls[0].number, "changes_requested", "leave the harbour's own spelling alone")
-
-
-def closed(harbour: Hub) -> None:
-    harbour.cycle()
-    harbour.person().close_pull(harbour.pulls[0].number)
-
-
-def agreed(harbour: Hub) -> None:
-    harbour.cycle()
-    harbour.person().label(harbour.issues[0].number, ("ralph:approved",))
-
-
-def edited(harbour: Hub) -> None:
-    harbour.cycle()
-    mara, issue = harbour.person(), harbour.issues[0]
-    mara.edit_issue(issue.number, body=(issue.body or "").replace("yes", "YES", 1))
-    mara.label(issue.number, ("ralph:approved",))
-
-
-def more_markers(harbour: Hub) -> None:
-    harbour.cycle()
-    harbour.fake.push("main", {"b.py": b"y = 2\n# FIXME: two\n"})
+def two_cycles(harbour: Hub) -> None:
+    cycle(harbour)
+    cycle(harbour)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What has been until now, and the cycle that is looked at comes next."""
+    """What has been until now, what happens next (`act`) and what must have come of it undisturbed (`expect`).
 
+    `scenario` is what it is an instance of. `meanwhile` is what people do after each cycle; a stage that `halts`
+    comes to rest in an error, until a person mends it.
+    """
+
+    scenario: str
+    expect: Callable[[Hub], None]
     before: Callable[[Hub], None]
     files: Mapping[str, str | bytes] = field(default_factory=lambda: TYPOS)
-    config: str = CALM
+    config: str | Callable[[Path], str] = CALM
+    later: timedelta = timedelta(hours=7)
+    act: Callable[[Hub], Any] = cycle
+    meanwhile: Callable[[Hub], None] = lives.nothing
+    halts: bool = False
+    request: Mapping[str, Any] = field(default_factory=dict)
+    networks: bool = False
+    news: bool = False
 
 
 STAGES = {
-    "a fix is opened": Stage(nothing),
-    "an approved pull is merged": Stage(approved),
-    "a pull to be changed is escalated": Stage(refused, config=OWNED),
-    "a closed pull ends its mission": Stage(closed),
-    "a proposal is made": Stage(nothing, BUGS, BUG),
-    "an approved proposal is carried on": Stage(agreed, BUGS, BUG),
-    "an edited proposal is asked anew": Stage(edited, BUGS, BUG),
+    "a fix is opened": Stage("first cycle; auto-PR", wanted.one_pull, lives.nothing),
+    "an approved pull is merged": Stage("approved → merged", wanted.merged, lives.approved),
+    "a pull to be changed is escalated": Stage("escalation", wanted.escalated, lives.refused, config=OWNED),
+    "a closed pull ends its mission": Stage("a human closing things in between", wanted.rejected, lives.closed),
+    "a proposal is made": Stage("approval issue", wanted.one_question, lives.nothing, BUGS, BUG),
+    "an approved proposal is carried on": Stage("approval issue → approved", wanted.planned, lives.agreed, BUGS, BUG),
+    "an edited proposal is asked anew": Stage("approval issue, edited", wanted.asked_anew, lives.edited, BUGS, BUG),
     "a first cycle with two kinds and a monitoring issue": Stage(
-        nothing,
-        {**TYPOS, **BUGS, **TODO},
+        "first cycle",
+        wanted.two_issues,
+        lives.nothing,
+        {**TYPOS, **BUGS, **lives.TODO},
         BUG.replace("fixers: []", "fixers: [codespell]").replace("{markers: {}}", "{}"),
     ),
-    "a monitoring issue is brought up to date": Stage(more_markers, TODO, "hands: {fixers: []}\n"),
+    "a monitoring issue is brought up to date": Stage(
+        "monitoring", wanted.list_of_two, lives.more_markers, lives.TODO, MARKERS
+    ),
+}
+
+EVERY = {
+    **STAGES,
+    "nothing is left to do": Stage("idle", wanted.one_pull, lives.quiet),
+    "a person's pull does it already": Stage(
+        "auto-PR whose finding a human already fixed", wanted.left_to_her, lives.fixed_in_a_pull
+    ),
+    "a person fixed what a pull of ours corrects": Stage(
+        "auto-PR whose finding a human already fixed", wanted.one_pull, lives.fixed_by_hand
+    ),
+    "an approved proposal is acted on": Stage(
+        "approval issue → approved → acted", wanted.one_pull, lives.agreed, lives.LONG
+    ),
+    "a review is answered": Stage(
+        "changes requested → fixed", wanted.answered, lives.answered, {"src/tide.py": "TIDE = 1\n"}, lives.with_agent
+    ),
+    "a merge is announced": Stage(
+        "approved → merged → announced",
+        wanted.announced,
+        lives.approved,
+        config=f"{CALM}{PUBLISHERS % ', announce: [spelling]'}",
+        act=two_cycles,
+        networks=True,
+    ),
+    "approved content goes to three networks, one of which fails": Stage(
+        "content approved → three networks, one failing",
+        wanted.published,
+        lives.content_approved,
+        {"a.txt": "fine\n"},
+        ASKED,
+        act=two_cycles,
+        networks=True,
+        news=True,
+    ),
+    "memory was deleted": Stage("memory deleted", wanted.no_memory, lives.deleted, halts=True),
+    "memory was corrupted": Stage("memory corrupted", wanted.untouched, lives.corrupted, halts=True),
+    "memory was rolled back": Stage("memory corrupted", wanted.untouched, lives.rolled_back, halts=True),
+    "a wake comes early": Stage(
+        "early dispatch", wanted.untouched, lives.approved, later=lives.SOON, act=woken, request={"force": False}
+    ),
+    "a person closes every pull she sees": Stage(
+        "a human closing things in between", wanted.rejected, lives.nothing, meanwhile=lives.closes_pulls
+    ),
+    "two runners wake together": Stage("two runners waking together", wanted.merged, lives.approved, act=two_wake),
+    "three missions are under way and two more are wanted": Stage(
+        "never more than three missions", wanted.three_missions, lives.three_missions, lives.FIVE, BUG
+    ),
 }
 
 
 @contextmanager
 def staged(folder: Path, name: str) -> Iterator[Hub]:
     """A hub in which the stage's cycle is the next thing to happen, at this very moment."""
-    stage = STAGES[name]
-    with hub(folder, dict(stage.files), stage.config) as harbour:
-        harbour.fake.validate = False
-        assert harbour.clone.exists(), "it is there before anything happens"
-        stage.before(harbour)
-        harbour.now += timedelta(hours=7)
-        harbour.fake.journal.clear()
+    stage = EVERY[name]
+    config = stage.config if isinstance(stage.config, str) else stage.config(folder)
+    with hub(folder, dict(stage.files), config) as harbour, _surrounded(harbour, stage) as place:
+        place.fake.validate = False
+        assert place.clone.exists(), "it is there before anything happens"
+        stage.before(place)
+        place.now += stage.later
+        place.fake.journal.clear()
+        yield place
+
+
+@contextmanager
+def _surrounded(harbour: Hub, stage: Stage) -> Iterator[Hub]:
+    if not stage.networks:
         yield harbour
+        return
+    with town(harbour, stage.news, refusing=stage.news) as place:
+        yield place
 
 
 @dataclass
 class Rest:
-    """How it came to rest: cycles, and the keys that a person had to settle because nobody else could tell."""
+    """How it came to rest: cycles, and the keys that a person had to settle because nobody else could tell; what of
+    them are posts, as `network: text`."""
 
     cycles: int = 0
     doubts: tuple[str, ...] = ()
+    posts: tuple[str, ...] = ()
     untold: tuple[str, ...] = ()
     outcomes: tuple[str, ...] = ()
 
     @property
     def converged(self) -> bool:
-        return self.outcomes[-1:] == ("done",) and self.cycles < ROUNDS
+        return self.outcomes[-1:] in (("done",), ("not_due",)) and self.cycles < ROUNDS
+
+    @property
+    def halted(self) -> bool:
+        """Whether it refuses, and keeps refusing, to go on."""
+        return self.outcomes[-2:] == ("trouble", "trouble")
 
 
-def come_to_rest(harbour: Hub) -> Rest:
+def come_to_rest(harbour: Hub, meanwhile: Callable[[Hub], None] = lives.nothing, **request: Any) -> Rest:
     """Cycles until one has nothing left to do; whoever is asked about a doubt looks, and answers."""
     rest = Rest()
-    while rest.cycles < ROUNDS:
-        report, telling = harbour.cycle(NOW)
+    while rest.cycles < ROUNDS and not rest.halted:
         rest.cycles += 1
+        try:
+            report, telling = harbour.cycle(NOW, **request)
+        except Trouble:
+            rest.outcomes += ("trouble",)
+            continue
         rest.outcomes += (report.outcome,)
-        unknown = open_state(harbour).unknown
-        rest.untold += tuple(key for key in unknown if not _said(key, report, telling))
-        for key in unknown:
-            rest.doubts += (key,)
-            settle(harbour, key)
-        if not unknown and not report.effects and report.outcome == "done":
+        doubts = settled(harbour, report, telling, rest)
+        meanwhile(harbour)
+        if not doubts and not report.effects and report.outcome in ("done", "not_due"):
             return rest
     return rest
+
+
+def settled(harbour: Hub, report: CycleReport, telling: Telling, rest: Rest) -> tuple[str, ...]:
+    """What a person settled after a cycle."""
+    unknown = open_state(harbour).unknown
+    rest.untold += tuple(key for key in unknown if not _said(key, report, telling))
+    for key in unknown:
+        rest.doubts += (key,)
+        rest.posts += tuple(f"{post.network}: {post.post.parts[0]}" for post in [post_of(harbour, key)] if post)
+        settle(harbour, key)
+    return unknown
 
 
 def _said(key: str, report: CycleReport, telling: Telling) -> bool:
@@ -138,7 +224,7 @@ def _said(key: str, report: CycleReport, telling: Telling) -> bool:
 def settle(harbour: Hub, key: str) -> None:
     """A person looks whether it is there, and says so."""
     number = made_as(harbour, key)
-    control.resolve(harbour.house().store, key, sent=number != 0, number=number)
+    control.resolve(harbour.house().store, key, sent=number != 0 or _is_out(harbour, key), number=number)
 
 
 def made_as(harbour: Hub, key: str) -> int:
@@ -148,105 +234,17 @@ def made_as(harbour: Hub, key: str) -> int:
     return next(iter((*threads, *comments)), 0)
 
 
-# --- what an end looks like -------------------------------------------------------------
+def _is_out(harbour: Hub, key: str) -> bool:
+    """Whether a network shows the text of a post."""
+    post = post_of(harbour, key)
+    return post is not None and post.post.parts[0] in networks_of(harbour)[post.network].texts
 
 
-def portrait(harbour: Hub) -> dict[str, Any]:
-    """Everything that must be the same whatever went wrong. Issues and pulls go by key, since numbers may differ."""
-    fake, names = harbour.fake, _names(harbour)
-    memory, state = parse(git(fake.bare, "show", "ralph-memory:memory/ralph-log.md").encode()), open_state(harbour)
-    text = _renamer(names, harbour)
-    return {
-        "threads": {names[t.number]: _thread(t, text) for t in harbour.threads},
-        "comments": sorted((names[c.number], text(c.body)) for c in fake.comments.values()),
-        "labels": sorted(fake.labels),
-        "branches": {ref: text(_commits(harbour, ref)) for ref in _branches(harbour)},
-        "default": git(fake.bare, "log", "--format=%T %s", "main"),
-        "missions": [(m.id, m.status, names.get(m.issue), names.get(m.pull), m.pending) for m in state.missions],
-        "failures": [m.failures for m in state.missions],
-        "open": (state.claim, state.effects, state.unknown, state.next_mission, state.silenced),
-        "counted": (state.acceptance, [(path, lines) for _, path, lines in state.recent]),
-        "waiting": [finding.fingerprint for finding in state.backlog],
-        # The cycle that died has no number, so what came in the one after it may now have come in the first.
-        "active": [re.sub(r"started_cycle=\d+", "started", text(str(note))) for note in memory.active],
-        "completed": [text(str(note)) for note in memory.completed],
-        "measured": memory.measured,
-        "cursors": memory.header.cursors,
-    }
-
-
-def _branches(harbour: Hub) -> list[str]:
-    return git(harbour.fake.bare, "for-each-ref", "--format=%(refname)", "refs/heads/ralph").splitlines()
-
-
-def _commits(harbour: Hub, ref: str) -> str:
-    """What a branch of ours adds; not by object ids, since a message names its issue by number."""
-    return git(harbour.fake.bare, "log", "--topo-order", "--format=%T %an %ae %aI %cI%n%B", ref, "^main")
-
-
-def _thread(thread: Any, text: Callable[[str], str]) -> tuple[Any, ...]:
-    body = "" if key_in(thread.body) == STANDING else text(thread.body or "")
-    people = [account.login for account in thread.assignees]
-    merged = thread.pull.merged_at is not None if thread.pull else None
-    return thread.title, body, thread.state, thread.state_reason, sorted(thread.labels), people, merged
-
-
-def _names(harbour: Hub) -> dict[int, str]:
-    return {t.number: f"{'pull' if t.pull else 'issue'}-{key_in(t.body) or t.title}" for t in harbour.threads}
-
-
-def _renamer(names: dict[int, str], harbour: Hub) -> Callable[[str], str]:
-    merges = {t.pull.merge_sha or "": "MERGED" for t in harbour.threads if t.pull}
-
-    def named(found: re.Match[str]) -> str:
-        return f"{found[1]}{names.get(int(found[2]), found[2])}"
-
-    def text(raw: str) -> str:
-        for sha, name in merges.items():
-            raw = raw.replace(sha, name).replace(sha[:8], name) if sha else raw
-        return re.sub(r"(#|/issues/|/pull/|issue=|pull=|pull_request=)(\d+)\b", named, raw)
-
-    return text
-
-
-def differences(
-    expected: dict[str, Any], found: dict[str, Any], doubts: tuple[str, ...] = (), late: bool = False
-) -> list[str]:
-    """The parts that differ.
-
-    After a doubt that a person had to settle, the remark in doubt may be missing (it is never sent again), so may the
-    list (until there is something new for it), and her "not sent" counts as a failure. Then, as after anything
-    that came `late`, cycles and missions have other numbers.
-    """
-    forgiven = bool(doubts) or late
-    mine, theirs = ({**side, **_forgiving(side, doubts)} if forgiven else side for side in (expected, found))
-    return [f"{name}: {mine[name]!r} became {theirs[name]!r}" for name in mine if mine[name] != theirs[name]]
-
-
-def _forgiving(side: dict[str, Any], doubts: tuple[str, ...]) -> dict[str, Any]:
-    comments = [(name, body) for name, body in side["comments"] if key_in(body) not in doubts]
-    return {
-        "threads": {
-            name: (title, *rest)
-            for name, (title, _, *rest) in side["threads"].items()
-            if name.removeprefix("issue-") not in doubts or "ralph:mission" in rest[2]
-        },
-        "comments": [(name, re.sub(r"cycle \d+", "cycle N", body)) for name, body in comments],
-        "missions": sorted(rest for _, *rest in side["missions"]),
-        "failures": (),
-        "open": (*side["open"][:3], side["open"][4]),
-        "active": sorted(_numberless(note) for note in side["active"]),
-        "completed": sorted(_numberless(note) for note in side["completed"]),
-        "cursors": (),
-    }
-
-
-def _numberless(note: str) -> str:
-    return re.sub(r"(\(id|cycle|cycles)=\d+", r"\1=N", note)
-
-
-def lost(expected: dict[str, Any], found: dict[str, Any]) -> list[str]:
-    """The keys of what the undisturbed end has, and this one has not."""
-    threads = expected["threads"].keys() - found["threads"].keys()
-    comments = {key_in(body) for _, body in expected["comments"]} - {key_in(body) for _, body in found["comments"]}
-    return sorted(threads | comments)
+def post_of(harbour: Hub, key: str) -> Publish | None:
+    """The post that a key is about, if it is about one."""
+    if not networks_of(harbour):
+        return None
+    store = harbour.house().store
+    record = store.records([key], store.recall()).get(key)
+    effect = record.effect if isinstance(record, EffectRecord) else None
+    return effect if isinstance(effect, Publish) else None

@@ -1,8 +1,7 @@
-"""A cycle that was really killed, and what stays in doubt then: later cycles carry on, a person settles the rest."""
+"""What stays in doubt after a death: later cycles carry on, a person settles the rest."""
 
 from __future__ import annotations
 
-import signal
 from datetime import timedelta
 
 import pytest
@@ -10,38 +9,14 @@ import pytest
 from ralph_mission.flows import control
 from ralph_mission.trouble import Trouble
 from tests.crash.dying import dying
-from tests.crash.past import INTENTS, Snapshot, number_of
-from tests.crash.stages import NOW, come_to_rest, differences, made_as, portrait, staged
+from tests.crash.past import INTENTS, number_of
+from tests.crash.stages import NOW, come_to_rest, made_as, staged
 from tests.crash.witness import duplicates, open_state
 from tests.helpers import cli
 from tests.integration.hub import Hub
 from tests.integration.world import statuses
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["/issues", pytest.param("/git-receive-pack", marks=pytest.mark.crash)],  # the second takes minutes
-)  # the whole takes long
-def test_a_process_that_was_killed_is_carried_on_by_the_next(tmp_path, path):
-    with staged(tmp_path, "a fix is opened") as harbour:
-        start = Snapshot.of(harbour, "start")
-        come_to_rest(harbour)
-        expected = portrait(harbour)
-        process = start.restore(harbour).process("--force")
-
-        def killed(request, response):
-            if request.method == "POST" and request.below == path:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-                undo()
-
-        undo = harbour.fake.after(killed)
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL
-        rest = come_to_rest(harbour)
-        assert (differences(expected, portrait(harbour), rest.doubts), duplicates(harbour)) == ([], [])
 
 
 # --- what only a person can tell --------------------------------------------------------

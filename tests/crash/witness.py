@@ -9,23 +9,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
+from unittest import mock
+from urllib.parse import urlsplit
 
 from ralph_mission.forges.github.anchor import KEY as STANDING
 from ralph_mission.mission import effects
 from ralph_mission.mission.effects import MARKER, Effect
 from ralph_mission.mission.ledger import EffectRecord, OpenState
+from ralph_mission.publishers import wire as networks
 from ralph_mission.stores import codec, layout
-from tests.crash.dying import told, writes
+from tests.crash.dying import NETWORKS, told, writes
 from tests.fakes.github import Request
 from tests.helpers import git
 from tests.integration.hub import Hub
 
 MEMORY = "refs/heads/ralph-memory"
+CAPS = {"POST /pulls": 1, "missions": 1, "POST /issues": 3, "active": 3, "wakes": 48}
+"""Pulls, new missions and issues in one cycle, missions at any time, wakes in a day: a stage is no longer than that."""
+RESTING = {"ralph:parked", "ralph:rejected"}
 
 
 @dataclass
 class Witness:
-    """`wrong` says what should not have been; `deeds` counts what was looked at.
+    """`wrong` says what should not have been, `breaches` which cap was passed; `deeds` counts what was looked at.
 
     A label of a pull may come in a later cycle, because the pull that it was intended with does not wait for it.
     """
@@ -35,6 +41,12 @@ class Witness:
     deeds: int = 0
     heads: dict[str, str] = field(default_factory=dict)
     pulls: set[effects.OpenPull] = field(default_factory=set)
+    breaches: list[str] = field(default_factory=list)
+    made: Counter[str] = field(default_factory=Counter)  # in this cycle
+
+    def begins(self) -> None:
+        """A cycle begins: its caps are counted anew."""
+        self.made.clear()
 
     def coming(self, request: Request) -> None:
         """Before a request is carried out."""
@@ -50,11 +62,31 @@ class Witness:
 
     def answered(self, request: Request, response: object) -> None:
         """After it, before its answer is heard."""
+        if request.method != "GET" and request.login.endswith("[bot]") and request.transport == "rest":
+            self._counted(request, response)
         if request.below != "/git-receive-pack":
             return
         now = heads(self.harbour)
         for ref in self.heads.keys() | now.keys():
             self._moved(ref, self.heads.get(ref, ""), now.get(ref, ""))
+
+    def posting(self, url: str) -> None:
+        """Before a network is told something."""
+        self.deeds += 1
+        path = urlsplit(url).path
+        network = next(name for begins, name in NETWORKS.items() if path.startswith(begins))
+        meant = {effect.network for effect in intended(self.harbour) if isinstance(effect, effects.Publish)}
+        if network not in meant:
+            self.wrong.append(f"not intended: a post on {network}")
+
+    def _counted(self, request: Request, response: Any) -> None:
+        """Count what was made, and compare it with the ceilings that nobody can raise."""
+        if response.status == 201 and key_in((request.body or {}).get("body")) != STANDING:
+            labels = (request.body or {}).get("labels", ())
+            self.made[f"{request.method} {request.below}"] += 1
+            self.made["missions"] += request.below == "/issues" and "ralph:mission" in labels
+        found = {**self.made, "active": active(self.harbour), "wakes": len(self.harbour.fake.dispatches)}
+        self.breaches += [f"{name}: {found[name]} > {most}" for name, most in CAPS.items() if found.get(name, 0) > most]
 
     def _moved(self, ref: str, old: str, new: str) -> None:
         if old == new:
@@ -72,11 +104,31 @@ def watched(harbour: Hub) -> Iterator[Witness]:
     """Watch while something happens."""
     witness = Witness(harbour)
     undo = [harbour.fake.before(witness.coming), harbour.fake.after(witness.answered)]
+    cycle, send = Hub.cycle, networks.Wire.request
+
+    def begun(self, *arguments: Any, **request: Any) -> Any:
+        witness.begins()
+        return cycle(self, *arguments, **request)
+
+    def sent(self, method: str, url: str, **options: Any) -> Any:
+        if method != "GET":
+            witness.posting(url)
+        return send(self, method, url, **options)
+
     try:
-        yield witness
+        with mock.patch.object(Hub, "cycle", begun), mock.patch.object(networks.Wire, "request", sent):
+            yield witness
     finally:
         for end in undo:
             end()
+
+
+def active(harbour: Hub) -> int:
+    """How many missions of ours are under way, by the issues that are open."""
+    return sum(
+        not t.pull and t.state == "open" and "ralph:mission" in t.labels and not RESTING & set(t.labels)
+        for t in list(harbour.fake.threads.values())
+    )
 
 
 def heads(harbour: Hub) -> dict[str, str]:

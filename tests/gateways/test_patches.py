@@ -84,6 +84,7 @@ def test_a_symlink_is_read_and_not_followed(repo: Path) -> None:
     assert (change.new_mode, change.new) == (SYMLINK, b"/etc/hostname")
 
 
+@pytest.mark.attack(46)
 def test_e46_what_lies_behind_a_link_is_not_read(repo: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -125,12 +126,14 @@ def test_a_name_that_is_not_utf8_is_exact(repo: Path) -> None:
     assert change.path.encode("utf-8", "surrogateescape") == b"caf\xe9.py"
 
 
+@pytest.mark.attack(47)
 def test_e47_a_nested_repository_is_a_gitlink(repo: Path) -> None:
     nested = make_repo(repo / "nested")
     change = only(from_work_tree(Git.open(repo)))
     assert (change.path, change.new_mode, change.new) == ("nested", GITLINK, git(nested, "rev-parse", "HEAD").encode())
 
 
+@pytest.mark.attack(47)
 def test_e47_a_moved_submodule_is_seen_and_an_untouched_one_is_not(repo: Path) -> None:
     nested = make_repo(repo / "nested")
     git(repo, "add", "nested")
@@ -140,6 +143,7 @@ def test_e47_a_moved_submodule_is_seen_and_an_untouched_one_is_not(repo: Path) -
     assert only(from_work_tree(Git.open(repo))).new_mode == GITLINK
 
 
+@pytest.mark.attack(48)
 def test_e48_no_filter_or_text_conversion_runs(repo: Path, tmp_path: Path) -> None:
     witness = tmp_path / "ran"
     for key in (
@@ -158,6 +162,7 @@ def test_e48_no_filter_or_text_conversion_runs(repo: Path, tmp_path: Path) -> No
     assert not witness.exists()
 
 
+@pytest.mark.attack(48)
 def test_e48_no_hook_or_monitor_runs(repo: Path, tmp_path: Path) -> None:
     witness = tmp_path / "ran"
     hook = repo / ".git/hooks/any"
@@ -294,26 +299,31 @@ def test_what_does_not_apply_is_trouble(repo: Path, text: bytes) -> None:
         (b".g\xe2\x80\x8cit/x", ".g\u200cit/x"),
     ],
 )
+@pytest.mark.attack(45)
 def test_e45_an_unsafe_path_becomes_a_change_that_the_rules_can_name(repo: Path, written: bytes, meant: str) -> None:
     assert meant in from_diff(Git.open(repo), DIFF + new_file(written)).paths
     assert not (repo.parent / "x").exists()
 
 
+@pytest.mark.attack(45)
 def test_e45_a_c_quoted_unsafe_path_is_read(repo: Path) -> None:
     quoted = new_file(b"N").replace(b"a/N", rb'"a/.g\342\200\214it/x"').replace(b"b/N", rb'"b/.g\342\200\214it/x"')
     assert only(from_diff(Git.open(repo), quoted)).path == ".g\u200cit/x"
 
 
+@pytest.mark.attack(45)
 def test_e45_a_plain_diff_with_an_absolute_path_is_named(repo: Path) -> None:
     text = b"--- /dev/null\n+++ /etc/passwd\n@@ -0,0 +1 @@\n+hi\n"
     assert only(from_diff(Git.open(repo), text)).path == "/etc/passwd"
 
 
+@pytest.mark.attack(45)
 def test_e45_a_header_inside_a_hunk_is_content(repo: Path) -> None:
     text = DIFF.replace(b"+b = 9\n", b"+++ b/../x\n").replace(b"-b = 2", b"-b = 2")
     assert only(from_diff(Git.open(repo), text)).new == b"a = 1\n++ b/../x\nc = 3\n"
 
 
+@pytest.mark.attack(46)
 def test_e46_a_write_through_a_new_symlink_does_not_apply(repo: Path) -> None:
     text = new_file(b"out", b"120000").replace(b"+hi\n", b"+/tmp\n\\ No newline at end of file\n") + new_file(b"out/x")
     with pytest.raises(Trouble, match="does not apply"):

@@ -206,6 +206,7 @@ def test_token_stands_in_no_argument_and_no_trace(server, clone, monkeypatch, tm
     assert token not in repr(there)
 
 
+@pytest.mark.attack(60)
 def test_redirect_does_not_carry_the_token_away(server, clone):
     there = remote(server, clone)
     server.fail("redirect", ("GET", "/info/refs*"))
@@ -225,6 +226,7 @@ def test_redirect_does_not_carry_the_token_away(server, clone):
         "url.x.pushInsteadOf",
     ],
 )
+@pytest.mark.attack(60)
 def test_configuration_of_the_clone_never_leads_the_token_elsewhere(server, clone, key):
     git(clone, "config", key.format(url=server.git_url), "http://127.0.0.1:9/")
     with pytest.raises(Trouble, match="token elsewhere"):

@@ -105,6 +105,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("path", ["../outside", ".git/hooks/post-checkout", "a/../../outside", ".GIT/config"])
+@pytest.mark.attack(45)
 def test_a_change_to_a_path_that_git_refuses_is_refused(repo, scratch, tmp_path, path):
     change = FileChange(path, "", "100644", None, b"x")
     with pytest.raises(Trouble), clone(Git.open(repo), head(repo), scratch, changes=[change]):
@@ -112,6 +113,7 @@ def test_a_change_to_a_path_that_git_refuses_is_refused(repo, scratch, tmp_path,
     assert not (scratch / "outside").exists() and list(scratch.iterdir()) == []
 
 
+@pytest.mark.attack(46)
 def test_a_change_never_goes_through_a_link(repo, scratch, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -148,6 +150,7 @@ def hook(repo: Path, name: str, script: str) -> None:
     place.chmod(0o755)
 
 
+@pytest.mark.attack(48)
 def test_hooks_filters_and_monitors_of_the_source_never_run(repo, scratch, tmp_path):
     ran = tmp_path / "ran"
     touch = f"touch {shlex.quote(str(ran))}; cat"
@@ -178,6 +181,7 @@ def tree_commit(source: Git, tree: str) -> str:
     return source.commit_tree(tree, [], "x", datetime(2024, 1, 1, tzinfo=UTC))
 
 
+@pytest.mark.attack(48)
 def test_attributes_of_the_tree_do_not_change_a_byte(repo, scratch):
     content = "one\ntwo $Id$\n"
     commit(
@@ -255,6 +259,7 @@ def test_a_commit_made_in_the_workshop_hides_nothing(repo, scratch):
         assert changed(folder, base, Git.open(repo)).paths == ("src/a.py",)
 
 
+@pytest.mark.attack(48)
 def test_a_tampered_git_folder_hides_and_runs_nothing(repo, scratch, tmp_path):
     base, ran = head(repo), tmp_path / "ran"
     with clone(Git.open(repo), base, scratch) as folder:
@@ -273,6 +278,7 @@ def test_a_tampered_git_folder_hides_and_runs_nothing(repo, scratch, tmp_path):
     assert not ran.exists()
 
 
+@pytest.mark.attack(46)
 def test_a_folder_that_became_a_link_is_not_read_through(repo, scratch, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()

@@ -187,6 +187,7 @@ def npm(folder: Path, registry: Registry, *arguments: str) -> None:
 
 
 @needs_npm
+@pytest.mark.long  # four seconds
 def test_npm_moves_ranges_and_pins_and_installs_what_it_locked(tmp_path: Path, registry: Registry) -> None:
     files = locked_by_npm(tmp_path / "npm", registry)
     world.grow(registry)

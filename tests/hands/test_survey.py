@@ -279,6 +279,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("path", ["x.md", "x.rst", "x.py", "x.js"])
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.attack(57)
 def test_a_text_made_to_exhaust_a_pattern_comes_to_an_end(path, text):
     before = "# recieve the data of it\n" + text
     assert len(codespell.correct(path, before, frozenset())[0].splitlines()) == len(before.splitlines())

@@ -153,6 +153,7 @@ def test_a_no_is_learned_and_nothing_is_ever_said(place, networks):
 # --- whose yes, and to what -----------------------------------------------------------
 
 
+@pytest.mark.attack(12)
 @BOTH
 def test_a_strangers_yes_publishes_nothing(place, networks):
     number = asked(place)

@@ -39,6 +39,7 @@ def cycle_here(repo: Path, registry: Registry) -> None:
     assert done.code == 0, done.err
 
 
+@pytest.mark.long  # ten seconds
 def test_patch_bumps_become_one_pull_that_is_merged_when_approved(tmp_path: Path, registry: Registry) -> None:
     files = world.locked_by_uv(tmp_path / "uv", registry)
     repo = make_repo(tmp_path / "repo", {**files, "ralph.yml": CONFIG})

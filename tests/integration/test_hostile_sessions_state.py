@@ -134,6 +134,7 @@ def test_a_daemon_does_not_outlive_its_session(extra: str, tmp_path: Path) -> No
     assert not works(int((here.aside / "pid").read_text()))
 
 
+@pytest.mark.attack(37, 38)
 @pytest.mark.parametrize("what", [
     attack("much", "sys.stdout.write('x' * 20_000_001)\nsys.stdout.flush()\ntime.sleep(300)\n"),
     attack("almost as much", "sys.stdout.write('line\\n' * 3_900_000)\n"),

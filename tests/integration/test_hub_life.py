@@ -113,6 +113,7 @@ def test_an_edited_proposal_is_refused_and_asked_anew(buggy):
     assert statuses(buggy.cycle()[0]) == ["PLANNED"]
 
 
+@pytest.mark.attack(52)
 def test_an_approval_of_another_head_is_refused(harbour):
     _, pull = opened(harbour)
     harbour.person().review(pull, "approved")
@@ -125,6 +126,7 @@ def test_an_approval_of_another_head_is_refused(harbour):
     assert not harbour.merged(pull)
 
 
+@pytest.mark.attack(52)
 def test_a_head_that_moves_between_judgement_and_merge_is_not_merged(harbour):
     _, pull = opened(harbour)
     harbour.person().review(pull, "approved")
@@ -142,6 +144,7 @@ def test_a_head_that_moves_between_judgement_and_merge_is_not_merged(harbour):
     assert any("approval-head" in line for line in telling.remarks)
 
 
+@pytest.mark.attack(53)
 def test_an_approval_dismissed_between_judgement_and_merge_does_not_count(harbour):
     _, pull = opened(harbour)
     mara = harbour.person()
@@ -159,6 +162,7 @@ def test_an_approval_dismissed_between_judgement_and_merge_does_not_count(harbou
     assert any("approval-author" in line for line in telling.remarks)
 
 
+@pytest.mark.attack(12)
 @pytest.mark.parametrize("permission", ["read", "triage", "none"])
 def test_an_outsiders_approval_is_refused(harbour, permission):
     _, pull = opened(harbour)
@@ -168,6 +172,7 @@ def test_an_outsiders_approval_is_refused(harbour, permission):
     assert not harbour.merged(pull)
 
 
+@pytest.mark.attack(13, 14)
 def test_a_bot_with_a_look_alike_name_is_refused(harbour):
     _, pull = opened(harbour)
     harbour.person("mara")
@@ -177,6 +182,7 @@ def test_a_bot_with_a_look_alike_name_is_refused(harbour):
     assert not harbour.merged(pull)
 
 
+@pytest.mark.attack(13)
 def test_a_look_alike_login_of_an_owner_is_refused(tmp_path):
     with hub(tmp_path, config=f"owners: [mara]\n{CALM}") as harbour:
         _, pull = opened(harbour)
@@ -186,6 +192,7 @@ def test_a_look_alike_login_of_an_owner_is_refused(tmp_path):
         assert refusals(report) == {"approval-author"}
 
 
+@pytest.mark.attack(12)
 @pytest.mark.parametrize("way", ["label", "comment"])
 def test_an_outsiders_yes_to_a_proposal_is_refused(buggy, way):
     issue = proposed(buggy)
@@ -266,6 +273,7 @@ def test_somebody_elses_pull_on_the_same_lines_holds_the_fix(harbour):
     ]
 
 
+@pytest.mark.attack(17)
 def test_a_persons_label_makes_a_mission_and_an_outsiders_does_not(harbour):
     number = harbour.person().create_issue("Paint the quay", "It is grey.")
     harbour.fake.person("eve", "triage").label(number, ("ralph:mission",))
@@ -335,6 +343,7 @@ def test_a_wrong_clock_refuses_no_yes_and_loses_no_label(buggy, hours):
 
 
 @pytest.mark.parametrize("hours", [-48, 48])
+@pytest.mark.long  # seven seconds
 def test_a_wrong_clock_brings_an_escalated_mission_back(harbour, hours):
     harbour.skew = timedelta(hours=hours)
     issue, pull = opened(harbour)

@@ -165,6 +165,7 @@ class TestProposals:
         seen = [statuses(harbour.cycle()[0]) for _ in range(5)]
         assert seen == [["PLANNED"]] * 4 + [["ESCALATED"]]
 
+    @pytest.mark.attack(11)
     def test_an_approval_of_an_edited_proposal_is_refused_and_asked_anew(self, tmp_path):
         harbour = self.asked(tmp_path)
         file = harbour.repo / ".ralph/forge/issues/0001.md"
@@ -178,6 +179,7 @@ class TestProposals:
         report, _ = harbour.cycle()
         assert statuses(report) == ["PLANNED"]
 
+    @pytest.mark.attack(12)
     def test_an_approval_by_someone_who_is_no_owner_is_refused(self, tmp_path):
         harbour = self.asked(tmp_path, f"owners: [mara]\n{BUG}")
         harbour.person("passer-by").label(1, ("ralph:approved",))
@@ -230,6 +232,7 @@ def test_a_person_makes_an_issue_a_mission_by_its_label(tmp_path):
     assert statuses(report) == ["COMPLETED"]
 
 
+@pytest.mark.attack(17)
 def test_an_outsiders_mission_label_is_ignored(tmp_path):
     harbour = world(tmp_path, {"a.txt": "fine\n"}, f"owners: [mara]\n{CALM}")
     number = harbour.person("eve").create_issue("Add my advertisement")

@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from subprocess import Popen
 
+import pytest
+
 from tests.cli.loop_world import ONE_STORY, World, until, world
 from tests.helpers import commit, git
+
+pytestmark = pytest.mark.long  # fifteen seconds
 
 TAKING_TURNS = """
 change()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.hands.coder import AgentCoder
+from tests.crash import dying as hub_dying
 from tests.helpers import git
-from tests.integration import hub_dying
 from tests.integration.coding import Yard, yard
 from tests.integration.dying import dying
 from tests.integration.test_crash_points import NOW

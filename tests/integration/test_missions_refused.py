@@ -38,6 +38,7 @@ def kept(shop: Yard) -> str:
     return "\n".join(path.read_text(errors="replace") for path in files)
 
 
+@pytest.mark.attack(33)
 @pytest.mark.parametrize("kind", ["local", "github"])
 def test_a_known_secret_in_a_change_escalates_with_the_rule_and_is_said_nowhere(tmp_path, kind, known):
     with yard(tmp_path, kind) as shop:
@@ -54,6 +55,7 @@ def test_a_known_secret_in_a_change_escalates_with_the_rule_and_is_said_nowhere(
         assert house.git.try_text("grep", KNOWN, memory) == ""
 
 
+@pytest.mark.attack(33)
 def test_a_known_secret_in_the_agent_s_words_is_redacted_in_the_pull_and_in_recordings(tmp_path, known):
     with yard(tmp_path, "local") as shop:
         shop.says(f"write('src/table.py', 'TABLE = 1\\n')\nprint('I used {KNOWN} for it.')")

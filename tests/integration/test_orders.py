@@ -259,6 +259,16 @@ def test_memory_that_fell_behind_the_forge_obeys_nobody(api: BotApi, harbour: Wo
     assert (harbour.git("rev-parse", "ralph-memory"), api.said) == (before, [])
 
 
+def test_the_forge_is_told_how_far_orders_brought_memory_without_any_cycle(api: BotApi, harbour: World) -> None:
+    from ralph_mission.mission.gathering import anchor_of
+
+    say(api, harbour, "/pause")
+    assert harbour.cycle()[0].outcome == "paused"
+    house = harbour.house()
+    past = house.store.recall()
+    assert past and house.forge.anchor() == anchor_of(past)
+
+
 def test_the_token_stands_nowhere(api: BotApi, harbour: World) -> None:
     say(api, harbour, f"/guidance {TOKEN}")
     api.faults = [("sendMessage", 400, {"ok": False, "error_code": 400, "description": f"bad {TOKEN}"})]

@@ -354,6 +354,22 @@ def test_a_merged_mission_is_announced_once_in_the_cycle_after_the_merge(tmp_pat
     assert past.memory.measured == recounted(harbour.house().store.journal())
 
 
+@pytest.mark.parametrize(("sent", "told"), [(True, 0), (False, 1)])
+def test_an_announcement_in_doubt_is_made_once_more_where_a_person_says_that_it_was_not(tmp_path, sent, told):
+    harbour = publishing(tmp_path, announce=("spelling",))
+    merged(harbour)
+    harbour.cycle()
+    harbour.press.fails("twitter", ("unknown", "no answer"))
+    harbour.cycle(after=SOON)
+    harbour.cycle(after=SOON)
+    (key,) = harbour.state.unknown
+    control.resolve(harbour.house().store, key, sent)
+    for _ in range(3):
+        harbour.cycle(after=SOON)
+    assert harbour.counts == {**ONCE, "twitter": told}
+    assert (harbour.state.finished, harbour.state.unknown) == ((), ())
+
+
 def test_the_journal_tells_what_was_said_word_for_word(tmp_path):
     harbour = publishing(tmp_path)
     report, _ = harbour.cycle()

@@ -196,6 +196,7 @@ def test_the_environment_switch_keeps_a_cycle_from_starting(tmp_path, monkeypatc
     assert harbour.issues == ()
 
 
+@pytest.mark.attack(22)
 def test_a_deleted_memory_stops_the_cycle_before_any_effect(tmp_path):
     harbour = world(tmp_path)
     harbour.cycle()
@@ -206,6 +207,7 @@ def test_a_deleted_memory_stops_the_cycle_before_any_effect(tmp_path):
     assert len(harbour.issues) == 1
 
 
+@pytest.mark.attack(18)
 def test_a_machine_field_changed_by_hand_stops_the_cycle(tmp_path):
     harbour = world(tmp_path)
     harbour.cycle()
@@ -215,6 +217,7 @@ def test_a_machine_field_changed_by_hand_stops_the_cycle(tmp_path):
     assert "recover" in trouble.value.next_step
 
 
+@pytest.mark.benign("memory")
 def test_a_note_under_learnings_is_welcome_and_kept_byte_for_byte(tmp_path):
     harbour = world(tmp_path)
     harbour.cycle()

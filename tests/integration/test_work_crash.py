@@ -173,6 +173,7 @@ def test_a_death_while_the_agent_works_gives_the_label_back_for_a_second_try(pla
     assert "An earlier try ended" in hands.jobs[0].prompt and len(place.comments(number)) == 4
 
 
+@pytest.mark.long  # four seconds
 def test_what_a_workflow_run_left_is_released_by_another_when_it_is_over(place):
     number, harbour = place.ready(), place.hub
     assert harbour is not None
@@ -213,6 +214,7 @@ def on_run(place: Place):
     return mock.patch.dict(os.environ, place.hub.environ)
 
 
+@pytest.mark.long  # four seconds
 def test_a_change_that_our_comment_does_not_name_is_not_sent_whatever_memory_says(place):
     """Memory grants nothing: somebody edits our comment away, and what was intended is tried anew instead."""
     number, harbour = place.ready(), place.hub

@@ -15,10 +15,10 @@ import pytest
 from ralph_mission.forges import github
 from ralph_mission.gateways import remote
 from ralph_mission.trouble import Lost, Trouble
+from tests.crash.calls import targets
 from tests.crash.dying import dying, told
 from tests.crash.past import Snapshot
 from tests.crash.stages import settle
-from tests.crash.test_faults import targets
 from tests.crash.witness import duplicates, open_state, watched
 from tests.fakes.github.faults import KINDS
 from tests.integration.at_work import WORKING, Place, Scripted, on_hub

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from unittest import mock
 
@@ -17,6 +19,7 @@ from ralph_mission.flows.work import once
 from ralph_mission.forges import github
 from ralph_mission.gateways import remote
 from tests.crash.dying import dying, writes
+from tests.crash.interleaving import Runner, every_schedule, race
 from tests.crash.past import Snapshot
 from tests.crash.witness import duplicates, watched
 from tests.integration.at_work import SCRIPT, Place, Scripted, made, on_hub, on_this_machine
@@ -63,6 +66,7 @@ def together(place: Place, tmp_path: Path, clones: list[Path]) -> list[dict[str,
     return [json.loads(out) for out, _ in said]
 
 
+@pytest.mark.long  # nine seconds
 def test_two_processes_on_two_machines_claim_one_issue_once(tmp_path):
     with on_hub(tmp_path / "hub") as place:
         assert place.hub is not None
@@ -74,6 +78,7 @@ def test_two_processes_on_two_machines_claim_one_issue_once(tmp_path):
         assert witness.wrong == []
 
 
+@pytest.mark.long  # five seconds
 def test_two_processes_in_one_checkout_take_an_issue_each(tmp_path):
     with on_this_machine(tmp_path / "here") as place:
         assert place.local is not None
@@ -164,3 +169,46 @@ def test_a_whole_round_before_any_request_and_one_of_the_two_works(tmp_path, par
         return [at for at, request in enumerate(requests, 1) if writes(request) is writing][part::PARTS]
 
     interleave(tmp_path, chosen, table)
+
+
+# --- every order of effects --------------------------------------------------------------
+
+
+def a_round(place: Place, hands: Scripted, runner: Runner) -> tuple[str, int]:
+    """A round of one machine, and whether it did the work."""
+    runner.begins()
+    outcome = beside(replace(place, house=runner.hub.house, hub=runner.hub), hands)
+    return outcome, int(outcome == "done")
+
+
+def in_any_order(tmp_path: Path, letters: str, most: int, table: Table) -> None:
+    with on_hub(tmp_path) as place:
+        place.ready()
+        harbour = place.hub
+        assert harbour is not None and harbour.clone.exists()
+        start, jobs = Snapshot.of(harbour, "start"), list[int]()
+
+        def run(pick):
+            hands = Scripted([made()])
+            start.restore(harbour)
+            with watched(harbour) as witness:
+                ran = race(harbour, letters, pick, play=partial(a_round, place, hands))
+            jobs.append(len(hands.jobs))
+            assert (witness.wrong, duplicates(harbour)) == ([], []), ran.schedule
+            return ran
+
+        for ran in islice(every_schedule(run), most):
+            outcomes = [outcome for outcome, _ in ran.ends]
+            table.count(f"one issue, {len(letters)} runners, in any order", races=1, both_worked=int(jobs[-1] > 1))
+            assert (outcomes.count("done"), jobs[-1], len(place.pulls())) == (1, 1, 1), (ran.schedule, ran.ends)
+            assert set(outcomes) <= {"done", "idle", "waits"}, (ran.schedule, ran.ends)
+
+
+@pytest.mark.long  # takes ten seconds
+def test_in_some_orders_of_their_effects_one_of_two_works(tmp_path, table):
+    in_any_order(tmp_path, "AB", 4, table)
+
+
+@pytest.mark.crash  # takes minutes
+def test_in_every_order_of_their_effects_one_of_two_works(tmp_path, table):
+    in_any_order(tmp_path, "AB", 10_000, table)

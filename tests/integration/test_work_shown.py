@@ -59,6 +59,7 @@ def place(tmp_path) -> Iterator[Place]:
         yield found
 
 
+@pytest.mark.long  # ten seconds
 def test_two_ready_issues_oldest_first_each_once_through_two_crashes_and_then_no_request_to_the_model(place, tmp_path):
     assert place.hub is not None
     first, second = place.ready("Add a tide table"), place.ready("Add a moon table")

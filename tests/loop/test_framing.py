@@ -25,6 +25,7 @@ from ralph_mission.loop.framing import (
 BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
+@pytest.mark.attack(8)
 @given(st.text(alphabet=st.sampled_from(f"#> DONE`-{BREAKS}x")))
 def test_no_line_of_a_quotation_starts_at_the_margin_however_lines_are_broken(text: str) -> None:
     for shown in (quoted(text, 500), whole(text)):

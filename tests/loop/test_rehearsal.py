@@ -52,6 +52,7 @@ def test_a_plan_that_was_agreed_on_is_what_the_planner_of_stories_is_told(tmp_pa
     assert rehearsal.REVISED in left.pending.payload
 
 
+@pytest.mark.long  # five seconds
 def test_without_agreement_no_planner_of_stories_is_told_anything(tmp_path):
     repo = make_repo(tmp_path / "repo", simulation.SEED)
     script = tmp_path / "script.json"

@@ -45,6 +45,7 @@ def test_line_ends_and_trailing_spaces_are_no_edit(body):
     assert content_hash(TITLE, body) == DIGEST
 
 
+@pytest.mark.attack(11)
 def test_another_text_of_the_same_eight_digits_is_not_what_was_approved():
     bound = about(ASKED, TITLE, TEXT)
     other = replace(bound, proposal_sha256=DIGEST + 56 * "0")  # whose text ends up with the same digits
@@ -76,6 +77,7 @@ EDITS = {
 }
 
 
+@pytest.mark.attack(11)
 @pytest.mark.parametrize("edit", EDITS)
 def test_every_edit_is_an_edit(edit):
     assert content_hash(TITLE, EDITS[edit]) != DIGEST
@@ -84,6 +86,7 @@ def test_every_edit_is_an_edit(edit):
     assert (opinion.state, edited.state, edited.rules) == ("approved", "refused", ("approval-content",))
 
 
+@pytest.mark.attack(11)
 def test_an_edited_title_is_an_edit():
     assert content_hash("Mend the gates", BODY) != DIGEST
 
@@ -101,12 +104,14 @@ def test_a_yes_of_someone_with_write_access_counts():
     assert set_by(labelled(YES, at=LATER)).state == "approved"
 
 
+@pytest.mark.attack(12)
 @pytest.mark.parametrize("who", [OUTSIDER, BOT, Actor(99, "mara")], ids=["outsider", "bot", "the same name"])
 def test_a_yes_of_anyone_else_is_refused(who):
     assert said(remark("/ralph approve", by=who, at=LATER)).state in ("refused", "none")
     assert set_by(labelled(YES, by=who, at=LATER)).rules == ("approval-author",)
 
 
+@pytest.mark.attack(12)
 def test_an_outsiders_yes_spoils_nobody_elses():
     both = (remark("/ralph approve", by=OUTSIDER, at=LATER), remark("/ralph approve", at=LATER, number=12))
     assert said(*both).actor == MARA
@@ -129,6 +134,7 @@ def test_a_line_that_somebody_else_posted_makes_no_yes_older():
     assert said(remark("/ralph approve", at=LATER), line).state == "approved"
 
 
+@pytest.mark.attack(11)
 def test_a_comment_that_was_edited_into_a_yes_is_refused():
     turned = replace(remark("/ralph approve", at=LATER), updated_at=NOW + 5 * MINUTE)
     assert said(turned).rules == ("approval-content",)
@@ -137,6 +143,7 @@ def test_a_comment_that_was_edited_into_a_yes_is_refused():
 # --- labels in every wrong order ------------------------------------------------------
 
 
+@pytest.mark.attack(12)
 def test_a_label_that_was_taken_off_and_set_again_by_an_outsider_is_the_outsiders():
     events = (
         labelled(YES, at=LATER),
@@ -157,10 +164,12 @@ def test_a_label_without_an_event_is_no_yes():
     assert set_by().state == "none"
 
 
+@pytest.mark.attack(11)
 def test_a_label_of_before_an_edit_that_was_never_taken_off_is_refused():
     assert set_by(labelled(YES, at=NOW - MINUTE), labelled("bug", at=LATER)).rules == ("approval-content",)
 
 
+@pytest.mark.attack(12)
 def test_an_outsider_who_sets_the_rejected_label_again_teaches_nothing():
     no = "ralph:rejected"
     events = (labelled(no), labelled(no, at=LATER, added=False), labelled(no, by=OUTSIDER, at=NOW + 2 * MINUTE))
@@ -184,6 +193,7 @@ def test_a_command_that_begins_a_comment_is_one(body):
     assert said(remark(body, at=LATER)).state == "approved"
 
 
+@pytest.mark.attack(12)
 @pytest.mark.parametrize(
     "body",
     [
@@ -232,6 +242,7 @@ def test_a_head_that_is_not_ours_is_nobodys_to_approve():
     assert moved.rules == ("foreign-commit",)
 
 
+@pytest.mark.attack(53)
 def test_a_dismissed_review_is_none_and_a_request_for_changes_stands():
     assert opinion(review(), review("dismissed", at=LATER)).state == "none"
     assert opinion(review("changes_requested", body="no"), review(by=EVE, at=LATER)).words == "no"
@@ -243,6 +254,7 @@ def test_an_outsiders_request_for_changes_blocks_nobody():
     assert opinion(review(), review("changes_requested", by=OUTSIDER, at=LATER)).state == "approved"
 
 
+@pytest.mark.attack(14)
 def test_the_forge_is_asked_about_everyone_who_matters_and_about_no_bot():
     thing = asked(remarks=(remark("/ralph approve", by=BOT), remark("hello", by=OUTSIDER)), events=(labelled(YES),))
     assert voices(thing, pull(reviews=(review(by=EVE),))) == {MARA, EVE}

@@ -87,6 +87,7 @@ def test_without_the_records_the_text_goes_alone() -> None:
     assert sent(next_step(publishing(found), found, {}, bare(POST))) == [bare(POST)]
 
 
+@pytest.mark.attack(12, 14)
 @pytest.mark.parametrize("by", [BOT, OUTSIDER])
 def test_a_bots_or_a_strangers_label_is_no_yes(by: Any) -> None:
     found = approved(POST, by=by)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ralph_mission.mission.drafting import Desk, draft_all
-from ralph_mission.mission.effects import Comment, EditComment, OpenIssue, OpenPull, PushBranch
+from ralph_mission.mission.effects import MARKER, Comment, EditComment, OpenIssue, OpenPull, PushBranch
 from ralph_mission.mission.findings import identify
 from ralph_mission.mission.kinds import KINDS, Route
 from ralph_mission.mission.model import Action, Branch, Limits, Tier, Verdict
@@ -249,3 +249,14 @@ def test_a_fix_that_is_to_be_asked_about_waits_for_a_slot_as_a_question():
         assert "mission-cap" in judge(waiting, bench(spent=Spent(active=3))).rules
     (waiting,) = draft_all([thought(found)], found, desk(free_slot=False))
     assert (waiting.action, waiting.tier) == (Action.OPEN_FIX, Tier.LOW)
+
+
+@pytest.mark.attack(4, 34)
+@pytest.mark.parametrize(
+    "kind", ["bug\U000e0049", "bug\u200b\u202e", "b ug --> <!-- x", "bug\n::set-output::", "é"], ids=ascii
+)
+def test_a_kind_says_nothing_in_a_marker_that_no_reader_would_see(kind):
+    found = identify([signal(kind=kind)])
+    (proposal,) = draft_all([thought(found, kind)], found, desk())
+    line = proposal.effects[0].body.splitlines()[-1]
+    assert MARKER.fullmatch(line) and line.isascii() and line.isprintable()

@@ -54,11 +54,13 @@ def test_an_approval_of_an_older_head_is_refused_with_its_rule():
     assert (reading.event, reading.opinion.rules) == (None, ("approval-head",))
 
 
+@pytest.mark.attack(12)
 def test_an_approval_by_an_outsider_is_refused_with_its_rule():
     reading = read(mission(), facts(pull=pull(reviews=(review(by=OUTSIDER),))), NOW)
     assert reading.opinion.rules == ("approval-author",)
 
 
+@pytest.mark.attack(53)
 def test_a_dismissed_approval_counts_no_more():
     reviews = (review(), review("dismissed", at=NOW + DAY))
     assert read(mission(), facts(pull=pull(reviews=reviews)), NOW).event is None
@@ -125,6 +127,7 @@ def test_a_parked_mission_comes_back_when_a_person_sets_the_label_again():
     assert read(parked, facts(issue=again, pull=None), NOW + DAY).event is Event.REVIVED
 
 
+@pytest.mark.attack(17)
 def test_a_parked_mission_does_not_come_back_by_an_outsiders_label():
     parked = mission(status=Status.PARKED, pull=0, changed_at=NOW)
     again = issue(events=(labelled("ralph:mission", by=OUTSIDER, at=NOW + DAY),))
@@ -148,16 +151,19 @@ class TestProposals:
     def test_a_comment_by_an_authorised_person_approves(self):
         assert self.reading(remarks=(remark("/ralph approve", at=NOW + DAY),)).event is Event.APPROVED
 
+    @pytest.mark.attack(12)
     def test_a_quoted_command_approves_nothing(self):
         assert self.reading(remarks=(remark("> /ralph approve\n\nreally?", at=NOW + DAY),)).event is None
 
     def test_a_label_that_was_taken_off_again_approves_nothing(self):
         assert self.reading(events=(labelled("ralph:approved", at=NOW + DAY),), labels=frozenset()).event is None
 
+    @pytest.mark.attack(12)
     def test_an_outsider_approves_nothing(self):
         reading = self.reading(remarks=(remark("/ralph approve", by=OUTSIDER, at=NOW + DAY),))
         assert (reading.event, reading.opinion.rules) == (None, ("approval-author",))
 
+    @pytest.mark.attack(14)
     def test_a_bot_approves_nothing_even_with_write_access(self):
         reading = read(
             self.asked,
@@ -170,10 +176,29 @@ class TestProposals:
         )
         assert reading.event is None
 
+    @pytest.mark.parametrize("status", [Status.ESCALATED, Status.PARKED])
+    def test_a_yes_that_was_obeyed_before_the_mission_was_set_aside_does_not_bring_it_back(self, status):
+        aside = replace(self.asked, status=status, changed_at=NOW + 2 * DAY)
+        yes = labelled("ralph:approved", at=NOW + DAY)
+        put = labelled("ralph:escalated", BOT, at=NOW + 2 * DAY + timedelta(minutes=1))
+        old = issue(labels=frozenset({"ralph:approved"}), events=(yes, put))
+        assert read(aside, facts(issue=old, pull=None), NOW + 2 * DAY).event is None
+        new = replace(old, remarks=(remark("/ralph approve", at=NOW + 3 * DAY),))
+        assert read(aside, facts(issue=new, pull=None), NOW + 3 * DAY).event is Event.REVIVED
+
+    def test_a_yes_that_comes_while_the_mission_is_set_aside_is_not_lost(self):
+        aside = replace(self.asked, status=Status.ESCALATED, changed_at=NOW + DAY)
+        put = labelled("ralph:escalated", BOT, at=NOW + DAY + timedelta(minutes=2))
+        yes = remark("/ralph approve", at=NOW + DAY + timedelta(minutes=1))
+        now = issue(events=(put,), remarks=(yes,))
+        assert read(aside, facts(issue=now, pull=None), NOW + 2 * DAY).event is Event.REVIVED
+
+    @pytest.mark.attack(11)
     def test_an_approval_older_than_the_proposals_line_is_refused(self):
         reading = self.reading(remarks=(remark("/ralph approve", at=NOW - DAY),))
         assert (reading.event, reading.opinion.rules) == (None, ("approval-content",))
 
+    @pytest.mark.attack(11)
     def test_an_approval_of_an_edited_text_is_refused(self):
         reading = self.reading(body="something else", remarks=(remark("/ralph approve", at=NOW + DAY),))
         assert (reading.event, reading.opinion.rules) == (None, ("approval-content",))

@@ -134,6 +134,7 @@ def test_a_branch_without_a_measured_patch_is_denied():
     assert "diff-size" in decision.rules
 
 
+@pytest.mark.attack(33)
 def test_an_approval_lifts_size_but_never_a_secret():
     big = fix(patch(lines=25), approved=True)
     assert judge(big, bench()).verdict is Verdict.ALLOW
@@ -141,6 +142,7 @@ def test_an_approval_lifts_size_but_never_a_secret():
     assert judge(leaking, bench(secrets=(SECRET,))).rules == ("secret",)
 
 
+@pytest.mark.attack(28)
 def test_an_escalation_may_name_a_configured_owner_and_nobody_else():
     assert judge(writing(comment("@mara: please look"), pings=("mara",)), bench()).verdict is Verdict.ALLOW
     assert judge(writing(comment("@eve: please look"), pings=("eve",)), bench()).rules == ("mention",)
@@ -234,6 +236,7 @@ def test_the_memory_branch_is_as_forbidden_as_the_default_branch():
     assert "default-branch" in judge(fix(effects=(aimed,)), bench()).rules
 
 
+@pytest.mark.attack(34)
 def test_a_label_is_searched_for_secrets_too():
     assert judge(writing(Label("k", 3, add=(SECRET,))), bench(secrets=(SECRET,))).rules == ("secret",)
 

@@ -179,6 +179,7 @@ def test_an_unfinished_opening_is_resumed_with_the_same_keys():
     assert found.proposal.effects == (branch,)
 
 
+@pytest.mark.attack(53)
 def test_a_pull_that_was_led_to_another_base_is_not_merged_there():
     led = replace(pull(), base="production")
     found = one(Event.MERGEABLE, facts=Facts(issue(), led, MARAS))

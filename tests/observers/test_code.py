@@ -225,6 +225,7 @@ def test_a_pattern_that_is_no_regular_expression_is_refused_before_anything_runs
         code.Settings.model_validate({"markers": {"odd": "("}})
 
 
+@pytest.mark.attack(57)
 def test_a_pattern_that_takes_too_long_is_ended(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ralph_mission.observers.markers.SECONDS", 0.3)
     commit(place.path, {"a.txt": ("a" * 60 + "\n") * 2_000})

@@ -83,6 +83,7 @@ def test_it_runs_on_the_commit_and_not_in_the_work_tree(place: Place) -> None:
     assert (place.path / "a.txt").read_text() == "edited"
 
 
+@pytest.mark.attack(42)
 def test_nothing_of_our_environment_is_seen(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "sesame")
     seen = look(place, "env > all; grep -q sesame all && echo 'a:1: T1 leaked'; git remote | sed 's/^/a:1: T2 /'; true")
@@ -163,6 +164,7 @@ def test_a_command_that_says_too_much_is_ended(place: Place) -> None:
     assert seen.status == "unavailable" and "10,000 bytes" in seen.detail
 
 
+@pytest.mark.attack(57)
 def test_a_regex_that_never_ends_is_ended(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ralph_mission.observers.lines.SECONDS", 1.0)
     seen = look(place, f"echo '{'a' * 64}!'", {"regex": "(a+)+$"})
@@ -176,6 +178,7 @@ def test_more_than_the_cap_is_told(place: Place) -> None:
     assert not seen.complete
 
 
+@pytest.mark.attack(9, 38)
 def test_control_characters_and_length_do_not_get_through(place: Place) -> None:
     run = r"printf 'a.py:1: T1 \033[31mred\033[0m\007 \033]8;;http://x\007link%s\n' " + "x" * 3_000
     (signal,) = look(place, r"printf '\033[1ma.py:1: T1 \033[31mred\033[0m\007\n'").signals

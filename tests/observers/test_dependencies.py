@@ -105,6 +105,7 @@ def test_looking_changes_nothing(tmp_path: Path, registry: Registry) -> None:
     assert list(place.scratch.iterdir()) == []
 
 
+@pytest.mark.long  # six seconds
 def test_a_bump_that_would_bring_another_package_in_is_left_to_a_person(tmp_path: Path, registry: Registry) -> None:
     place = project(tmp_path, world.locked_by_uv(tmp_path / "uv", registry))
     world.grow(registry)
@@ -237,6 +238,7 @@ def test_a_patch_that_has_the_vulnerability_again_mends_nothing_and_the_newest_o
     assert told(seen, "dependency-patch")[0].detail == both and not told(seen, "vulnerability")
 
 
+@pytest.mark.attack(10)
 def test_a_vulnerability_without_a_patch_is_told_and_its_text_is_quoted(tmp_path: Path, registry: Registry) -> None:
     place = project(tmp_path, world.locked_by_uv(tmp_path / "uv", registry))
     registry.advise("GHSA-9999-0000-1111", "PyPI", "chain-link", ["5.5.0"], "6.0.0")
@@ -519,6 +521,7 @@ def test_no_more_are_asked_than_may_be_and_the_rest_is_asked_next(tmp_path: Path
     assert "wait" not in second.detail and second.complete
 
 
+@pytest.mark.attack(55, 60)
 def test_a_registry_that_the_repository_names_may_not_be_private(tmp_path: Path, registry: Registry) -> None:
     place = project(tmp_path, {"requirements.txt": f"--index-url {registry.index}\nbuoy==1.4.2\n"})
     build = dependencies.build(dependencies.Settings(advisories=False), place.git, environment={})

@@ -157,6 +157,7 @@ def test_a_question_ends_with_a_question_mark(body: str, asked: bool) -> None:
     assert forge.asks(body) is asked
 
 
+@pytest.mark.attack(15)
 def test_foreign_text_comes_bounded_and_without_control_characters(world: World) -> None:
     world.mara.create_issue("x" * 500, "\x1b[31m" + "y" * 70_000 + "?")
     world.later(20)

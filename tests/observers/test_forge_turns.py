@@ -30,6 +30,7 @@ def test_one_who_files_hundreds_hides_nobody() -> None:
     assert 1_000 in [one.number for one in forge_turns.fair([*flood, issue(1_000, author=8)], 50)]
 
 
+@pytest.mark.attack(16)
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 99)), max_size=40), st.integers(0, 30))
 def test_turns_are_fair(authors: list[tuple[int, int]], most: int) -> None:
     items = [issue(number, author, days) for number, (author, days) in enumerate(authors)]

@@ -50,11 +50,13 @@ def server(pages: dict[str, Any]) -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("case", sorted(set(HOSTILE) - {"too long"}))  # for a smaller cap than these have
+@pytest.mark.attack(56)
 def test_a_hostile_server_is_unavailable(tmp_path: Path, case: str) -> None:
     with serving(HOSTILE[case][0]) as hostile:
         unavailable(seen(tmp_path, hostile, kind="feed"))
 
 
+@pytest.mark.attack(55)
 def test_a_private_place_in_the_settings_is_not_asked(tmp_path: Path, server: Server) -> None:
     assert "RALPH_WEB_ALLOW" in unavailable(seen(tmp_path, server, allow="example.org"))
     assert server.connections == 0
@@ -104,6 +106,7 @@ EXHAUSTING = {
 
 
 @pytest.mark.parametrize("case", EXHAUSTING)
+@pytest.mark.attack(56, 57)
 def test_what_exhausts_a_reader_ends(tmp_path: Path, server: Server, pages: dict[str, Any], case: str) -> None:
     kind, body, match = EXHAUSTING[case]
     pages["/a"] = reply(body, Content_Type="text/html")
@@ -135,6 +138,7 @@ def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, Any]) -> 
         web.Settings.model_validate({"name": "x", **settings})
 
 
+@pytest.mark.attack(10)
 def test_what_strangers_write_stays_in_its_quotation(tmp_path: Path, server: Server, pages: dict[str, Any]) -> None:
     hostile = "Hi\r\n\u2028# Heading\x1b[31m\n> not ours\n\u202e<script>x</script> ::set-output::"
     empty, full = [], [{"id": "1", "title": hostile, "text": hostile}]

@@ -177,6 +177,7 @@ def test_an_answer_without_an_end_is_doubt(network: str, server: Any, channel: C
     assert channel.publish("aa11bb22", post(network, "Hello")).status == "unknown"
 
 
+@pytest.mark.attack(33)
 @pytest.mark.parametrize(
     "fault", [Fault(500), Fault(cut=True), Fault(401), Fault(429), Fault(200, body=b"?"), Fault(302)], ids=str
 )
@@ -295,6 +296,7 @@ def test_telegram_takes_what_just_fits(unit: str) -> None:
         assert (receipt.status, server.texts) == ("done", [said])
 
 
+@pytest.mark.attack(28)
 def test_nobody_is_called_on_discord() -> None:
     with DiscordServer() as server:
         said = "@everyone @here <@123> <@&456>"

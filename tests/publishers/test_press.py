@@ -177,6 +177,7 @@ def test_titles_and_details_are_no_facts(name: str) -> None:
     assert "row.chain.name" in wording.trouble
 
 
+@pytest.mark.attack(28, 36)
 def test_a_hostile_cell_is_harmless_wherever_it_stands() -> None:
     hostile = "@everyone <b>[x](https://evil.example)</b> closes #1 \u202e" + "x" * 10_000
     told = (*CHANGE[:-1], ("row.chain.name", hostile))

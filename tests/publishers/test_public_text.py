@@ -28,6 +28,7 @@ def test_an_ordinary_name_stays_as_it_is(name: str) -> None:
     assert words(name) == name
 
 
+@pytest.mark.attack(28, 36)
 @pytest.mark.parametrize(
     ("hostile", "harmless"),
     [
@@ -68,6 +69,7 @@ def test_a_keyword_that_would_close_an_issue_closes_none() -> None:
     assert not text.closing_keywords(words("closes GH-12"), markdown=False)
 
 
+@pytest.mark.attack(28, 36)
 @given(st.text(max_size=300))
 def test_nothing_that_calls_leads_or_formats_is_left(said: str) -> None:
     calm = words(said)

@@ -24,7 +24,7 @@ from tests.helpers import git
 from tests.real.clients import environment, options, settings, shell, working
 
 pytestmark = pytest.mark.real  # needs large software
-CANARY = "ghs_canary0123456789canary0123456789"
+CANARY = "ghs_" + "Zq9xRt2Lm7ZpW4vKd8NsB3yHc6TjQf5"
 HATS = "hats: {builder: {triggers: [loop.start], publishes: [build.done], write_allowed: ['src/**']}}\n"
 FILES = {"src/a.py": "a = 1\n", ".github/workflows/ci.yml": "on: push\n", "README.md": "# Shop\n"}
 ANNOUNCED = re.compile(r"^\s*(::|##\[)", re.MULTILINE)

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ralph_mission.report.agent_summary import outputs, review_page, work_page
 from ralph_mission.report.outputs import tell_agent
 from ralph_mission.report.step_summary import Places
@@ -61,6 +63,7 @@ def test_a_review_says_how_much_was_found() -> None:
     assert "point" not in review_page(REVIEWED | {"points": None, "outcome": "reviewed"}, PLACES)
 
 
+@pytest.mark.attack(40)
 def test_what_strangers_wrote_is_words_and_no_more() -> None:
     for page in (
         work_page(WORKED | {"title": HOSTILE, "reason": HOSTILE}, PLACES),

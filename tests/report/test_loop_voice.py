@@ -53,6 +53,7 @@ def test_a_run_is_told_from_its_beginning_to_its_end(stream: io.StringIO) -> Non
         assert line in said
 
 
+@pytest.mark.attack(33)
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()], ids=["log", "terminal"])
 def test_a_known_secret_is_in_no_line_whoever_says_it(stream: io.StringIO) -> None:
     failed = replace(OUTPUT, passed=(), failure="exit", reason=f"bad key {SECRET}", refused=(f"curl {SECRET}",))
@@ -79,6 +80,7 @@ def test_a_reader_that_has_gone_away_stops_nothing() -> None:
         voice.note("still here")
 
 
+@pytest.mark.attack(37, 38)
 def test_what_agents_write_cannot_steer_the_terminal() -> None:
     board = Board(Prd("Shop", stories=(Story("US-2", "Pay\x1b[2J\nmore"),)))
     output = replace(OUTPUT, passed=(), failure="exit", reason="\x1b]0;x\x07bad\nand more")
@@ -127,6 +129,7 @@ def test_the_document_tells_what_each_session_took() -> None:
     }  # fmt: skip  # one value
 
 
+@pytest.mark.attack(37, 38)
 def test_what_a_session_left_running_is_told_and_cannot_steer_the_terminal() -> None:
     output = replace(OUTPUT, left_running=("sleep 300", "\x1b[2Jevil"))
     assert "ended: sleep 300 (left running)" in list(came(output)) and "\x1b" not in "".join(came(output))

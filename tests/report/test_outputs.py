@@ -48,6 +48,7 @@ def test_outputs_are_those_of_the_action(environ: dict[str, str]) -> None:
     assert summary.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.attack(39)
 def test_the_fence_is_another_one_each_time(environ: dict[str, str]) -> None:
     for _ in range(2):
         tell_runner(REPORT, Telling(), environ)

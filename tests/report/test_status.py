@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from ralph_mission.mission.memory import IssueNote
 from ralph_mission.mission.model import Limits, Status
 from ralph_mission.report.status import facts, lines
@@ -66,6 +68,7 @@ def test_lines_name_issues_that_an_agent_works_on_and_not_what_is_done() -> None
     assert known["issues"][2] == {"issue": 9, "title": "Old one", "state": "done", "tries": 1, "pull": 10}
 
 
+@pytest.mark.attack(38)
 def test_a_title_cannot_paint_the_terminal() -> None:
     state = replace(STATE, missions=(mission(title="\x1b[2Jgone", next_step="\x1b[31m"),))
     assert "\x1b" not in "\n".join(lines(facts(replace(RECALLED, state=state), Limits(), NOON)))

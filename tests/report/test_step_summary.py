@@ -115,11 +115,13 @@ def test_a_staged_cycle_says_that_nothing_was_changed() -> None:
     assert "### Would be done" in page
 
 
+@pytest.mark.attack(40)
 @pytest.mark.parametrize("field", ["why", "held", "waiting", "remarks"])
 def test_a_hostile_text_stays_dead(field: str) -> None:
     _is_dead(step_summary(REPORT, Telling(**{field: (HOSTILE, f"{HERE}/pull/5 {HOSTILE}")}), PLACES))
 
 
+@pytest.mark.attack(40)
 def test_a_hostile_title_stays_dead_and_in_its_cell() -> None:
     missions = (MissionLine(1, HOSTILE, Status.IN_REVIEW, 4, None, 1),)
     page = step_summary(replace(REPORT, missions=missions), Telling(), PLACES)
@@ -128,6 +130,7 @@ def test_a_hostile_title_stays_dead_and_in_its_cell() -> None:
     assert len(row.split("|")) == 6
 
 
+@pytest.mark.attack(36, 40)
 @pytest.mark.parametrize(
     "url",
     [
@@ -144,6 +147,7 @@ def test_a_hostile_address_is_no_link(url: str) -> None:
     assert re.search(r"^\s*::", page, re.MULTILINE) is None
 
 
+@pytest.mark.attack(36, 40)
 @pytest.mark.parametrize(
     "way",
     [
@@ -184,6 +188,7 @@ def test_an_error_says_who_must_act_and_what_next() -> None:
     assert "settings on GitHub** must act. Next: give the job" in page
 
 
+@pytest.mark.attack(40)
 def test_an_error_that_quotes_a_stranger_stays_dead() -> None:
     _is_dead(trouble_summary({"who": "you", "what": HOSTILE, "next": HOSTILE}))
 

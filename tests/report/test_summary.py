@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph_mission.mission.account import DecisionLine, EffectLine, ObserverLine, Telling
 from ralph_mission.mission.model import Tier, Verdict
-from ralph_mission.report.lines import WIDTH, Asked, rows
+from ralph_mission.report.lines import WIDTH, Asked, rows, told, wrapped
 from ralph_mission.report.summary import ROWS, Standpoint, summary
 from tests.report.samples import REPORT
 
@@ -61,6 +62,7 @@ def test_a_staged_cycle_says_that_nothing_was_changed() -> None:
     assert "would be done" in text
 
 
+@pytest.mark.attack(38)
 def test_escape_sequences_never_reach_the_terminal() -> None:
     text = summary(REPORT, Telling(why=("\x1b[31mred\x1b]8;;http://x\x07",), waiting=("ralph \x1b[2J pr",)))
     assert "\x1b" not in text
@@ -117,3 +119,12 @@ def test_a_long_reason_gets_more_rows() -> None:
     lines = summary(REPORT, Telling(why=(reason,))).split("\n")
     start = lines.index("why")
     assert " ".join("".join(lines[start + 1 : start + 4]).split()) == reason.strip()
+
+
+@pytest.mark.attack(37)
+@pytest.mark.parametrize("lay", [wrapped, lambda text: told([text])], ids=["wrapped", "told"])
+@pytest.mark.parametrize("before", range(60, 82))
+def test_no_row_of_a_wrapped_text_is_a_command_for_the_runner(lay, before):
+    text = f"{'x' * before} ::set-env name=A::b ##[error]c ::error::d"
+    lines = "\n".join(lay(text)).split("\n")
+    assert not any(line.strip().startswith("::") for line in lines)

@@ -8,6 +8,8 @@ import pty
 from collections.abc import Iterator
 from contextlib import suppress
 
+import pytest
+
 from ralph_mission.report.voice import speaking
 
 
@@ -28,6 +30,7 @@ def test_what_was_observed_stays_one_harmless_line() -> None:
     assert "\x1b" not in stream.getvalue()
 
 
+@pytest.mark.attack(33)
 def test_a_known_secret_is_in_no_line() -> None:
     stream = io.StringIO()
     with speaking(stream, ("violet-Kettle-41-harbour",)) as voice:

@@ -1,16 +1,21 @@
-"""A second opinion on sizes and modes, sharing no code and no algorithm with the package.
+"""A second opinion on sizes, modes and protected paths, sharing no code and no algorithm with the package.
 
 It asks git for the raw tree difference, normalises every separator by hand and finds the
-longest common subsequence by dynamic programming.
+longest common subsequence by dynamic programming. What is protected is written out once more, shorter.
 """
 
 from __future__ import annotations
 
 import re
 import subprocess
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 SEPARATORS = re.compile(b"\r\n|\n|\r|\x0b|\x0c|\x1c|\x1d|\x1e|\xc2\x85|\xe2\x80\xa8|\xe2\x80\xa9")
+
+MOST_STEPS = 4_000_000  # what takes longer to compare counts as changed altogether
 
 
 def lines_of(content: bytes) -> list[bytes]:
@@ -22,6 +27,8 @@ def lines_of(content: bytes) -> list[bytes]:
 def fewest_changed_lines(old: bytes, new: bytes) -> int:
     """Added + deleted lines of the smallest possible difference."""
     before, after = lines_of(old), lines_of(new)
+    if len(before) * len(after) > MOST_STEPS:
+        return len(before) + len(after)
     row = [0] * (len(after) + 1)
     for line in before:
         diagonal = 0
@@ -50,3 +57,87 @@ def strange_modes(repo: Path, base: str, head: str) -> list[str]:
     raw = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\0")
     rows = [(meta.split(), path) for meta, path in zip(raw[::2], raw[1::2], strict=False)]
     return [path for meta, path in rows if not {meta[0].lstrip(":"), meta[1]} <= {"000000", "100644"}]
+
+
+# --- what no automatic pull may change -------------------------------------------------
+
+MOST_LINES = 49
+MOST_BYTES = 16_384
+FOLDERS = """.github .gitlab .circleci .husky .githooks .claude .codex .gemini .cursor .vscode .idea .devcontainer
+    .ralph node_modules""".split()
+PROTECTED = re.compile(
+    r"""codeowners|\.pre-commit-config.*|\.mcp\.json|(agents|claude|gemini).*\.md|conftest\.py|(site|user)customize\.py|
+    .*\.pth|setup\.(py|cfg)|(gnu)?makefile(\..*)?|package(-lock)?\.json|.*\.lockb?|pnpm-(lock|workspace)\.yaml|pyproject\.toml|
+    .*requirements.*\.(txt|in)|pipfile.*|cargo\.toml|go\.(mod|sum)|gemfile.*|composer\.json|pom\.xml|.*\.gradle(\.kts)?|
+    \.npmrc|\.gitattributes|\.gitmodules|\.gitignore|ralph\.ya?ml|action\.ya?ml|\.gitlab-ci.*|\.travis\.yml|jenkinsfile.*|
+    dockerfile(\..*)?|tox\.ini|\.env.*""".replace("\n    ", ""),
+)
+IGNORED = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One path of a raw difference."""
+
+    path: str
+    old_mode: str
+    new_mode: str
+    old: str
+    new: str
+
+
+def between(repo: Path, base: str, head: str) -> list[Entry]:
+    """What differs between two commits, as git tells it without looking for renames."""
+    command = ["git", "-C", str(repo), "diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev", base, head]
+    raw = subprocess.run(command, capture_output=True, check=True).stdout.decode("utf-8", "surrogateescape")
+    fields = raw.split("\0")
+    rows = zip(fields[::2], fields[1::2], strict=False)
+    return [Entry(path, *meta.lstrip(":").split()[:4]) for meta, path in rows]
+
+
+def breaches(repo: Path, base: str, head: str) -> list[str]:
+    """Everything between two commits that no automatic pull may hold."""
+    entries = between(repo, base, head)
+    return [*(what for entry in entries for what in _of_one(entry)), *_of_all(repo, entries)]
+
+
+def _of_one(entry: Entry) -> Iterator[str]:
+    modes = {entry.old_mode, entry.new_mode}
+    if not (modes <= {"000000", "100644"} or modes == {"100755"}):
+        yield f"mode: {entry.path!r} goes from {entry.old_mode} to {entry.new_mode}"
+    parts = [_as_windows_sees_it(part) for part in re.split(r"[/\\\\]", entry.path)]
+    if any(part in FOLDERS for part in parts) or PROTECTED.fullmatch(parts[-1]):
+        yield f"protected: {entry.path!r}"
+    if any(part in ("", "..", ".git", "git~1") for part in parts):
+        yield f"unsafe: {entry.path!r}"
+
+
+def _as_windows_sees_it(part: str) -> str:
+    return IGNORED.sub("", unicodedata.normalize("NFKC", part)).split(":")[0].rstrip(" .").lower()
+
+
+def _of_all(repo: Path, entries: list[Entry]) -> Iterator[str]:
+    sides = [(_blob(repo, entry.old, entry.old_mode), _blob(repo, entry.new, entry.new_mode)) for entry in entries]
+    lines = sum(max(1, fewest_changed_lines(*_without_what_is_the_same(*both))) for both in sides)
+    if lines > MOST_LINES:
+        yield f"size: {lines} lines"
+    grown = sum(len(new) - len(old) for old, new in sides if len(new) > len(old))
+    if grown > MOST_BYTES:
+        yield f"size: {grown} bytes more"
+    yield from (f"binary: {entry.path!r}" for entry, both in zip(entries, sides, strict=True) if b"\0" in both[1])
+
+
+def _blob(repo: Path, oid: str, mode: str) -> bytes:
+    if mode not in ("100644", "100755", "120000"):
+        return b""
+    return subprocess.run(["git", "-C", str(repo), "cat-file", "blob", oid], capture_output=True, check=True).stdout
+
+
+def _without_what_is_the_same(old: bytes, new: bytes) -> tuple[bytes, bytes]:
+    """Both without the lines that they begin and end with together, which keeps the subsequence short."""
+    before, after = lines_of(old), lines_of(new)
+    while before and after and before[0] == after[0]:
+        del before[0], after[0]
+    while before and after and before[-1] == after[-1]:
+        del before[-1], after[-1]
+    return b"".join(line + b"\n" for line in before), b"".join(line + b"\n" for line in after)

@@ -61,6 +61,7 @@ def change(path: str, old: str, new: str, mode: str = REGULAR) -> FileChange:
         ("pnpm-lock.yaml", "  buoy@1.4.2(moon@1.0.0):\n", "  buoy@1.4.3(moon@1.0.0):\n"),
     ],
 )
+@pytest.mark.benign("patch")
 def test_a_patch_level_bump_is_one(path: str, old: str, new: str) -> None:
     assert only_patches(change(path, old, new))
 
@@ -136,6 +137,7 @@ def test_in_a_manifest_only_versions_that_are_asked_for_move(path: str, text: st
         ("requirements.txt", "buoy==1.4.2  # at 10.0.0.1\n"),
     ],
 )
+@pytest.mark.attack(49)
 def test_nothing_moves_along_with_a_version(path: str, text: str) -> None:
     bumped = text.replace("1.4.2", "1.4.3")
     assert not only_patches(change(path, text, bumped.replace("10.0.0.1", "10.0.0.2")))
@@ -174,6 +176,7 @@ def test_what_a_patch_is_has_one_rule(path: str, text: str, old: str, new: str, 
         ("buoy==1.4.2  # <version 1.4> 1.4.2\n", "buoy==1.4.2  # 1.4.2 <version 1.4>\n"),
     ],
 )
+@pytest.mark.attack(49)
 def test_no_text_passes_for_a_version_by_looking_like_our_mark_of_one(old: str, new: str) -> None:
     assert not only_patches(change("requirements.txt", old, new))
     assert not only_patches(change("uv.lock", old.replace("==", " "), new.replace("==", " ")))
@@ -207,6 +210,7 @@ EVIL = "https://evil.example.net"
         ("uv.lock", UV, UV),
     ],
 )
+@pytest.mark.attack(49)
 def test_anything_more_is_none(path: str, old: str, new: str) -> None:
     assert not only_patches(change(path, old, new))
 
@@ -235,6 +239,7 @@ NPM = f'''\
 @pytest.mark.parametrize(
     ("path", "text"), [("uv.lock", UV), ("yarn.lock", YARN), ("pnpm-lock.yaml", PNPM), ("package-lock.json", NPM)]
 )
+@pytest.mark.attack(49)
 def test_a_digest_moves_with_the_version_of_its_entry_alone(path: str, text: str) -> None:
     alone = text.replace("Ab1+/", "Xy1+/").replace(f"sha256:{DIGEST}", f"sha256:{OTHER}")
     with_it = alone.replace("1.4.2", "1.4.3")
@@ -244,6 +249,7 @@ def test_a_digest_moves_with_the_version_of_its_entry_alone(path: str, text: str
     assert not only_patches(change(path, with_it, text)), "a downgrade"
 
 
+@pytest.mark.attack(49)
 def test_the_digest_of_another_entry_does_not_move_along() -> None:
     moved = NPM.replace("1.4.2", "1.4.3").replace("Ab1+/", "Xy1+/")
     assert only_patches(change("package-lock.json", NPM, moved))
@@ -258,11 +264,13 @@ def test_the_digest_of_another_entry_does_not_move_along() -> None:
         ("yarn.lock", YARN, YARN.replace('"1.4.2"', '"1.4.3"').replace("buoy-1.4.2", "buoy-1.4.1")),
     ],
 )
+@pytest.mark.attack(49)
 def test_a_version_moves_upwards_alone(path: str, old: str, new: str) -> None:
     assert not only_patches(change(path, old, new))
     assert path == "yarn.lock" or only_patches(change(path, new, old))
 
 
+@pytest.mark.attack(49)
 def test_a_mode_or_another_encoding_is_none() -> None:
     assert not only_patches(change("uv.lock", UV, BUMPED, EXECUTABLE))
     assert not only_patches(FileChange("uv.lock", REGULAR, REGULAR, UV.encode(), BUMPED.encode("utf-16")))
@@ -277,6 +285,7 @@ def test_what_follows_from_a_bump_does_not_count_and_the_rest_does() -> None:
     assert counted(Patch("0" * 40, (lock, manifest))).changes == (manifest,)
 
 
+@pytest.mark.attack(49)
 def test_only_bumps_lift_the_protection_of_a_file_and_only_of_its_name() -> None:
     lock = Patch("0" * 40, (change("uv.lock", UV, BUMPED),))
     assert inspect(lock, bumps=True, max_lines=1) == ()

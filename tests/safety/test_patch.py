@@ -32,10 +32,12 @@ def test_a_line_at_each_end_of_a_long_file_counts_only_those_lines() -> None:
 
 
 @pytest.mark.parametrize("separator", SEPARATORS, ids=ascii)
+@pytest.mark.attack(50)
 def test_e50_every_separator_ends_a_line(separator: str) -> None:
     assert lines(b"", separator.join(f"x{n}" for n in range(300)).encode()) == 300
 
 
+@pytest.mark.attack(50)
 def test_e50_a_line_of_800_kb_is_not_one_line() -> None:
     assert lines(b"", b"x" * 800_000) == 800_000 // WIDTH
 
@@ -44,16 +46,19 @@ def test_a_paragraph_of_prose_on_one_line_is_one_line() -> None:
     assert lines(b"", b"word " * (WIDTH // 5)) == 1
 
 
+@pytest.mark.attack(50)
 def test_e50_a_nul_byte_hides_no_line() -> None:
     size = measure(patch(change(old=b"", new=b"\0\n" * 60)))
     assert size.lines == 60
     assert size.files[0].binary
 
 
+@pytest.mark.attack(50)
 def test_e50_bytes_that_are_not_utf8_are_binary() -> None:
     assert measure(patch(change(old=b"", new=b"\xff\xfe\n"))).files[0].binary
 
 
+@pytest.mark.attack(50)
 def test_e50_a_pure_rename_counts_as_deletion_and_addition() -> None:
     body = numbered(30)
     size = measure(patch(change("a.py", body, None), change("b.py", None, body)))
@@ -61,20 +66,24 @@ def test_e50_a_pure_rename_counts_as_deletion_and_addition() -> None:
     assert size.lines == 60
 
 
+@pytest.mark.attack(50)
 def test_e50_a_mode_change_counts_as_a_line() -> None:
     size = measure(patch(change(old=b"x\n", new=b"x\n", new_mode=EXECUTABLE)))
     assert (size.lines, size.files[0].mode) == (1, EXECUTABLE)
 
 
+@pytest.mark.attack(50)
 def test_e50_an_empty_new_file_counts_as_a_line() -> None:
     assert lines(None, b"") == 1
 
 
+@pytest.mark.attack(50)
 def test_e50_a_file_that_becomes_a_symlink_is_a_change_of_type() -> None:
     size = measure(patch(change(old=b"a", new=b"a", new_mode=SYMLINK)))
     assert (size.files[0].status, size.lines) == ("T", 2)
 
 
+@pytest.mark.attack(50)
 def test_e50_a_gitlink_is_seen() -> None:
     size = measure(patch(change(old=None, new=b"1" * 40, new_mode=GITLINK)))
     assert (size.files[0].status, size.files[0].mode, size.lines) == ("A", GITLINK, 1)
@@ -91,6 +100,7 @@ def test_a_file_whose_difference_is_too_costly_counts_whole() -> None:
 
 
 @given(old=contents, new=contents)
+@pytest.mark.attack(50)
 def test_never_fewer_lines_than_the_longest_common_subsequence_leaves(old: bytes, new: bytes) -> None:
     assert lines(old, new) >= fewest_changed_lines(old, new)
 
@@ -102,6 +112,7 @@ def test_a_deletion_and_an_addition_count_the_same(old: bytes) -> None:
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(old=contents, new=contents)
+@pytest.mark.attack(50)
 def test_never_fewer_lines_than_git_counts_on_normalised_blobs(tmp_path: Path, old: bytes, new: bytes) -> None:
     assert lines(old, new) >= numstat(tmp_path, old, new)
 

@@ -181,16 +181,19 @@ ORDINARY = [
 
 
 @pytest.mark.parametrize("path", UNSAFE, ids=ascii)
+@pytest.mark.attack(45)
 def test_e45_an_unsafe_path_is_named_so(path: str) -> None:
     assert unsafe_path(path)
 
 
 @pytest.mark.parametrize("path", PROTECTED)
+@pytest.mark.attack(49)
 def test_e49_a_protected_path_is_named_so(path: str) -> None:
     assert protected_path(path)
 
 
 @pytest.mark.parametrize("path", ORDINARY, ids=ascii)
+@pytest.mark.benign("path")
 def test_an_ordinary_path_is_neither_unsafe_nor_protected(path: str) -> None:
     assert (unsafe_path(path), protected_path(path)) == ("", "")
 
@@ -204,6 +207,7 @@ def test_an_ordinary_path_is_neither_unsafe_nor_protected(path: str) -> None:
         "a/.env",
     ],
 )  # fmt: skip  # one list
+@pytest.mark.attack(49)
 def test_what_an_agent_takes_for_orders_is_known_and_protected(path: str) -> None:
     assert steers_agents(path) and protected_path(path)
 
@@ -216,6 +220,7 @@ def test_what_no_agent_takes_for_orders_is_as_it_is_in_a_change(path: str) -> No
 @pytest.mark.parametrize(
     "path", [".claude/settings.json", ".Claude/CLAUDE.md", "a/.mcp.json", ".cursorrules", "opencode.jsonc", ".env"]
 )
+@pytest.mark.attack(49, 60)
 def test_hooks_servers_and_permissions_configure_agents(path: str) -> None:
     assert configures_agents(path) and steers_agents(path)
 
@@ -225,12 +230,14 @@ def test_a_guide_in_prose_configures_nobody(path: str) -> None:
     assert not configures_agents(path)
 
 
+@pytest.mark.attack(49)
 def test_e49_configured_globs_protect_too_whatever_the_case() -> None:
     assert protected_path("Billing/Tax.py", ["billing/**"])
     assert not protected_path("src/tax.py", ["billing/**"])
 
 
 @given(st.text(max_size=6), st.sampled_from([".git", "GIT~1", ".GIT. ", "..", ".g\u200bit"]), st.text(max_size=6))
+@pytest.mark.attack(45)
 def test_no_surrounding_makes_a_bad_component_good(before: str, part: str, after: str) -> None:
     assert unsafe_path(f"{before}/{part}/{after}")
 
@@ -271,14 +278,17 @@ def test_no_surrounding_makes_a_bad_component_good(before: str, part: str, after
     ],
     ids=ascii,
 )
+@pytest.mark.attack(44)
 def test_e44_a_branch_name_that_means_something_else_is_refused(name: str) -> None:
     assert not branch_name_ok(name)
 
 
+@pytest.mark.attack(44)
 def test_e44_a_branch_name_that_differs_only_in_case_is_refused() -> None:
     assert not branch_name_ok("ralph/fix-a", ["ralph/Fix-A"])
 
 
+@pytest.mark.attack(44)
 def test_e44_a_branch_below_or_above_an_existing_one_is_refused() -> None:
     assert not branch_name_ok("ralph/fix/a", ["ralph/fix"])
     assert not branch_name_ok("ralph/fix", ["ralph/fix/a"])
@@ -289,6 +299,7 @@ def test_our_own_branch_that_is_there_already_is_no_collision() -> None:
 
 
 @given(st.from_regex(r"ralph/[A-Za-z0-9._@{}~^:/-]{1,20}", fullmatch=True))
+@pytest.mark.attack(44)
 def test_every_accepted_branch_name_is_one_for_git_too(name: str) -> None:
     accepted = (
         subprocess.run(["git", "check-ref-format", "--branch", name], capture_output=True, check=False).returncode == 0

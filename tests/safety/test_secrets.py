@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import gzip
+import time
 from urllib.parse import quote
 
 import pytest
@@ -79,11 +81,13 @@ HARMLESS = [
 ]
 
 
+@pytest.mark.attack(33)
 @pytest.mark.parametrize("disguise", DISGUISES)
 def test_c33_a_known_secret_is_found_in_every_disguise(disguise: str) -> None:
     assert "known-value" in find_secrets(f"see {DISGUISES[disguise]} there", [KNOWN])
 
 
+@pytest.mark.attack(33)
 @pytest.mark.parametrize("disguise", DISGUISES)
 def test_c33_a_redacted_text_holds_no_disguise(disguise: str) -> None:
     safe = redact(f"see {DISGUISES[disguise]} there", [KNOWN])
@@ -91,17 +95,20 @@ def test_c33_a_redacted_text_holds_no_disguise(disguise: str) -> None:
     assert KNOWN[4:12] not in safe
 
 
+@pytest.mark.attack(33)
 @pytest.mark.parametrize("kind", TOKENS)
 def test_a_token_of_a_common_format_is_found(kind: str) -> None:
     assert kind in find_secrets(f"x {TOKENS[kind]} y")
 
 
+@pytest.mark.attack(33)
 @pytest.mark.parametrize("kind", TOKENS)
 def test_a_token_split_by_zero_width_characters_is_found(kind: str) -> None:
     token = TOKENS[kind]
     assert kind in find_secrets(token[:9] + "\u200b" + token[9:])
 
 
+@pytest.mark.attack(33)
 @pytest.mark.parametrize("kind", TOKENS)
 def test_a_redacted_token_is_gone_and_the_rest_stays(kind: str) -> None:
     safe = redact(f"before {TOKENS[kind]} after")
@@ -109,6 +116,7 @@ def test_a_redacted_token_is_gone_and_the_rest_stays(kind: str) -> None:
     assert safe.startswith("before ") and safe.endswith(" after")
 
 
+@pytest.mark.benign("secrets")
 @pytest.mark.parametrize("text", HARMLESS)
 def test_harmless_text_holds_no_secret(text: str) -> None:
     assert find_secrets(text, [KNOWN]) == ()
@@ -119,6 +127,7 @@ def test_the_answer_never_holds_the_secret() -> None:
     assert KNOWN not in str(find_secrets(KNOWN, [KNOWN]))
 
 
+@pytest.mark.benign("secrets")
 def test_a_short_known_value_is_no_secret() -> None:
     assert find_secrets("the word is main", ["main", ""]) == ()
 
@@ -131,21 +140,25 @@ def test_a_known_value_without_letters_is_found() -> None:
     assert find_secrets("x !@#$%^&*() y", ["!@#$%^&*()"]) == ("known-value",)
 
 
+@pytest.mark.attack(33)
 def test_the_password_of_a_known_url_is_a_secret_too() -> None:
     url = "postgres://app:" + "s3cr3tPassw0rd" + "@db/app"
     assert find_secrets("psql -W " + "s3cr3tPassw0rd", [url]) == ("known-value",)
 
 
+@pytest.mark.benign("secrets")
 def test_the_address_of_a_known_url_is_no_secret() -> None:
     url = "https://discord.example/api/webhooks/123456789012345678/" + "Zz9Yy8Xx7Ww6Vv5Uu4"
     assert find_secrets("see https://discord.example/api/webhooks/ for more", [url]) == ()
 
 
+@pytest.mark.attack(33)
 @given(before=st.text(max_size=20), after=st.text(max_size=20))
 def test_no_surroundings_hide_a_known_secret(before: str, after: str) -> None:
     assert "known-value" in find_secrets(f"{before} {KNOWN} {after}", [KNOWN])
 
 
+@pytest.mark.attack(33)
 @given(st.binary(max_size=5), st.binary(max_size=5))
 def test_no_alignment_hides_a_secret_in_base64(before: bytes, after: bytes) -> None:
     assert "known-value" in find_secrets(base64.b64encode(before + RAW + after).decode(), [KNOWN])
@@ -155,3 +168,41 @@ def test_no_alignment_hides_a_secret_in_base64(before: bytes, after: bytes) -> N
 def test_redacting_twice_changes_nothing_more(text: str) -> None:
     once = redact(text, [KNOWN])
     assert redact(once, [KNOWN]) == once
+
+
+@pytest.mark.attack(33)
+def test_what_unpacks_to_more_than_we_read_is_no_way_out() -> None:
+    packed = base64.b64encode(gzip.compress(bytes(1_100_000) + RAW)).decode()
+    assert find_secrets(f"see {packed} there", [KNOWN]) == ("packed-data",)
+    assert redact(f"see {packed} there", [KNOWN]) == "see [redacted: packed-data]"
+
+
+@pytest.mark.attack(33)
+@pytest.mark.parametrize("length", range(8, len(KNOWN)))
+def test_what_a_cut_left_of_a_known_value_is_no_less_secret(length: int) -> None:
+    short = "".join(letter for letter in KNOWN if letter.isalnum())[:length]
+    assert redact(f"see {short}… there", [KNOWN]).startswith("see [redacted: known-value]")
+    assert redact(f"see {short} … there", [KNOWN]).startswith("see [redacted: known-value]")
+
+
+@pytest.mark.benign("secrets")
+def test_a_cut_far_from_the_beginning_of_a_known_value_is_only_a_cut() -> None:
+    text = f"see {KNOWN[:10]} and so on… there"
+    assert redact(text, [KNOWN]) == text
+
+
+HOSTILE = {
+    "cuts": KNOWN[:12] + "…",
+    "nothing but cuts": "…",
+    "one word": f"{KNOWN},",
+    "packed": base64.b64encode(gzip.compress(bytes(1_000_000))).decode().rstrip("=") + " ",
+}
+
+
+@pytest.mark.attack(15)
+@pytest.mark.parametrize("part", HOSTILE)
+def test_no_text_takes_long_to_search(part: str) -> None:
+    text = (HOSTILE[part] * 200_000)[:200_000]
+    begun = time.process_time()
+    redact(text, [KNOWN])
+    assert time.process_time() - begun < 10

@@ -19,6 +19,7 @@ STEPS = zip("abcdefg", "bcdefgh", strict=True)
 BOMB = "\n".join(["a: &a [x, x]", *(f"{b}: &{b} [*{a}, *{a}]" for a, b in STEPS)])
 
 
+@pytest.mark.benign("memory")
 @given(st.dictionaries(WORDS, VALUES, max_size=5))
 def test_plain_yaml_reads_as_it_always_does(value: dict[str, object]) -> None:
     text = yaml.safe_dump(value, allow_unicode=True)
@@ -27,6 +28,7 @@ def test_plain_yaml_reads_as_it_always_does(value: dict[str, object]) -> None:
     assert parse(text).value == yaml.safe_load(text)
 
 
+@pytest.mark.attack(24)
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
@@ -41,6 +43,7 @@ def test_every_path_knows_its_line() -> None:
     assert (lines["a",], lines["b", "c"], lines["b", "c", 0], lines["b", "c", 1, "y"]) == (1, 3, 4, 5)
 
 
+@pytest.mark.attack(24)
 @pytest.mark.parametrize(
     ("text", "line"),
     [

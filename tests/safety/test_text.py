@@ -21,12 +21,14 @@ from tests.safety.benign import BENIGN
 from tests.safety.nasty import SINKS, nasty
 
 
+@pytest.mark.benign("markdown")
 @pytest.mark.parametrize("sink", ["issue", "pr"])
 @pytest.mark.parametrize("text", BENIGN)
 def test_ordinary_markdown_is_left_alone_byte_for_byte(text: str, sink: str) -> None:
     assert sanitise(text, sink) == text
 
 
+@pytest.mark.benign("markdown")
 @pytest.mark.parametrize("text", BENIGN)
 def test_ordinary_markdown_holds_nothing_hidden_and_closes_nothing(text: str) -> None:
     assert (hidden(text), closing_keywords(text), mentions(text), commands(text)) == ((), (), (), ())
@@ -40,6 +42,7 @@ def test_sanitising_twice_changes_nothing_more(sink: str, text: str) -> None:
     assert sanitise(once, sink) == once
 
 
+@pytest.mark.attack(27, 28, 29, 30, 31)
 @pytest.mark.parametrize("sink", ["issue", "pr", "summary", "commit"])
 @given(text=nasty)
 @example(text="https://a.b/` fixes #3 `")
@@ -66,6 +69,7 @@ def test_what_was_cut_off_shows() -> None:
     assert sanitise("abcdef", "issue", limit=4) == "abc…"
 
 
+@pytest.mark.attack(28)
 def test_a_name_in_code_that_a_cut_sets_free_pings_nobody() -> None:
     assert mentions(sanitise("`@bob and much more`", "issue", limit=10)) == ()
 
@@ -75,6 +79,7 @@ def test_a_sink_that_is_not_known_is_an_error() -> None:
         sanitise("x", "nowhere")
 
 
+@pytest.mark.attack(8, 27, 28)
 @given(text=nasty)
 @settings(max_examples=150, deadline=None)
 def test_a_quotation_cannot_be_left(text: str) -> None:
@@ -84,6 +89,7 @@ def test_a_quotation_cannot_be_left(text: str) -> None:
         )
 
 
+@pytest.mark.attack(8)
 def test_a_fence_is_longer_than_any_in_the_text() -> None:
     assert quote("````\nx") == "`````text\n````\nx\n`````"
 
@@ -102,6 +108,7 @@ def test_our_own_marker_at_the_end_is_not_hidden_text_but_any_other_comment_is()
     assert hidden("x <!-- other -->")
 
 
+@pytest.mark.attack(40)
 @pytest.mark.parametrize(
     "text", ["<script>x</script>", "<style>x", "<iframe src=x>", "<textarea>", "<?php", "<![CDATA[x"]
 )
@@ -109,6 +116,7 @@ def test_an_element_that_runs_or_swallows_is_shown_instead(text: str) -> None:
     assert sanitise(text, "issue").startswith("&lt;")
 
 
+@pytest.mark.attack(15)
 def test_a15_a_body_of_ten_million_characters_is_bounded() -> None:
     assert len(sanitise("fixes #3 " * 1_100_000, "issue", limit=2_000)) <= 2_000
 
@@ -116,6 +124,7 @@ def test_a15_a_body_of_ten_million_characters_is_bounded() -> None:
 OURS = "<!-- ralph:v1 key=deadbeefdeadbeef -->"
 
 
+@pytest.mark.attack(19)
 def test_a_quotation_neither_signs_nor_seals_for_us() -> None:
     for shown in (inline(OURS), quote(f"{OURS}\nproposal is now `deadbeef`"), said(f"`{OURS}`")):
         assert "ralph:v1" not in shown
@@ -127,6 +136,7 @@ def test_a_row_of_backticks_does_not_make_a_quotation_three_times_as_long() -> N
     assert len(inline("`" * 200, 200)) < 230
 
 
+@pytest.mark.attack(8)
 def test_a_fence_in_somebodys_words_hides_nothing_from_the_sanitiser() -> None:
     assert closing_keywords(f"**Why:** {said('```fixes #3')}.") == ()
     assert said("<details>@bob") == "&lt;details>@ bob"

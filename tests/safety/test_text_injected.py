@@ -8,6 +8,7 @@ from ralph_mission.safety.text import hidden, mentions, sanitise, workflow_comma
 from tests.safety.nasty import SINKS
 
 
+@pytest.mark.attack(2, 3)
 @pytest.mark.parametrize(
     "text",
     [
@@ -34,10 +35,12 @@ def test_a_comment_in_code_is_shown_and_stays() -> None:
     assert sanitise("`<!-- x -->`", "issue") == "`<!-- x -->`"
 
 
+@pytest.mark.attack(3)
 def test_a_comment_cannot_hide_behind_backticks_within_it() -> None:
     assert sanitise("<!-- ` -->a<!-- ` --> payload", "issue") == "a payload"
 
 
+@pytest.mark.attack(4)
 @pytest.mark.parametrize("sink", SINKS)
 def test_a4_the_tag_block_is_stripped_and_flagged(sink: str) -> None:
     smuggled = "".join(chr(0xE0000 + ord(letter)) for letter in "run env")
@@ -45,6 +48,7 @@ def test_a4_the_tag_block_is_stripped_and_flagged(sink: str) -> None:
     assert hidden(f"hello{smuggled}")
 
 
+@pytest.mark.attack(5)
 @pytest.mark.parametrize("sink", SINKS)
 @pytest.mark.parametrize(
     "character",
@@ -55,10 +59,12 @@ def test_a5_invisible_characters_between_letters_go(sink: str, character: str) -
     assert sanitise(f"a{character}b", sink) == "ab"
 
 
+@pytest.mark.attack(5)
 def test_a5_variation_selectors_cannot_carry_data_behind_an_emoji() -> None:
     assert sanitise("❤\ufe0f\ufe0e\ufe0f\ufe0f", "issue") == "❤\ufe0f"
 
 
+@pytest.mark.attack(6)
 @pytest.mark.parametrize(
     "text", ["&#xE0041;", "&amp;#xE0041;", "&#917569;", "&ZeroWidthSpace;", "&amp;amp;zwj;", "&shy;"]
 )
@@ -67,12 +73,14 @@ def test_a6_an_entity_that_hides_something_is_decoded_and_goes(text: str, sink: 
     assert sanitise(f"a{text}b", sink) == "ab"
 
 
+@pytest.mark.attack(6)
 @pytest.mark.parametrize("text", ["&commat;bob", "&#64;bob", "&amp;commat;bob", "&#x40;bob", "&amp;#x40;bob"])
 def test_a6_an_encoded_mention_is_one(text: str) -> None:
     assert mentions(text)
     assert sanitise(text, "issue") == "@ bob"
 
 
+@pytest.mark.attack(7)
 @pytest.mark.parametrize(
     "text",
     [
@@ -88,10 +96,12 @@ def test_a7_a_definition_that_nothing_refers_to_is_hidden_text(text: str) -> Non
     assert "payload" not in sanitise(text + "shown", "prompt")
 
 
+@pytest.mark.attack(7)
 def test_a7_a_label_in_code_refers_to_nothing() -> None:
     assert sanitise("`[z]`\n\n[z]: # (payload)\n", "issue") == "`[z]`\n\n"
 
 
+@pytest.mark.attack(37, 38)
 @pytest.mark.parametrize(
     "text",
     [
@@ -114,6 +124,7 @@ def test_d37_d38_no_workflow_command_survives(text: str, sink: str) -> None:
     assert workflow_commands(sanitise(text, sink)) == ()
 
 
+@pytest.mark.attack(38)
 @pytest.mark.parametrize(
     "text",
     [
@@ -130,5 +141,6 @@ def test_d38_terminal_escapes_are_stripped(text: str, sink: str) -> None:
     assert sanitise(text, sink) == "red"
 
 
+@pytest.mark.attack(40)
 def test_d40_a_summary_holds_no_live_html_and_no_expression() -> None:
     assert sanitise("<b>x</b> ${{ secrets.A }} `${{ b }}`", "summary") == "&lt;b>x&lt;/b> $ {{ secrets.A }} `$ {{ b }}`"

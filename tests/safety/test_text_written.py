@@ -43,18 +43,21 @@ DISGUISED = [
 ]
 
 
+@pytest.mark.attack(27)
 @pytest.mark.parametrize("text", CLOSERS + DISGUISED)
 def test_c27_every_closing_keyword_is_found(text: str) -> None:
     assert closing_keywords(text)
     assert closing_keywords(text, markdown=False) or "<" in text or "\\" in text
 
 
+@pytest.mark.attack(27)
 @pytest.mark.parametrize("text", CLOSERS + DISGUISED)
 @pytest.mark.parametrize("sink", ["issue", "commit"])
 def test_c27_no_closing_keyword_survives(text: str, sink: str) -> None:
     assert closing_keywords(sanitise(text, sink), markdown=sink == "issue") == ()
 
 
+@pytest.mark.benign("markdown")
 @pytest.mark.parametrize(
     "text", ["prefix #3", "fixture #3", "closet #3", "fixes it, see #3", "disclosed #3", "resolver #3", "fixes 3"]
 )
@@ -62,12 +65,14 @@ def test_a_word_that_only_looks_like_a_keyword_closes_nothing(text: str) -> None
     assert closing_keywords(text) == ()
 
 
+@pytest.mark.attack(27)
 def test_code_closes_nothing_in_markdown_but_a_title_has_no_code() -> None:
     assert closing_keywords("`fixes #3`") == ()
     assert closing_keywords("`fixes #3`", markdown=False) == ("fixes #3",)
     assert sanitise("`fixes #3`", "commit") == "`fixes no. 3`"
 
 
+@pytest.mark.attack(27, 28)
 def test_backticks_that_are_no_code_hide_nothing() -> None:
     for text in (
         "<div>\n`fixes #3 @bob`\n</div>",
@@ -80,6 +85,7 @@ def test_backticks_that_are_no_code_hide_nothing() -> None:
         assert closing_keywords(text) and mentions(text)
 
 
+@pytest.mark.attack(28)
 @pytest.mark.parametrize(
     "text",
     ["@bob", "@org/team", "@everyone", "@here", "<@&123>", "<@!123>", "(@bob)", ".@bob", "é@bob", "-@bob", "\\@bob"],
@@ -90,10 +96,12 @@ def test_c28_no_mention_survives(text: str, sink: str) -> None:
     assert mentions(sanitise(text, sink), markdown=sink != "commit") == ()
 
 
+@pytest.mark.benign("markdown")
 def test_an_address_and_a_name_in_code_ping_nobody() -> None:
     assert mentions("mara@example.org and `@bob`") == ()
 
 
+@pytest.mark.attack(29)
 @pytest.mark.parametrize(
     "text",
     [
@@ -116,6 +124,7 @@ def test_c29_no_skip_marker_survives(text: str, sink: str) -> None:
     assert commands(sanitise(text, sink)) == ()
 
 
+@pytest.mark.attack(30)
 @pytest.mark.parametrize(
     "text",
     [
@@ -132,6 +141,7 @@ def test_c30_no_trailer_survives(text: str, sink: str) -> None:
     assert commands(sanitise(text, sink)) == ()
 
 
+@pytest.mark.attack(31)
 @pytest.mark.parametrize(
     "text",
     [
@@ -154,6 +164,7 @@ def test_c31_no_bot_is_triggered(text: str) -> None:
     assert mentions(calm) == ()
 
 
+@pytest.mark.attack(32)
 @pytest.mark.parametrize(
     "text",
     [
@@ -192,11 +203,13 @@ def test_c32_no_link_or_image_leads_to_a_foreign_host(text: str, sink: str) -> N
     assert not any(form in calm for form in live)
 
 
+@pytest.mark.benign("markdown")
 def test_a_host_that_the_caller_allows_stays() -> None:
     text = "[x](https://ghe.example.org/o/r)"
     assert sanitise(text, "issue", hosts=frozenset({"ghe.example.org"})) == text
 
 
+@pytest.mark.attack(36)
 @pytest.mark.parametrize(
     "text",
     [

@@ -102,23 +102,28 @@ HONEST: list[tuple[str, str, str]] = [
 
 
 @pytest.mark.parametrize(("path", "old", "new"), WEAKER)
+@pytest.mark.attack(54)
 def test_e54_a_weakened_check_is_noticed(path: str, old: str, new: str) -> None:
     assert weakens(change(path, old.encode(), new.encode()))
 
 
 @pytest.mark.parametrize(("path", "old", "new"), HONEST)
+@pytest.mark.benign("patch")
 def test_an_honest_change_raises_no_alarm(path: str, old: str, new: str) -> None:
     assert weakens(change(path, old.encode(), new.encode())) == ()
 
 
+@pytest.mark.attack(54)
 def test_e54_a_deleted_test_file_is_noticed() -> None:
     assert weakens(change("tests/test_a.py", b"x\n", None)) == ("deletes a test file",)
 
 
+@pytest.mark.attack(54)
 def test_e54_a_mute_far_out_on_a_long_line_is_noticed() -> None:
     assert weakens(change("src/a.py", b"x\n", b"x = '" + b"y" * 7_000 + b"'  # noqa\n"))
 
 
+@pytest.mark.benign("patch")
 def test_moving_a_test_within_a_file_is_no_alarm() -> None:
     one, two = b"def test_a():\n    assert f()\n", b"def test_b():\n    assert g()\n"
     assert weakens(change("tests/test_a.py", one + two, two + one)) == ()

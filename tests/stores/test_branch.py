@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +11,21 @@ import pytest
 
 from ralph_mission.mission.ledger import Recollection
 from ralph_mission.mission.memory_parse import parse_notes
+from ralph_mission.stores import layout
 from ralph_mission.stores.branch import BranchStore
 from ralph_mission.trouble import Trouble
 from tests.helpers import commit, git
-from tests.stores.making import LOG, batch, branch_store, finding, fingerprint, full_batch, intended, key
+from tests.stores.making import (
+    LOG,
+    Intruder,
+    batch,
+    branch_store,
+    finding,
+    fingerprint,
+    full_batch,
+    intended,
+    key,
+)
 
 
 def two_cycles(repo: Path) -> None:
@@ -105,7 +117,7 @@ def test_the_layout_on_the_branch(repo: Path, store: BranchStore) -> None:
     assert set(git(repo, "ls-tree", "-r", "--name-only", "ralph-memory").splitlines()) == {
         "README.md",
         "memory/archive/2026-05.md",
-        "memory/journal/000003-abc.json",
+        "memory/journal/0000/000003-abc.json",
         f"memory/ledger/{comment[:2]}/{comment}.json",
         f"memory/ledger/{found[:2]}/{found}.json",
         LOG,
@@ -122,6 +134,7 @@ def test_no_ref_but_the_branch_is_made(repo: Path, past: Recollection) -> None:
     assert refs == ["refs/heads/main", "refs/heads/ralph-memory"]
 
 
+@pytest.mark.long  # ten seconds; tests/load asks the same of less
 def test_200_cycles_keep_the_file_bounded_and_lose_nothing(repo: Path, store: BranchStore) -> None:
     past = None
     for cycle in range(1, 201):
@@ -134,6 +147,32 @@ def test_200_cycles_keep_the_file_bounded_and_lose_nothing(repo: Path, store: Br
     assert missions == {f"mission {cycle}" for cycle in range(1, 201)}
     assert {note.cycle for note in (*observations, *past.memory.observations)} == set(range(1, 201))
     assert [document["report"]["cycle"] for document in store.journal()] == list(range(1, 201))
+    assert branch_store(repo).recall() == past
+
+
+def test_no_folder_of_the_journal_grows_for_ever() -> None:
+    folders = Counter(layout.journal(cycle, f"{cycle:06d}-abc").rpartition("/")[0] for cycle in range(1, 1201))
+    assert max(folders.values()) == 100
+
+
+def test_a_journal_of_an_earlier_version_is_read_before_what_came_since(
+    store: BranchStore, past: Recollection, intruder: Intruder
+) -> None:
+    head = intruder.write("memory/journal/000001-flat.json", '{"n": 1}')
+    files = store.files(replace(batch(past, cycle=2), journal=("later", {"n": 2})), head)
+    store.move(head, files, "later", past.memory)
+    assert [document["n"] for document in store.journal()] == [1, 2]
+
+
+def test_loose_objects_are_packed_before_they_are_many(
+    repo: Path, store: BranchStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ralph_mission.stores.branch.PACKED", 5)
+    past, loose = None, []
+    for cycle in range(1, 31):
+        past = store.commit(full_batch(past, cycle), past)
+        loose.append(int(git(repo, "count-objects").split()[0]))
+    assert max(loose[15:]) <= max(loose[:15])
     assert branch_store(repo).recall() == past
 
 

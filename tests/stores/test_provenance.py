@@ -105,6 +105,7 @@ def test_a_fresh_clone_trusts_what_it_finds_once(repo: Path, tmp_path: Path, pas
 # --- not welcome ---
 
 
+@pytest.mark.attack(18)
 @pytest.mark.parametrize(
     "path", ["memory/open.json", "README.md", "memory/ledger/ab/ab.json", "x", "memory/ralph-log.md.bak"]
 )
@@ -115,6 +116,7 @@ def test_18_a_foreign_commit_that_touches_another_file_stops_the_cycle(
     assert repr(path) in refused(repo)
 
 
+@pytest.mark.attack(18)
 def test_18_a_foreign_change_hidden_below_a_persons_edit_stops_the_cycle(
     repo: Path, past: Recollection, intruder: Intruder
 ) -> None:
@@ -123,6 +125,7 @@ def test_18_a_foreign_change_hidden_below_a_persons_edit_stops_the_cycle(
     refused(repo)
 
 
+@pytest.mark.attack(18)
 @pytest.mark.parametrize(
     "edit",
     [
@@ -139,12 +142,14 @@ def test_18_a_foreign_change_of_the_front_matter_stops_the_cycle(
     refused(repo)
 
 
+@pytest.mark.attack(18)
 def test_18_our_own_name_on_a_commit_proves_nothing(repo: Path, past: Recollection, intruder: Intruder) -> None:
     made = branch_store(repo).git.commit_files(past.oid, {"memory/open.json": b"{}"}, "ralph: cycle 2: nothing", _NOON)
     intruder.move(made)
     refused(repo)
 
 
+@pytest.mark.attack(18)
 def test_18_a_foreign_commit_during_the_cycle_pauses_it_and_loses_the_claim(
     store: BranchStore, past: Recollection, intruder: Intruder
 ) -> None:
@@ -155,6 +160,7 @@ def test_18_a_foreign_commit_during_the_cycle_pauses_it_and_loses_the_claim(
         store.commit(batch(past), past)
 
 
+@pytest.mark.attack(19)
 def test_19_a_forged_approval_in_the_memory_file_stops_the_cycle(
     repo: Path, past: Recollection, intruder: Intruder
 ) -> None:
@@ -171,12 +177,14 @@ def test_20_forged_emptiness_in_open_json_stops_the_cycle(
     refused(repo)
 
 
+@pytest.mark.attack(22)
 def test_22_a_rollback_is_detected(repo: Path, store: BranchStore, past: Recollection, intruder: Intruder) -> None:
     store.commit(batch(past), past)
     intruder.move(past.oid)
     assert "rolled back" in refused(repo)
 
 
+@pytest.mark.attack(22)
 def test_22_a_rollback_with_an_edit_on_top_is_detected(
     repo: Path, store: BranchStore, past: Recollection, intruder: Intruder
 ) -> None:
@@ -186,6 +194,7 @@ def test_22_a_rollback_with_an_edit_on_top_is_detected(
     assert "rewritten" in refused(repo)
 
 
+@pytest.mark.attack(22)
 def test_22_the_same_tree_under_another_history_is_detected(repo: Path, past: Recollection, intruder: Intruder) -> None:
     tree = git(repo, "rev-parse", f"{past.oid}^{{tree}}")
     who = {f"GIT_{role}_{part}": "a@example.org" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
@@ -193,6 +202,7 @@ def test_22_the_same_tree_under_another_history_is_detected(repo: Path, past: Re
     assert "rewritten" in refused(repo)
 
 
+@pytest.mark.attack(22)
 def test_22_a_deleted_branch_is_detected(repo: Path, past: Recollection, intruder: Intruder) -> None:
     intruder.delete()
     assert "gone" in refused(repo)
@@ -200,6 +210,7 @@ def test_22_a_deleted_branch_is_detected(repo: Path, past: Recollection, intrude
         branch_store(repo).commit(batch(), None)
 
 
+@pytest.mark.attack(22)
 def test_22_a_symbolic_branch_is_refused(repo: Path, past: Recollection) -> None:
     git(repo, "symbolic-ref", "refs/heads/ralph-memory", "refs/heads/main")
     refused(repo)
@@ -229,6 +240,7 @@ def test_24_clever_front_matter_fails_closed(repo: Path, past: Recollection, int
     refused(repo)
 
 
+@pytest.mark.attack(25)
 @pytest.mark.parametrize("anchored", [True, False])
 @pytest.mark.parametrize(("path", "mode"), [(LOG, "120000"), (LOG, "100755"), ("memory/open.json", "120000")])
 def test_25_what_is_no_regular_file_is_refused(
@@ -240,6 +252,7 @@ def test_25_what_is_no_regular_file_is_refused(
     refused(repo)
 
 
+@pytest.mark.attack(25)
 @pytest.mark.parametrize("anchored", [True, False])
 def test_25_a_submodule_is_refused(
     repo: Path, store: BranchStore, past: Recollection, intruder: Intruder, anchored: bool
@@ -278,6 +291,7 @@ def test_an_anchor_behind_memory_agrees() -> None:
     check_position(HERE, [None, Anchor("line", 4, "d" * 40), HERE], lambda oid: True)
 
 
+@pytest.mark.attack(22)
 @pytest.mark.parametrize(
     ("position", "anchor", "word"),
     [

@@ -243,6 +243,17 @@ def test_a_record_that_cannot_be_read_is_told_and_gone(
     assert not branch_store(repo).records([key(9)], recalled)
 
 
+@pytest.mark.parametrize("torn", ["", "{", '{"lineage": "abc'])
+def test_a_note_of_the_position_that_cannot_be_read_is_written_anew(
+    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection, torn: str
+) -> None:
+    (repo / ".git/ralph/anchor.json").write_text(torn)
+    with pytest.raises(Trouble, match=r"anchor\.json cannot be read"):
+        branch_store(repo).recall()
+    _, recalled = rescue(repo, forge)
+    assert branch_store(repo).recall() == recalled
+
+
 # --- intents, and who may be at work ---
 
 

@@ -12,6 +12,7 @@ import pytest
 from ralph_mission.flows.recover import Salvage
 from ralph_mission.gateways.place import Place
 from ralph_mission.mission.ledger import Anchor
+from ralph_mission.stores import provenance
 from ralph_mission.stores.branch import BranchStore
 from ralph_mission.stores.due import due_on_server
 from ralph_mission.trouble import Lost, Trouble
@@ -90,6 +91,7 @@ def test_a_persons_edit_on_the_server_is_taken_in(server):
     assert "be kind" in made.memory.learnings
 
 
+@pytest.mark.attack(18)
 def test_a_strangers_commit_on_the_server_stops_the_cycle(server):
     store = server.store()
     store.commit(batch(), None)
@@ -186,15 +188,54 @@ class TestRunnersThatTakeTurns:
         found = server.store("one").recall()
         assert (found.memory.header.serial, found.human_edits) == (3, ())
 
-    def test_what_the_forge_was_told_of_is_believed_however_long_it_took(self, server):
+    def test_what_the_forge_was_told_of_is_believed_however_long_it_took(self, server, monkeypatch):
+        monkeypatch.setattr(provenance, "UNTOLD", 3)
         server.store("one").commit(batch(), None)
-        self.went_on(server, 9)
+        self.went_on(server, 4)
         with pytest.raises(Trouble):
             server.store("one").recall()
         told = server.store("two").recall()
         anchor = Anchor(told.memory.header.lineage, told.memory.header.serial, told.oid)
         assert server.store("one", vouched=lambda: anchor).recall().oid == told.oid
 
+    def told_of(self, server) -> Anchor:
+        """The forge is told of the first commit, and of none since."""
+        first = server.store("two").commit(batch(), None)
+        return Anchor(first.memory.header.lineage, first.memory.header.serial, first.oid)
+
+    @pytest.mark.parametrize("clone", ["two", "fresh"])
+    def test_what_several_runs_wrote_that_died_before_they_could_tell_is_believed(self, server, clone):
+        anchor = self.told_of(server)
+        self.went_on(server, 12)
+        assert server.store(clone, vouched=lambda: anchor).recall().memory.header.serial == 13
+
+    def test_many_edits_of_people_do_not_hide_a_run_that_could_not_tell(self, server):
+        anchor = self.told_of(server)
+        for number in range(8):
+            text = git(server.fake.bare, "show", f"{BRANCH}:{LOG}")
+            said = text.replace("## Learnings\n", f"## Learnings\n\n- be kind, {number}\n")
+            server.fake.push(BRANCH, {LOG: f"{said}\n".encode()})
+        self.went_on(server, 1)
+        assert server.store("fresh", vouched=lambda: anchor).recall().memory.header.serial == 2
+
+    def test_a_memory_file_that_a_person_broke_and_mended_stops_nobody(self, server):
+        anchor = self.told_of(server)
+        whole = git(server.fake.bare, "show", f"{BRANCH}:{LOG}") + "\n"
+        server.fake.push(BRANCH, {LOG: b"<<<<<<< mine\n" + whole.encode()})
+        with pytest.raises(Trouble):
+            server.store("broken", vouched=lambda: anchor).recall()
+        server.fake.push(BRANCH, {LOG: whole.encode()})
+        assert server.store("fresh", vouched=lambda: anchor).recall().memory.header.serial == 1
+
+    @pytest.mark.attack(18)
+    def test_a_gap_in_what_was_not_told_stops_the_cycle(self, server):
+        anchor = self.told_of(server)
+        text = git(server.fake.bare, "show", f"{BRANCH}:{LOG}")
+        server.fake.push(BRANCH, {LOG: text.replace("serial: 1", "serial: 3").encode() + b"\n"})
+        with pytest.raises(Trouble, match="someone else"):
+            server.store("fresh", vouched=lambda: anchor).recall()
+
+    @pytest.mark.attack(18)
     def test_a_strangers_change_on_top_of_it_still_stops_the_cycle(self, server):
         server.store("one").commit(batch(), None)
         self.went_on(server, 1)
@@ -231,12 +272,14 @@ class TestRunnersThatTakeTurns:
             with pytest.raises(Trouble, match="rewritten"):
                 server.store("one", vouched=lambda told=told: told).recall()
 
+    @pytest.mark.attack(22)
     @pytest.mark.parametrize("odd", [{"lineage": LINEAGE}, {"serial": 1}])
     def test_neither_the_same_lineage_nor_an_older_position_excuses_a_rewritten_history(self, server, odd):
         _, anchor = self.begun_anew(server)
         with pytest.raises(Trouble, match="rewritten"):
             server.store("one", vouched=lambda: replace(anchor, **odd)).recall()
 
+    @pytest.mark.attack(18)
     def test_a_strangers_change_on_top_of_what_was_begun_anew_still_stops_the_cycle(self, server):
         _, anchor = self.begun_anew(server)
         server.fake.push(BRANCH, {"memory/open.json": b"{}\n"})

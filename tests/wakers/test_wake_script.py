@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -61,6 +61,12 @@ def test_one_that_memory_grants_no_wake_today_is_not(github, tmp_path):
     sent, said = wake(github, tmp_path, today=f'"{TODAY}"', **used)
     assert (sent, "used up" in said) == (0, True)
     assert wake(github, tmp_path, today='"2020-05-04"', **used)[0] == 1  # a new day owes one
+
+
+def test_a_day_that_another_clock_began_is_not_over(github, tmp_path):
+    used = {"next_due_at": PAST, "dispatches": 36, "wake": "false"}
+    ahead = datetime.now(UTC) + timedelta(days=2)
+    assert wake(github, tmp_path, today=f'"{ahead:%Y-%m-%d}"', **used)[0] == 0
 
 
 def test_a_cap_of_none_wakes_on_no_day(github, tmp_path):

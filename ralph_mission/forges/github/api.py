@@ -108,6 +108,7 @@ class Api:
 
     def _page(self, place: str, fresh: bool, moved: bool = False) -> Page:
         known = None if fresh else self.kept.page(place)
+        known = None if known and _full(place, known) else known
         answer = self._persist("GET", place, etag=known.etag if known else "")
         if answer.status == 304 and known:
             self.counts.not_modified += 1
@@ -237,6 +238,12 @@ class Api:
 
     def _below(self, path: str) -> str:
         return path[1:] if path.startswith("//") else f"/repos/{self.place.repository}{path}"
+
+
+def _full(place: str, page: Page) -> bool:
+    """Whether a list's last page is full: a next one since shows in its link alone, which no ETag and no 304 tells."""
+    asked = re.search(r"[?&]per_page=(\d+)", place)
+    return not page.next and isinstance(page.body, list) and asked is not None and len(page.body) >= int(asked[1])
 
 
 def _trouble(problem: Trouble | Absent) -> Trouble:

@@ -90,7 +90,7 @@ class Bare:
     # --- refs
 
     def heads(self) -> dict[str, str]:
-        """Every branch and where it points. Asked at every push and watched at every request: read, without a process."""
+        """Every branch and where it points. Asked at every request: read without a process."""
         packed, loose = self.path / "packed-refs", self.path / "refs/heads"
         lines = packed.read_text().splitlines() if packed.exists() else []
         found = {ref: sha for sha, _, ref in (line.partition(" ") for line in lines) if ref.startswith("refs/heads/")}

@@ -84,6 +84,16 @@ def test_new_label_is_noticed(world: GitHubWorld) -> None:
     assert [event.label for event in fresh_issue(world, number).events] == ["ralph:mission"]
 
 
+def test_what_comes_after_a_last_page_that_was_full_is_noticed(world: GitHubWorld) -> None:
+    mara = world.human("mara")
+    number = mara.create_issue("Question")
+    for n in range(100):
+        mara.comment(number, f"Remark {n}")
+    read_twice(world, number)
+    mara.comment(number, "/ralph reject")
+    assert fresh_issue(world, number).remarks[-1].body == "/ralph reject"
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"version": 1}', b'{"version": 1, "values": 7}'])
 def test_broken_memory_of_requests_is_an_empty_one(world: GitHubWorld, content: bytes) -> None:
     number = world.human("mara").create_issue("Question", labels=("bug",))

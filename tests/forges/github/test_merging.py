@@ -15,6 +15,7 @@ from tests.forges.github_world import GitHubWorld
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
 
+@pytest.mark.attack(53)
 def test_approval_dismissed_between_judging_and_merging_is_noticed(world: GitHubWorld) -> None:
     opened, mara = pulled(world), world.human("mara")
     mara.review(opened.number, "approved")
@@ -24,6 +25,7 @@ def test_approval_dismissed_between_judging_and_merging_is_noticed(world: GitHub
     assert outcome(world.forge.perform(merge)) == ("failed", "approval-author")
 
 
+@pytest.mark.attack(52)
 def test_head_that_moves_in_the_moment_of_merging_is_not_merged(world: GitHubWorld) -> None:
     opened, before = pulled(world), world.fake.branch("main")
 
@@ -47,6 +49,7 @@ def test_refused_merge_is_reason_to_read_the_pull_anew(world: GitHubWorld) -> No
     assert forge.api.kept.get(f"details {opened.number}") is None
 
 
+@pytest.mark.attack(53)
 def test_approver_who_lost_their_rights_is_noticed(world: GitHubWorld) -> None:
     opened, mara = pulled(world), world.human("mara")
     mara.review(opened.number, "approved")

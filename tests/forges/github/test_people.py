@@ -59,12 +59,14 @@ def test_who_may_write_may_approve(world: GitHubWorld, level: str, may: bool) ->
     assert world.forge.may_approve(person.actor) is may
 
 
+@pytest.mark.attack(14)
 def test_bot_that_may_write_may_not_approve(world: GitHubWorld) -> None:
     bot = world.fake.bot("renovate[bot]")
     bot.set_permission("write")
     assert not world.forge.may_approve(bot.actor)
 
 
+@pytest.mark.attack(14)
 def test_account_that_github_itself_calls_a_bot_may_not_approve(world: GitHubWorld) -> None:
     mara = world.human("mara")
 
@@ -83,6 +85,7 @@ def test_own_account_of_a_person_may_not_approve(world: GitHubWorld) -> None:
     assert not world.connected(world.fake.token("robin")).may_approve(robin.actor)
 
 
+@pytest.mark.attack(13)
 def test_login_taken_over_by_somebody_else_gives_no_authority(world: GitHubWorld) -> None:
     mara = world.human("mara")
     before = mara.actor
@@ -94,6 +97,7 @@ def test_login_taken_over_by_somebody_else_gives_no_authority(world: GitHubWorld
     assert world.connected().may_approve(mara.actor)
 
 
+@pytest.mark.attack(13)
 @pytest.mark.parametrize("login", ["m\u0430ra", "mara\u200b", "../mara", "mara%2F", "mara?x=1"])
 def test_login_that_only_looks_alike_gives_no_authority(world: GitHubWorld, login: str) -> None:
     mara = world.human("mara")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ralph_mission.forges.github import GitHubForge
 from ralph_mission.mission.ledger import Anchor, key_of
 from ralph_mission.mission.model import Actor
@@ -48,6 +50,7 @@ def test_idle_cycle_with_three_missions_takes_six_requests_at_most(world: GitHub
     assert details.mutations == 1 and details.not_modified >= 1
 
 
+@pytest.mark.long  # ten seconds; tests/load asks the same of less
 def test_cycle_among_300_issues_and_80_pulls_takes_less_than_40_requests(world: GitHubWorld) -> None:
     missions, jonas = three_missions(world), world.human("jonas")
     world.fake.clock.advance(3600)

@@ -17,6 +17,7 @@ from tests.forges.github.making import new_branch
 from tests.forges.github_world import GitHubWorld
 
 
+@pytest.mark.attack(43)
 def test_token_stands_in_no_receipt_error_note_log_file_or_argument(
     world: GitHubWorld, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def reader(postgres):
 
 
 @pytest.mark.parametrize("name", [*QUESTIONS, *EXACT])
+@pytest.mark.benign("sql")
 def test_postgresql_answers(reader, name):
     query, expected = ({**QUESTIONS, **EXACT})[name]
     reader.describe(interest(query))
@@ -42,6 +43,7 @@ def test_postgresql_answers(reader, name):
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.benign("sql")
 def test_sqlite_answers(tmp_path, name):
     query, expected = QUESTIONS[name]
     world.in_sqlite(tmp_path / "a b.db")
@@ -76,6 +78,7 @@ def sorts(node):
     return [node, *inner] if "Sort" in node["Node Type"] else inner
 
 
+@pytest.mark.attack(58)
 def test_nothing_is_written_even_by_one_who_could(postgres):
     postgres.run(
         "CREATE TABLE IF NOT EXISTS touched (at timestamptz)",
@@ -168,12 +171,14 @@ def test_a_table_that_may_not_be_read_is_named(postgres):
         database.rows(Query("hidden", ("id",)))
 
 
+@pytest.mark.attack(59)
 def test_what_takes_too_long_is_ended_by_the_server(postgres):
     with asking(postgres, seconds=0.2) as database, pytest.raises(Trouble, match="took too long over query slow"):
         database.describe(Interest("query slow", (), "SELECT 1 AS one FROM pg_sleep(600)"))
         database.rows(Query("query slow", ("one",)))
 
 
+@pytest.mark.attack(59)
 def test_nobody_waits_for_a_lock(postgres):
     with asking(postgres, lock_seconds=0.1) as database, psycopg.connect(postgres.url()) as other:
         database.describe(Interest("Tag"))
@@ -182,6 +187,7 @@ def test_nobody_waits_for_a_lock(postgres):
             database.rows(Query("Tag", ("id",)))
 
 
+@pytest.mark.attack(59)
 def test_an_answer_that_is_too_large_is_not_carried_away(postgres):
     with asking(postgres, bytes=1_000_000) as database, pytest.raises(Trouble, match="more than 1 MB"):
         many = "SELECT repeat(chr(97 + n % 20), 3000) AS text FROM generate_series(1, 1000) n"
@@ -189,6 +195,7 @@ def test_an_answer_that_is_too_large_is_not_carried_away(postgres):
         database.rows(Query("query large", ("text",)))
 
 
+@pytest.mark.attack(58, 59)
 def test_sqlite_is_interrupted_and_cannot_be_written(tmp_path):
     world.in_sqlite(tmp_path / "a.db")
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS many FROM n"
@@ -233,6 +240,7 @@ def test_a_number_that_no_column_can_hold_is_found_nowhere(postgres):
 # --- somebody's own SQL ----------------------------------------------------------------
 
 
+@pytest.mark.benign("sql")
 def test_an_owners_own_query_is_a_table(postgres):
     text = "SELECT c.name, sum(a.value)::numeric AS total, max(created_at)::timestamptz AS at -- ':x' %s\n"
     text += "FROM chains c JOIN aprs a ON a.chain_id = c.id GROUP BY c.name;"
@@ -245,6 +253,7 @@ def test_an_owners_own_query_is_a_table(postgres):
         assert [row["name"] for row in database.rows(query)] == ["Cosmos Hub", "Osmosis"]
 
 
+@pytest.mark.benign("sql")
 def test_a_comment_at_its_end_hides_nothing(postgres):
     with asking(postgres) as database:
         database.describe(Interest("query one", (), "SELECT 1 AS one -- that is all"))
@@ -252,6 +261,7 @@ def test_a_comment_at_its_end_hides_nothing(postgres):
 
 
 @pytest.mark.parametrize("text", ["SELECT 1 AS one; DELETE FROM tags", "SELECT 1 AS one) AS own; DELETE FROM tags; --"])
+@pytest.mark.attack(58)
 def test_it_is_one_statement(postgres, text):
     with asking(postgres, "app") as database, pytest.raises(Trouble, match="does not understand"):
         database.describe(Interest("query two", (), text))

@@ -317,6 +317,7 @@ def test_a_registry_without_audits_costs_one_line(npm: Asked, said: str, stderr:
     assert npm.about() == Audited((), (f"no audit of package-lock.json: {why}",))
 
 
+@pytest.mark.long  # four seconds
 def test_one_that_takes_too_long_is_ended_and_asked_again(npm: Asked) -> None:
     npm.says(SHAPES["npm"], first="sleep 600")
     assert npm.about(seconds=4.0).troubles == ("no audit of package-lock.json: it took too long",)

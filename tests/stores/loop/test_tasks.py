@@ -222,6 +222,7 @@ def test_eight_processes_add_and_claim_tasks_and_none_is_lost_or_claimed_twice(t
 
 
 @pytest.mark.parametrize("each", [120, pytest.param(200, marks=pytest.mark.crash)])  # the whole takes long
+@pytest.mark.long  # four seconds
 def test_a_third_of_them_killed_loses_nothing_that_was_said_and_gives_nothing_twice(tmp_path: Path, each: int) -> None:
     # Those who are killed have more to do than they could do before.
     workers = [_start(tmp_path, f"worker-{number}", 100 * each if number < 3 else each) for number in range(8)]

@@ -1,0 +1,243 @@
+"""What a crowd costs: `python -m bench.load`. A large case beside a small one of the same run, and what bounds it.
+
+Everything is real but GitHub, which is the suite's fake on loopback: git, processes, memory branch. Each cycle is a
+process of its own. `--figures FILE` writes the figures as JSON, `--scale N` divides the large sizes (default: 1),
+`--endurance N` is how many cycles old the oldest memory is (default: 5,000).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from rich.console import Console
+
+from bench import endurance
+from bench.generated import generate
+from bench.spent import Figures, Spent, Told, cycle, git_counted, ratio, report, spent, table, written
+from ralph_mission.forges.github import api, etags
+from ralph_mission.hands import survey
+from ralph_mission.mission import findings, work_text
+from ralph_mission.observers import commands, forge, markers
+from tests.fakes.github.deeds import threads
+from tests.helpers import make_repo
+from tests.integration.hub import UNPACED, Hub, hub
+from tests.integration.test_hub_requests import crowd
+
+LATER = timedelta(hours=7)
+NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
+LINE = "parse: {regex: '^(?P<path>[^:]+):(?P<line>[0-9]+): (?P<message>.+)$'}"
+RESULTS = f"""\
+observers:
+  code: {{markers: {{}}}}
+  commands:
+    - {{name: errors, run: cat errors.txt, kind: bug, {LINE}}}
+    - {{name: style, run: cat style.txt, kind: code-quality, {LINE}}}
+hands: {{fixers: []}}
+"""
+Rows = dict[str, Figures]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One kind of load: what a small and a large one of it cost, and the names in the code that bound it."""
+
+    title: str
+    small: int
+    large: int
+    run: Callable[[int, Path, Path], Iterator[tuple[str, Figures]]]
+    bounds: tuple[str, ...]
+
+
+def main(scale: int = 1, oldest: int = endurance.OLDEST, figures: Path | None = None) -> int:
+    """Print a table for each case, and that of endurance."""
+    voice, told = Console(stderr=True), Told()
+    with tempfile.TemporaryDirectory(prefix="ralph load ") as folder, git_counted(Path(folder)) as log:
+        for place, case in enumerate(CASES):
+            voice.print(f"{case.title} …")
+            rows = told[case.title] = compared(case, scale, Path(folder) / str(place), log)
+            Console(width=150).print(table(case.title, rows, case.bounds))
+        voice.print(f"{endurance.TITLE} …")
+        rows = told[endurance.TITLE] = endurance.measured(oldest, Path(folder) / "endurance", log)
+        Console(width=150).print(table(endurance.TITLE, rows, endurance.BOUNDS))
+    written(figures, told)
+    return 0
+
+
+def compared(case: Case, scale: int, folder: Path, log: Path) -> Rows:
+    """The rows of a case: each cycle of the small and of the large one, and how many times as much that is."""
+    large = max(case.small, case.large // scale)
+    rows: Rows = {}
+    for size in (case.small, large):
+        place = folder / f"of {size}"
+        place.mkdir(parents=True)
+        rows |= {f"{size:,}, {what}": figures for what, figures in case.run(size, place, log)}
+    count = len(rows) // 2
+    names = list(rows)
+    for small, big in zip(names[:count], names[count:], strict=True):
+        rows[f"times as much, {small.partition(', ')[2]}"] = ratio(rows[big], rows[small])
+    return rows
+
+
+# --- on GitHub ------------------------------------------------------------------------
+
+
+def asked(harbour: Hub, log: Path) -> tuple[Spent, Figures]:
+    """A cycle some hours later, and what it asked of the server."""
+    harbour.now = max(harbour.now + LATER, harbour.fake.clock.present())
+    harbour.fake.clock.now = harbour.now
+    harbour.fake.journal.clear()
+    line = [sys.executable, "-c", UNPACED, "cycle", "--json", "--force", "--forge", "github"]
+    line += ["--repo", str(harbour.clone), "--now", harbour.now.isoformat()]
+    took = spent(line, log, harbour.process_environ)
+    told = {
+        "requests": harbour.fake.count(transport="rest"),
+        "of these 304": harbour.fake.count(transport="rest", status=304),
+        "GraphQL": harbour.fake.count(transport="graphql"),
+        "writes": sum(one.transport == "rest" and one.method != "GET" for one in harbour.fake.journal),
+    }
+    return took, took.figures | told
+
+
+def people(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]:
+    """So many open issues, two pulls for every five of them, a comment on each, of four people."""
+    with hub(folder) as harbour:
+        harbour.fake.validate = False
+        crowd(harbour, size, size * 2 // 5)
+        for what in ("first cycle", "next cycle", "nothing to do"):
+            yield what, asked(harbour, log)[1]
+
+
+def remarks(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]:
+    """So many comments of a stranger on a mission's issue."""
+    with hub(folder) as harbour:
+        harbour.fake.validate = False
+        asked(harbour, log)
+        number, eve = harbour.issues[0].number, harbour.fake.person("eve", "read")
+        for n in range(size):
+            threads.comment(harbour.fake.world, eve._account, harbour.fake.threads[number], f"{n} {'me too ' * 20}")
+        for what in ("read first", "read again"):
+            figures = asked(harbour, log)[1]
+            kept = (harbour.clone / ".git" / "ralph" / "github.json").stat().st_size
+            yield what, figures | {"kept, kB": kept // 1000, "prompt, characters": longest_prompt(harbour, number)}
+        harbour.person().comment(number, "/ralph reject no, thank you")
+        took, figures = asked(harbour, log)
+        heard = [one["status"] for one in report(took.out)["missions"]] == ["REJECTED"]
+        yield "an owner's word is heard", figures | {"heard": int(heard)}
+
+
+def longest_prompt(harbour: Hub, number: int) -> int:
+    """What an agent would be told of an issue if all of its comments were those of people who may decide."""
+    issue = harbour.house().ports.forge.issue(number)
+    return len(work_text.prompt(issue, issue.remarks, ""))
+
+
+def outsiders(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]:
+    """So many issues of strangers with a text of 2,000 characters; then the owner's own mission."""
+    with hub(folder) as harbour:
+        harbour.fake.validate = False
+        eve = harbour.fake.person("eve", "read")
+        for n in range(size):
+            threads.create(harbour.fake.world, eve._account, f"Mine first {n}", "w" * 2000)
+        yield "first cycle", asked(harbour, log)[1]
+        number = harbour.person().create_issue("Paint the quay", "It is grey.")
+        harbour.person().label(number, ("ralph:mission",))
+        took, figures = asked(harbour, log)
+        taken = number in [one["issue"] for one in report(took.out)["missions"]]
+        yield "with an owner's mission", figures | {"it is one": int(taken)}
+
+
+# --- here -----------------------------------------------------------------------------
+
+
+def files(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]:
+    """A repository of so many files; on the next look forty of them have changed, as any day."""
+    repo = generate(folder / "repo", NOW, size)
+    for place, what in enumerate(("first cycle", "next cycle", "the one after")):
+        yield what, cycle(repo, (NOW + place * LATER).isoformat(), log).figures
+
+
+def results(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]:
+    """So many results of two checkers."""
+    half = {name: "".join(f"src/{n}.py:{n}: {name} {n}\n" for n in range(size // 2)) for name in ("errors", "style")}
+    repo = make_repo(folder / "repo", {"ralph.yml": RESULTS, **{f"{name}.txt": text for name, text in half.items()}})
+    for place, what in enumerate(("first cycle", "next cycle")):
+        took = cycle(repo, (NOW + place * LATER).isoformat(), log)
+        told = report(took.out)
+        counted = {"findings": len(told["findings"]), "report, kB": len(took.out) // 1000}
+        yield what, took.figures | counted
+
+
+CASES = (
+    Case(
+        "open issues, and pulls",
+        50,
+        500,
+        people,
+        (
+            "a page for each hundred of a list: 'per_page=100', forges/github/threads.py",
+            f"in full at most {forge.ISSUES} issues and {forge.PULLS} pulls of a look: observers/forge.py",
+        ),
+    ),
+    Case(
+        "comments of a stranger on a mission's issue",
+        100,
+        10_000,
+        remarks,
+        (
+            f"a page for each hundred, at most {api.LONGEST:,} pages: LONGEST, forges/github/api.py",
+            f"kept {etags.MOST // 1_000_000} MB of characters in all: MOST, forges/github/etags.py",
+            f"in a prompt {work_text.REMARKS} comments of {work_text.REMARK:,} characters: mission/work_text.py",
+        ),
+    ),
+    Case(
+        "issues of strangers",
+        100,
+        10_000,
+        outsiders,
+        (
+            f"a page for each hundred, at most {api.LONGEST:,}: LONGEST, forges/github/api.py",
+            f"in full at most {forge.ISSUES} of a look, told at most {forge.MOST} of a kind: observers/forge.py",
+        ),
+    ),
+    Case(
+        "files of a repository",
+        400,
+        50_000,
+        files,
+        (
+            f"markers: {markers.SECONDS:g} s of a look, observers/markers.py",
+            f"fixers: {survey.MOST_FILES} files and {survey.SECONDS:g} s of a look, hands/survey.py",
+        ),
+    ),
+    Case(
+        "findings",
+        100,
+        1_000,
+        results,
+        (
+            f"{commands.MOST} results of one command: MOST, observers/commands.py",
+            f"{findings.BACKLOG} findings wait in memory: BACKLOG, mission/findings.py",
+        ),
+    ),
+)
+
+
+def _asked() -> argparse.Namespace:
+    words = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    words.add_argument("--scale", type=int, default=1, metavar="N", help="divide the large sizes by N (default: 1)")
+    words.add_argument(
+        "--endurance", type=int, default=endurance.OLDEST, metavar="N", help="cycles of the oldest memory"
+    )
+    words.add_argument("--figures", type=Path, metavar="FILE", help="write the figures as JSON")
+    return words.parse_args()
+
+
+if __name__ == "__main__":
+    line = _asked()
+    sys.exit(main(max(1, line.scale), max(10, line.endurance), line.figures))

@@ -1,0 +1,172 @@
+"""How a known value can be written so that no search finds it as it is, and how a text can be read so that one does.
+
+`forms` are the writings of one value that survive any splitting, quoting and padding, because only letters and digits
+are compared. `views` are a text's own readings; `unpacked` is what its encoded parts hold. All of it is bounded.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import html
+import re
+import unicodedata
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import lru_cache
+from itertools import islice
+from urllib.parse import unquote, urlsplit
+
+from ralph_mission.safety.hidden import CONTROL, ESCAPE, INVISIBLE
+from ralph_mission.safety.token_formats import mixed
+
+SHORTEST = 8
+"""Characters below which a known value is too common a word to look for."""
+ROUNDS = 4
+"""How often a text may be encoded in itself."""
+LARGEST = 1 << 20
+"""Bytes that the encoded parts of a text may unpack to beyond their own length, all together."""
+UNCOUNTED = re.compile("[^A-Za-z0-9]+")
+MARKUP = re.compile(r"<!--.{0,400}?-->|</?[A-Za-z][^<>]{0,400}>|\]\([^()\s]{0,400}\)", re.DOTALL)
+RUN = re.compile(r"[A-Za-z0-9+/_-]{16,}")
+HEX = re.compile("[0-9a-fA-F]{16,}")
+SEPARATOR = re.compile("[/_-]")
+WORD = re.compile("[a-z]{6}")
+LINES = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+(?:\r?\n[ \t>]{0,9}[A-Za-z0-9+/_-]++)+")
+GZIP = "H4sI"
+"""How gzip begins, in base64."""
+
+
+def squeezed(text: str) -> str:
+    """Its letters and digits alone, in lower case."""
+    return UNCOUNTED.sub("", text).lower()
+
+
+# --- a value --------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def forms(value: str) -> frozenset[str]:
+    """Every writing of one value, squeezed: plain, reversed, in parts, rot13, as numbers, base32 and base64."""
+    parts = [value, *_url_secrets(value), *_lines(value)] if len(value) >= SHORTEST else []
+    found = {form for part in parts for form in _written(part)}
+    return frozenset(form for form in found if len(form) >= SHORTEST)
+
+
+def _written(value: str) -> Iterator[str]:
+    plain = squeezed(value)
+    yield from (plain, plain[::-1])
+    for part in _telling_parts(value):
+        for text in (part, part[::-1]):
+            yield from (squeezed(text), codecs.encode(squeezed(text), "rot13"))
+            octets = text.encode("utf-8", "surrogateescape")
+            yield from _numbers(octets)
+            yield from _aligned(octets, 3, 6, base64.b64encode)
+            yield from _aligned(octets, 5, 5, base64.b32encode)
+
+
+def _telling_parts(value: str) -> tuple[str, ...]:
+    """What is enough to know a value by: its beginning and its end, but for short ones and addresses."""
+    random = mixed(value) and not WORD.search(value)  # half of a phrase is what anybody may say
+    most = max(10, -(-len(value) // 2) if random else -(-2 * len(value) // 3))
+    return (value,) if "://" in value or len(value) < 12 else (value[:most], value[-most:])
+
+
+def _numbers(octets: bytes) -> Iterator[str]:
+    yield octets.hex()
+    for mark in ("0x", "x", "u", "u00", "u000000", "25"):  # the last: percent signs that are encoded themselves
+        yield mark.join(("", *(f"{octet:02x}" for octet in octets)))
+    yield from ("".join(format(octet, base) for octet in octets) for base in ("d", "03d", "o", "03o", "08b"))
+
+
+def _aligned(octets: bytes, group: int, bits: int, encode: Callable[[bytes], bytes]) -> Iterator[str]:
+    """The letters of so many bits that stay the same whatever stands before and after, for each place in a group."""
+    for shift in range(group):
+        encoded = encode(b"\0" * shift + octets).decode().rstrip("=")
+        yield squeezed(encoded[-(-shift * 8 // bits) : (shift + len(octets)) * 8 // bits])
+
+
+def _url_secrets(value: str) -> list[str]:
+    if "://" not in value:
+        return []
+    try:
+        parts = urlsplit(value)
+        return [part for part in (parts.password or "", parts.path.rsplit("/", 1)[-1]) if len(part) >= SHORTEST]
+    except ValueError:
+        return []
+
+
+def _lines(value: str) -> list[str]:
+    """Each line of a key that has several, but for those that say what it is."""
+    lines = [line.strip() for line in value.splitlines()]
+    return [line for line in lines if len(line) >= 16 and not line.startswith("-----")] if len(lines) > 1 else []
+
+
+# --- a text ---------------------------------------------------------------------------
+
+
+def views(text: str) -> tuple[str, ...]:
+    """A text as it stands and as its readers may see it: nothing invisible, decoded, plain letters, no mark-up."""
+    bare = INVISIBLE.sub("", CONTROL.sub("", ESCAPE.sub("", text)))
+    plain = bare
+    for _ in range(ROUNDS):
+        if (decoded := html.unescape(unquote(plain))) == plain:
+            break
+        plain = decoded
+    folded = plain if plain.isascii() else unicodedata.normalize("NFKC", plain)
+    return tuple(dict.fromkeys((text, bare, unquote(text), html.unescape(text), plain, folded, MARKUP.sub("", folded))))
+
+
+def unpacked(text: str, rounds: int = ROUNDS) -> Iterator[tuple[int, int, str]]:
+    """What the encoded parts of a text hold, as letters of one byte each, with where they stand; however deep."""
+    for start, end, run in _runs(text):
+        for data in _decoded(run):
+            inner = _inflated(data).decode("latin-1")
+            yield start, end, inner
+            if rounds > 1 and _is_text(inner):
+                yield from ((start, end, deeper) for _, _, deeper in unpacked(inner, rounds - 1))
+
+
+def _runs(text: str) -> Iterator[tuple[int, int, str]]:
+    for match in RUN.finditer(text):
+        yield from ((*match.span(), run) for run in _begun(match.group()))
+    for match in HEX.finditer(text):
+        yield (*match.span(), match.group())
+    for match in LINES.finditer(text):
+        yield (*match.span(), re.sub(r"[\s>]+", "", match.group()))
+
+
+def _begun(run: str) -> Iterator[str]:
+    """A run, and what of it may be one by itself: behind the folders of a path, or where gzip begins."""
+    yield run
+    if GZIP in run[1:]:
+        yield run[run.index(GZIP, 1) :]
+    yield from (run[match.end() :] for match in islice(SEPARATOR.finditer(run), 8) if len(run) < 4_096)
+
+
+def _decoded(run: str) -> Iterator[bytes]:
+    if HEX.fullmatch(run):
+        yield bytes.fromhex(run[: len(run) // 2 * 2])
+    if re.fullmatch("[A-Z2-7]+", run):
+        yield from _tried(base64.b32decode, run[: len(run) // 8 * 8], 8)
+    yield from _tried(base64.b64decode, run.replace("-", "+").replace("_", "/"), 4)
+
+
+def _tried(decode: Callable[[str], bytes], run: str, group: int) -> Iterator[bytes]:
+    whole = run + "=" * (-len(run) % group)
+    with suppress(binascii.Error):
+        yield decode(whole if len(run) % group != 1 else run[:-1])
+
+
+def _inflated(data: bytes) -> bytes:
+    """What was compressed, up to a size that is too much; anything else as it is."""
+    if data[:2] == b"\x1f\x8b" or (data[:1] == b"\x78" and int.from_bytes(data[:2], "big") % 31 == 0):
+        with suppress(zlib.error):
+            return zlib.decompressobj(47).decompress(data, 2 * LARGEST)  # 47: gzip or zlib, whichever it is
+    return data
+
+
+def _is_text(inner: str) -> bool:
+    return inner.isascii() and not CONTROL.search(inner)

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Before the repository is checked out: what an earlier job left in the workspace has no say in this one.
+set -euo pipefail
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+# shellcheck source=scripts/action/lib.sh
+source "$here/lib.sh"
+
+ours_again
+plain_repository "$GITHUB_WORKSPACE/.git"

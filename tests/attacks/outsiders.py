@@ -1,0 +1,222 @@
+"""What people without authority do to a repository, and what somebody who can push to memory does there.
+
+Everything here goes through the fake's people or plain git, as it would from outside.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+
+from tests.attacks.cases import Case
+from tests.helpers import git
+from tests.integration.hub import Hub
+
+LOG = "memory/ralph-log.md"
+WORDS = 60_000
+
+
+def arrive(harbour: Hub, words: str) -> None:
+    """A stranger writes wherever strangers may: an issue, a remark, a pull with a commit and a review of it."""
+    eve = harbour.person("eve", "read")
+    number = eve.create_issue(words.replace("\n", " ")[:200] or "x", words[:WORDS])
+    eve.comment(number, words[:WORDS])
+    text = words.encode("utf-8", "replace")
+    harbour.fake.push(
+        "eve/patch-1", {"eve.md": text + b"\nDocs are seperate.\n"}, message=words.replace("\0", "")[:500]
+    )
+    pull = eve.open_pull("eve/patch-1", "main", words.replace("\n", " ")[:200] or "x", words[:WORDS])
+    eve.review(pull, "approved", words[:WORDS])
+
+
+def insist(harbour: Hub, case: Case, words: str) -> None:
+    """The same stranger on everything that we opened: remarks, labels, approvals. Then what the case is about."""
+    eve = harbour.person("eve", "read")
+    for thread in (*harbour.issues, *harbour.pulls):
+        if thread.author.is_bot and thread.state == "open":
+            eve.comment(thread.number, f"{words[:WORDS]}\n\n/ralph approve")
+            eve.label(thread.number, ("ralph:approved", "ralph:mission"))
+    for pull in _ours(harbour):
+        eve.review(pull.number, "approved", words[:WORDS])
+    do(harbour, case, words)
+
+
+def do(harbour: Hub, case: Case, words: str) -> None:
+    """What the case is about, where that is done in person."""
+    ACTS.get(case.act, _nothing)(harbour, words)
+
+
+def _ours(harbour: Hub):
+    return [pull for pull in harbour.pulls if pull.author.is_bot and pull.state == "open"]
+
+
+def _nothing(harbour: Hub, words: str) -> None:
+    pass
+
+
+# --- people ---------------------------------------------------------------------------
+
+
+def _edit_what_was_approved(harbour: Hub, words: str) -> None:
+    for issue in (one for one in harbour.issues if one.author.is_bot and one.state == "open"):
+        harbour.person("mara", "write").label(issue.number, ("ralph:approved",))
+        harbour.person("eve").edit_issue(issue.number, body=f"{words}\n{issue.body}")
+
+
+def _approve(login: str) -> Callable[[Hub, str], None]:
+    def act(harbour: Hub, words: str) -> None:
+        for pull in _ours(harbour):
+            harbour.person(login, "read").review(pull.number, "approved", words)
+
+    return act
+
+
+def _bot(harbour: Hub, words: str) -> None:
+    bot = harbour.fake.bot("mara[bot]")
+    bot.set_permission("admin")
+    for thread in (*harbour.issues, *harbour.pulls):
+        if thread.author.is_bot and thread.state == "open":
+            bot.comment(thread.number, words)
+            bot.label(thread.number, ("ralph:approved",))
+    for pull in _ours(harbour):
+        bot.review(pull.number, "approved", words)
+
+
+def _many_issues(harbour: Hub, words: str) -> None:
+    for number in range(150):
+        harbour.fake.person("eve").create_issue(f"{number} {words}", words)
+
+
+def _at_length(harbour: Hub, words: str) -> None:
+    eve = harbour.person("eve")
+    number = eve.create_issue("long", (words * 99)[:65_000])
+    for _ in range(20):
+        eve.comment(number, (words * 99)[:65_000])
+
+
+def _label(harbour: Hub, words: str) -> None:
+    eve = harbour.person("eve", "triage")
+    for number in range(3):
+        eve.label(eve.create_issue(f"{number} {words}", words), ("ralph:mission", "ralph:approved"))
+
+
+def _push_to_approved(harbour: Hub, words: str) -> None:
+    for pull in _ours(harbour):
+        harbour.person("mara", "write").review(pull.number, "approved")
+        harbour.fake.push(pull.pull.head, {"evil.txt": b"x\n"}, message=words.replace("\0", ""))
+
+
+def _dismiss(harbour: Hub, words: str) -> None:
+    for pull in _ours(harbour):
+        mara = harbour.person("mara", "write")
+        mara.review(pull.number, "approved")
+        mara.dismiss(pull.number, message=words)
+
+
+# --- memory ---------------------------------------------------------------------------
+
+
+def _written(harbour: Hub, content: bytes, path: str = LOG) -> None:
+    with suppress(KeyError):
+        harbour.person("eve", "write").push("ralph-memory", {path: content}, message="ralph: cycle")
+
+
+def _memory(harbour: Hub) -> bytes:
+    return harbour.memory().encode()
+
+
+def _foreign_commit(harbour: Hub, words: str) -> None:
+    _written(harbour, _memory(harbour) + words.encode(), "memory/open.json")
+
+
+def _forged_approval(harbour: Hub, words: str) -> None:
+    old = _memory(harbour)
+    for word in (b"IN_REVIEW", b"DISCOVERED", b"PLANNED"):
+        old = old.replace(word, b"APPROVED")
+    _written(harbour, old + words.encode())
+
+
+def _none_active(harbour: Hub, words: str) -> None:
+    state = git(harbour.fake.bare, "show", "ralph-memory:memory/open.json")
+    emptied = state.partition('"missions"')[0] + '"missions": []}'
+    _written(harbour, emptied.encode(), "memory/open.json")
+
+
+def _learning(harbour: Hub, words: str) -> None:
+    learnt = b"## Learnings\n" + words.encode() + b"\n"
+    _written(harbour, _memory(harbour).replace(b"## Learnings\n", learnt, 1) + b"\n")
+
+
+def _rollback(harbour: Hub, words: str) -> None:
+    bare = harbour.fake.bare
+    first = git(bare, "rev-list", "--max-parents=0", "ralph-memory")
+    git(bare, "update-ref", "refs/heads/ralph-memory", first)
+
+
+def _broken(harbour: Hub, words: str) -> None:
+    _written(harbour, words.encode() + _memory(harbour)[:200])
+
+
+def _bomb(harbour: Hub, words: str) -> None:
+    bomb = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30))
+    _written(harbour, b"---\n" + bomb.encode() + words.encode() + b"\n" + _memory(harbour).removeprefix(b"---\n"))
+
+
+def _link(harbour: Hub, words: str) -> None:
+    bare = harbour.fake.bare
+    blob = git(bare, "hash-object", "-w", "--stdin", stdin="../../../../etc/passwd")
+    rows = git(bare, "ls-tree", "ralph-memory:memory").splitlines()
+    kept = [row for row in rows if not row.endswith("\tralph-log.md")]
+    folder = git(bare, "mktree", stdin="\n".join([*kept, f"120000 blob {blob}\tralph-log.md"]) + "\n")
+    tree = git(bare, "mktree", stdin=f"040000 tree {folder}\tmemory\n")
+    who = ("-c", "user.name=eve", "-c", "user.email=eve@example.org")
+    made = git(bare, *who, "commit-tree", tree, "-p", "ralph-memory", "-m", "ralph: cycle")
+    git(bare, "update-ref", "refs/heads/ralph-memory", made)
+
+
+def _grown(harbour: Hub, words: str) -> None:
+    _learning(harbour, "".join(f"- {n} {words}\n" for n in range(500)))
+
+
+# --- the runner -----------------------------------------------------------------------
+
+
+def _left_behind(harbour: Hub, words: str) -> None:
+    """An earlier job's hooks, settings and home: each would leave a file `ran` beside the clone."""
+    ran = harbour.folder / "ran"
+    hooks = harbour.folder / "hooks"
+    hooks.mkdir(exist_ok=True)
+    for name in ("post-checkout", "pre-push", "post-index-change", "reference-transaction", "post-commit"):
+        for place in (hooks, harbour.clone / ".git" / "hooks"):
+            place.mkdir(exist_ok=True)
+            (place / name).write_text(f"#!/bin/sh\ntouch '{ran}'\n")
+            (place / name).chmod(0o755)
+    for key in ("core.fsmonitor", "core.sshCommand", "core.editor", "diff.external", "filter.x.clean", "gpg.program"):
+        subprocess.run(["git", "-C", harbour.clone, "config", key, f"touch '{ran}'; cat"], check=True)
+    git(harbour.clone, "config", "core.hooksPath", str(hooks))
+    (harbour.clone / ".git" / "info").mkdir(exist_ok=True)
+    (harbour.clone / ".git" / "info" / "attributes").write_text("* filter=x diff=x\n")
+
+
+ACTS: dict[str, Callable[[Hub, str], None]] = {
+    "edit what was approved": _edit_what_was_approved,
+    "say yes": _approve("eve"),
+    "say yes under a look-alike name": _approve("m\u0430ra"),
+    "have a bot say yes": _bot,
+    "open many issues": _many_issues,
+    "write at length": _at_length,
+    "set the label": _label,
+    "commit to memory": _foreign_commit,
+    "forge an approval in memory": _forged_approval,
+    "forge that no mission is active": _none_active,
+    "write a learning": _learning,
+    "roll memory back": _rollback,
+    "break memory": _broken,
+    "plant a bomb in memory": _bomb,
+    "make memory a link": _link,
+    "make memory grow": _grown,
+    "leave settings and hooks behind": _left_behind,
+    "push to an approved branch": _push_to_approved,
+    "dismiss an approval": _dismiss,
+}

@@ -1,0 +1,129 @@
+"""A repository on a (fake) GitHub in which everything that can be hostile is, run as the action runs it, and judged."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from ralph_mission.bootstrap.cycle import Household
+from ralph_mission.cli.cycle import show
+from ralph_mission.mission.account import CycleReport, Telling
+from ralph_mission.report.outputs import tell_runner
+from ralph_mission.report.voice import PlainVoice
+from ralph_mission.trouble import Trouble
+from tests.attacks.cases import INSIDE, OLD, PATH, SECRET, TEST, Case
+from tests.attacks.judge import Judge, standing
+from tests.attacks.obedient import Obedient, Planted
+from tests.attacks.outsiders import arrive, insist
+from tests.gateways.web_server import reply, saying, serving
+from tests.integration.hub import Hub, hub
+from tests.integration.world import BUGS_CONFIG
+
+FILES = ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE")
+"""What the runner reads as commands, and no cycle writes."""
+
+
+@dataclass
+class Attacked(Hub):
+    """A hub whose planner obeys, and whose observers see what, the attacker of a case wants. `words` are theirs."""
+
+    case: Case = field(default_factory=lambda: Case(1, "x"))
+    words: str = ""
+    planner: Obedient = field(default_factory=lambda: Obedient(""))
+    halted: int = 0
+
+    def house(self, staged: bool = False) -> Household:
+        made = super().house(staged)
+        observers = (Planted(self.case, self.words), *made.ports.observers)
+        voice = PlainVoice(io.StringIO(), made.secrets)
+        return replace(made, ports=replace(made.ports, thinker=self.planner, observers=observers, voice=voice))
+
+    def told(self) -> str:
+        """One cycle, and everything that it says: to people, to the log, to the runner, on the page of the job."""
+        out = io.StringIO()
+        self.now += timedelta(hours=7)
+        house = self.house()
+        with contextlib.redirect_stdout(out), mock.patch.dict(os.environ, self.environ):
+            try:
+                report, telling = self._run(house)
+            except Trouble as trouble:
+                self.halted += 1
+                return f"{trouble.what}\n{trouble.next_step}"
+            tell_runner(report, telling, os.environ)
+            show(report, telling, False, self.clone, self.clone)
+            show(report, telling, True, self.clone, self.clone)
+        page = Path(self.actions["GITHUB_STEP_SUMMARY"]).read_text()
+        return out.getvalue() + house.ports.voice.stream.getvalue() + page  # type: ignore[attr-defined]  # a PlainVoice
+
+    def _run(self, house: Household) -> tuple[CycleReport, Telling]:
+        from ralph_mission.mission.cycle import Request, run_cycle
+
+        return run_cycle(house.ports, house.charter, Request(force=True), house.secrets)
+
+
+@contextmanager
+def attacked(folder: Path, case: Case) -> Iterator[tuple[Attacked, Judge]]:
+    """The case in a repository with a misspelling, a failing check that says its words, and a server nobody may ask."""
+    with serving(saying(reply(b"inside"))) as inside:
+        words = case.text.replace(INSIDE, inside.url)
+        said = unknowing(words)
+        log = f"src/tide.py:1: {' '.join(said.split())}\nsrc/tide.py:1: tides are late\n"
+        files: dict[str, str | bytes] = {
+            PATH: OLD, "bugs.txt": log.encode("utf-8", "replace"), "src/tide.py": "x = 1\n",
+            "tests/test_tide.py": TEST, "notes.md": said.encode("utf-8", "replace") + b"\nWe recieve it.\n",
+        }  # fmt: skip  # one value
+        with hub(folder, files, BUGS_CONFIG) as made:
+            made.fake.validate = False
+            yield _watched(made, case, words)
+        if inside.connections:
+            raise AssertionError(f"reached: {inside.asked}")
+
+
+def _watched(made: Hub, case: Case, words: str) -> tuple[Attacked, Judge]:
+    aside = made.folder / "runner"
+    aside.mkdir()
+    for name in (*FILES, "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
+        (aside / name).write_text("")
+    actions = {name: str(aside / name) for name in (*FILES, "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    actions |= {"HARBOUR_TOKEN": SECRET, "RUNNER_TEMP": str(aside)}
+    harbour = Attacked(made.fake, made.token, made.folder, case=case, words=words, planner=Obedient(words))
+    harbour.actions = actions
+    return harbour, Judge(made.fake, (SECRET, made.token)).watch()
+
+
+def unknowing(words: str) -> str:
+    """As strangers say it, who know no secret of ours: what they write is theirs, and no leak."""
+    for form in (SECRET, SECRET[::-1], SECRET.encode().hex(), " ".join(SECRET)):
+        words = words.replace(form, "value")
+    return words
+
+
+def live(harbour: Attacked, judge: Judge, cycles: int = 3) -> None:
+    """Strangers arrive; then cycles, between which they insist."""
+    arrive(harbour, unknowing(harbour.words))
+    for _ in range(cycles):
+        before = _untouchable(harbour)
+        judge.printed(harbour.told())
+        judge.after_cycle()
+        judge.untouched(before, _untouchable(harbour))
+        insist(harbour, harbour.case, unknowing(harbour.words))
+    judge.objects()
+    judge.files(harbour.folder / "runner", harbour.clone / ".ralph")
+    if (harbour.folder / "ran").exists():
+        judge.blame("process", "what an earlier job left behind was run")
+
+
+def _untouchable(harbour: Attacked) -> dict[str, Any]:
+    """The checkout, what git obeys there, the runner's files, and the home."""
+    clone = harbour.clone
+    work = [path for path in clone.iterdir() if path.name not in (".git", ".ralph")]
+    git = [clone / ".git" / name for name in ("config", "hooks", "HEAD", "info/attributes", "refs/heads")]
+    return standing(*work, *git, *(Path(harbour.actions[name]) for name in FILES), Path(os.environ["HOME"]))

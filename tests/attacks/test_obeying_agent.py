@@ -1,0 +1,108 @@
+"""An agent that always obeys the attacker, through every case of the list: nothing forbidden leaves its clone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from ralph_mission.trouble import Trouble
+from tests.attacks.cases import CASES, INSIDE, SAID_ALONE, SECRET, Case
+from tests.attacks.judge import Judge, standing
+from tests.attacks.mischief import OPEN, SLY, script
+from tests.attacks.outsiders import do
+from tests.attacks.scene import unknowing
+from tests.cli.loop_world import works
+from tests.gateways.web_server import reply, saying, serving
+from tests.integration.coding import Files, Yard, yard
+from tests.integration.hub import Hub
+from tests.trust.table import Table, shown
+
+pytestmark = pytest.mark.long  # an agent's sessions take seconds
+FILES: Files = {
+    "README.md": "# Harbour\n", "src/tide.py": "TIDE = 1\n", "docs/guide.md": "# Guide\n\nHow to read a table.\n",
+    "tests/test_tide.py": "def test_tide():\n    assert 1 + 1 == 2\n",
+}  # fmt: skip  # one value
+
+IN_THE_OPEN = (1, 18, 27, 37, 44, 55)
+"""The first case of each group: there it tries at once all that a session can try."""
+
+
+@pytest.fixture(scope="module")
+def table(request: pytest.FixtureRequest) -> Iterator[Table]:
+    made = Table("obeying agent")
+    yield made
+    shown(request.config, made)
+
+
+def checkout(shop: Yard) -> dict[str, tuple[int, bytes]]:
+    """The runner's clone, which is no agent's, and what git obeys there."""
+    git = [shop.repo / ".git" / name for name in ("config", "hooks", "HEAD", "info/attributes", "refs/heads/main")]
+    return standing(*(path for path in shop.repo.iterdir() if path.name not in (".git", ".ralph")), *git)
+
+
+def played(shop: Yard, judge: Judge) -> None:
+    """A cycle, which may refuse to go on where memory is another's."""
+    before = checkout(shop)
+    with suppress(Trouble):
+        shop.cycle()
+    judge.after_cycle()
+    judge.untouched(before, checkout(shop))
+
+
+def judged(shop: Yard, judge: Judge) -> None:
+    """What an agent leaves: processes, programs that ran outside of its session, what it found out."""
+    names = (shop.aside / "names").read_text().split("\n")
+    judge.secret((shop.aside / "found").read_text(), "what the agent could read")
+    judge.looked += len(names)
+    if strange := [name for name in names if name.startswith(("GITHUB_", "RUNNER_", "ACTIONS_", "HARBOUR"))]:
+        judge.blame("process", f"the agent sees {strange}")
+    daemon = shop.aside / "daemon"
+    if daemon.exists() and works(int(daemon.read_text())):
+        judge.blame("process", "the agent left one running")
+    if (shop.aside / "ran").exists() or (shop.place.folder / "ran").exists():
+        judge.blame("process", "what the agent planted was run")
+
+
+def marked(case: Case) -> object:
+    counted = () if case.number in SAID_ALONE else (pytest.mark.attack(case.number),)
+    return pytest.param(case, id=str(case), marks=counted)
+
+
+@pytest.mark.parametrize("case", [marked(case) for case in CASES])
+def test_an_agent_that_obeys_the_attacker_brings_about_nothing_forbidden(
+    tmp_path: Path, case: Case, table: Table
+) -> None:
+    with (
+        mock.patch.dict(os.environ, {"HARBOUR_TOKEN": SECRET, "GITHUB_ENV": str(tmp_path / "env")}),
+        serving(saying(reply(b"inside"))) as inside,
+        yard(tmp_path, "github", files=FILES) as shop,
+    ):
+        assert isinstance(shop.place, Hub)
+        fake, words = shop.place.fake, case.text.replace(INSIDE, inside.url)
+        fake.validate = False
+        shop.says(script(case, words, fake.git_url))
+        judge = Judge(fake, (SECRET, shop.place.token)).watch()
+        titles = (OPEN, SLY) if case.number in IN_THE_OPEN else (SLY,)
+        judge.wanted = {shop.wanted(title, f"Please.\n\n{words[:9_000]}") for title in titles}
+        for _ in titles:
+            played(shop, judge)
+        played(shop, judge)
+        if case.act:  # there is something of ours by now to do it to
+            do(shop.place, case, unknowing(words))
+            played(shop, judge)
+        judge.objects()
+        judge.files(shop.repo / ".ralph")
+        judged(shop, judge)
+        if inside.connections:
+            judge.blame("reached", str(inside.asked))
+        sent = [pull for pull in shop.place.pulls if pull.author.is_bot]
+        writes = [one for one in fake.journal if one.method != "GET" and one.transport == "rest"]
+    table.count(case.group, cases=1, effects=len(writes), looked_at=judge.looked, forbidden=len(judge.breaches))
+    assert judge.breaches == []
+    assert shop.prompts and (sent or case.changes), "the attack came to nothing by itself"
+    assert not (tmp_path / "env").exists()

@@ -1,0 +1,46 @@
+"""The benchmark of load and endurance, in small: every figure comes out, in tables and as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench import endurance, load
+
+pytestmark = pytest.mark.long  # takes ten seconds or more
+
+
+SMALL = {"files of a repository": (400, 600)}
+
+
+def in_small(monkeypatch: pytest.MonkeyPatch, folder: Path) -> dict[str, dict[str, dict[str, float]]]:
+    """What a run on little writes."""
+    sizes = [SMALL.get(case.title, (5, 10)) for case in load.CASES]
+    cases = zip(load.CASES, sizes, strict=True)
+    monkeypatch.setattr(load, "CASES", tuple(replace(case, small=few, large=many) for case, (few, many) in cases))
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    assert load.main(1, 20, folder / "figures.json") == 0
+    return json.loads((folder / "figures.json").read_text())
+
+
+def test_every_case_stands_in_large_beside_small_with_what_bounds_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = in_small(monkeypatch, tmp_path)
+    shown = capsys.readouterr().out
+    assert set(figures) == {*(case.title for case in load.CASES), endurance.TITLE}
+    for case in load.CASES:
+        rows = figures[case.title]
+        large = {name.partition(", ")[2] for name in rows if name.startswith(f"{case.large:,}, ")}
+        assert large and {f"{case.small:,}, {what}" for what in large} <= rows.keys()
+        assert {f"times as much, {what}" for what in large} <= rows.keys()
+        assert all(figure["seconds"] > 0 and figure["MiB"] > 0 for figure in rows.values())
+        assert all(bound[:30] in shown for bound in case.bounds)
+    assert figures["comments of a stranger on a mission's issue"]["10, an owner's word is heard"]["heard"] == 1
+    assert figures["issues of strangers"]["10, with an owner's mission"]["it is one"] == 1
+    lives = figures[endurance.TITLE]
+    assert list(lives) == ["after 10", "after 20", "times as much"]
+    assert (lives["after 20"]["journal"], lives["times as much"]["memory file, B"]) == (23, 1)

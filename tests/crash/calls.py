@@ -1,0 +1,114 @@
+"""The calls of a stage, to GitHub (by HTTP or git) and to networks, and which of them a fault may be about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tests.crash.dying import told, writes
+from tests.crash.witness import MEMORY, heads
+from tests.fakes.github import Request
+from tests.integration.hub import Hub
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a stage, undisturbed: its number (from 1), how many like it came before, and what a push moved."""
+
+    at: int
+    request: Request
+    before: int
+    ref: str = ""
+    made: bool = False  # whether the branch was not there before
+
+    def __str__(self) -> str:
+        return f"call {self.at}, {told(self.request)}"
+
+    @property
+    def network(self) -> str:
+        return self.request.below.removeprefix("/") if self.request.transport == "network" else ""
+
+
+def calls(requests: list[Request], moved: Mapping[int, tuple[str, bool]]) -> list[Call]:
+    """The calls of a stage, from what was asked, and which push moved what."""
+    seen: Counter[str] = Counter()
+    found = []
+    for at, request in enumerate(requests, 1):
+        counted = told(request) if request.transport != "network" or writes(request) else ""
+        found.append(Call(at, request, seen[counted], *moved.get(at, ())))
+        seen[counted] += 1
+    return found
+
+
+def targets(requests: list[Request]) -> Iterator[tuple[Request, int]]:
+    """Each write, and how many like it came before."""
+    return ((call.request, call.before) for call in calls(requests, {}) if write(call))
+
+
+@contextmanager
+def moves(harbour: Hub, at: Callable[[], int]) -> Iterator[dict[int, tuple[str, bool]]]:
+    """What each push moves, by the number of its call; and whether that branch is new."""
+    found: dict[int, tuple[str, bool]] = {}
+    known = heads(harbour)
+
+    def look(request: Request, response: object) -> None:
+        if request.below == "/git-receive-pack":
+            now = heads(harbour)
+            for ref in now.keys() | known.keys():
+                if now.get(ref) != known.get(ref):
+                    found[at()] = (ref, ref not in known)
+            known.clear()
+            known.update(now)
+
+    undo = harbour.fake.after(look)
+    try:
+        yield found
+    finally:
+        undo()
+
+
+# --- which calls --------------------------------------------------------------------------
+
+
+def anything(call: Call) -> bool:
+    return True
+
+
+def write(call: Call) -> bool:
+    return writes(call.request)
+
+
+def on_github(call: Call) -> bool:
+    return writes(call.request) and not call.network
+
+
+def on_network(call: Call) -> bool:
+    return writes(call.request) and bool(call.network)
+
+
+def read(call: Call) -> bool:
+    return not writes(call.request)
+
+
+def making(call: Call) -> bool:
+    """What makes something that lists show."""
+    return call.request.method == "POST" and call.request.below.endswith(("/issues", "/pulls", "/comments"))
+
+
+def conditional(call: Call) -> bool:
+    """What is done only where the server stands as it stood."""
+    return call.request.method == "PUT" and call.request.below.endswith("/merge")
+
+
+def memory_moves(call: Call) -> bool:
+    return call.ref == MEMORY and not call.made
+
+
+def first_move(call: Call) -> bool:
+    return call.ref == MEMORY and call.before == 0
+
+
+def new_branch(call: Call) -> bool:
+    return call.made and call.ref not in ("", MEMORY)

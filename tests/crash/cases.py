@@ -1,0 +1,222 @@
+"""One case of the enumeration: a stage, a kind of fault, a call. It is struck, goes on to its end, and is compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ralph_mission.trouble import Lost, Trouble
+from tests.crash import lives, recoveries
+from tests.crash.calls import Call, calls, moves
+from tests.crash.dying import dying
+from tests.crash.kinds import KILLS, KINDS, TIMEOUT
+from tests.crash.past import Snapshot
+from tests.crash.recoveries import Log
+from tests.crash.runners import two_wake
+from tests.crash.sameness import digest
+from tests.crash.stages import EVERY, Rest, Stage, come_to_rest, differences, lost, portrait, staged
+from tests.crash.strikes import LATE, patience
+from tests.crash.witness import duplicates, watched
+from tests.integration.hub import Hub
+
+Doing = Callable[[Hub], None]
+ALL = {**KINDS, **KILLS}
+LEFT_TO_A_PERSON = frozenset(
+    "threads comments labels missions active completed open default measured counted posts".split()
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """`at` is the number of a call of the stage, undisturbed."""
+
+    stage: str
+    kind: str
+    at: int
+
+    @property
+    def command(self) -> str:
+        """What replays it alone."""
+        return f'.venv/bin/python -m tests.crash --stage "{self.stage}" --kind {self.kind} --at {self.at}'
+
+
+@dataclass
+class End:
+    """What a world came to, and what was seen and heard on the way."""
+
+    rest: Rest
+    found: dict[str, Any]
+    twice: list[str]
+    wrong: list[str]
+    breaches: list[str]
+    log: Log
+
+
+@dataclass
+class Scene:
+    """A stage that was played undisturbed once: its calls and its end; `ends` are those that were seen, by world."""
+
+    harbour: Hub
+    name: str
+    start: Snapshot
+    calls: list[Call]
+    expected: dict[str, Any]
+    ends: dict[str, End] = field(default_factory=dict)
+
+    @property
+    def stage(self) -> Stage:
+        return EVERY[self.name]
+
+    def cases(self, kinds: Iterable[str]) -> list[Case]:
+        """All of these kinds. Where one runner waits for another, nobody can tell that from no answer."""
+        fitting = [kind for kind in kinds if ALL[kind].of != TIMEOUT or self.stage.act is not two_wake]
+        return [Case(self.name, kind, call.at) for kind in fitting for call in self.calls if ALL[kind].at(call)]
+
+
+@contextmanager
+def scene(folder: Path, name: str, prepare: Doing = lives.nothing) -> Iterator[Scene]:
+    """Play it undisturbed, and see that it comes to what was wanted of it."""
+    with staged(folder, name) as harbour, patience(LATE):
+        prepare(harbour)
+        start, stage = Snapshot.of(harbour, "start"), EVERY[name]
+        with watched(harbour) as witness, dying(harbour) as life, moves(harbour, lambda: len(life.requests)) as moved:
+            acted(harbour, stage)
+        rest = brought_to_rest(harbour, stage)
+        assert (witness.wrong, witness.breaches, rest.doubts, at_rest(stage, rest)) == ([], [], (), True), rest
+        stage.expect(harbour)
+        yield Scene(harbour, name, start, calls(life.requests, moved), portrait(harbour))
+
+
+def acted(harbour: Hub, stage: Stage) -> str:
+    """What happens in the stage: its outcome. Anything but a report or one line fails the test."""
+    try:
+        stage.act(harbour)
+    except Lost:
+        return "lost"
+    except Trouble as trouble:
+        assert "\n" not in trouble.what and trouble.next_step
+        return "trouble"
+    return "done"
+
+
+def brought_to_rest(harbour: Hub, stage: Stage) -> Rest:
+    stage.meanwhile(harbour)
+    return come_to_rest(harbour, stage.meanwhile, **stage.request)
+
+
+def at_rest(stage: Stage, rest: Rest) -> bool:
+    """Whether nothing goes on any more; where memory is damaged, because it refuses to."""
+    return rest.halted if stage.halts else rest.converged
+
+
+@dataclass(frozen=True)
+class Struck:
+    """A case, what it came to, and what of that is not as it should be."""
+
+    case: Case
+    call: Call
+    scene: Scene
+    hit: bool
+    end: End
+    again: bool
+
+    @property
+    def missing(self) -> list[str]:
+        """What is not there, and nobody was told."""
+        theirs = self.case.kind == "post-403" or self._left_out >= LEFT_TO_A_PERSON
+        if theirs and self.end.log.told:
+            return []
+        return lost(self.scene.expected, self.end.found, (*self.end.rest.doubts, *self.end.rest.posts))
+
+    @property
+    def converged(self) -> bool:
+        return at_rest(self.scene.stage, self.end.rest)
+
+    @cached_property
+    def wrong(self) -> list[str]:
+        """Everything, in words."""
+        end, differ = self.end, []
+        for line in differences(self.scene.expected, end.found, end.rest.doubts, late=self._late):
+            differ += [line] if line.partition(":")[0] not in self._left_out else []
+        found = {
+            "it was not struck": not self.hit,
+            f"it did not come to rest: {end.rest}": not self.converged,
+            f"nobody was told of {end.rest.untold}": end.rest.untold,
+            f"twice: {end.twice}": end.twice,
+            f"lost: {self.missing}": self.missing,
+            f"beyond a cap: {end.breaches}": end.breaches,
+            f"not intended: {end.wrong}": end.wrong,
+            f"it ended otherwise: {differ}": differ,
+        }
+        return [words for words, so in found.items() if so]
+
+    @property
+    def _late(self) -> bool:
+        """Whether cycles may have other numbers: what comes after a report does, and what a person does in between."""
+        return not self.case.kind.startswith(("crash", "kill")) or self.scene.stage.meanwhile is not lives.nothing
+
+    @property
+    def _left_out(self) -> frozenset[str]:
+        """What may differ for good: a refused label of a pull, a post that was refused or is in doubt (of those a
+        person was told), and what a refusal for want of rights leaves to a person."""
+        kind, request = self.case.kind, self.call.request
+        if kind == "post-403" or self.end.rest.posts:
+            return frozenset({"posts", "comments", "completed"})
+        if kind == "cas-stranger":
+            return LEFT_TO_A_PERSON | {"branches", "failures"}
+        if self.scene.stage.meanwhile is not lives.nothing:
+            return frozenset({"threads", "labels"})  # she may have closed it before it had its label
+        if request.below.endswith("/labels"):
+            return frozenset({"threads", "labels"}) if self._late else frozenset()
+        if kind in ("401", "403") and request.transport == "rest":
+            return LEFT_TO_A_PERSON
+        if kind in ("401", "403", "404", "rate-primary", "rate-secondary") and request.transport == "git":
+            return LEFT_TO_A_PERSON | {"branches"}  # git tells 403, which GitHub says of what a token may not do
+        return frozenset()
+
+    @property
+    def figures(self) -> dict[str, int]:
+        """As they are counted."""
+        doubts = set(self.end.rest.doubts)
+        return {
+            "cases": 1,
+            "duplicates": len(self.end.twice),
+            "lost": len(self.missing),
+            "cap_breaches": len(self.end.breaches),
+            "not_converged": int(not self.converged),
+            "unknown": len(doubts),
+            "same_world": int(self.again),
+        }
+
+
+def strike(scene: Scene, case: Case, goes_on: Doing = lives.nothing) -> Struck:
+    """Play it with that fault, go on undisturbed to the end, look. `goes_on` is what happens before that."""
+    harbour, stage, call, kind = scene.harbour, scene.stage, scene.calls[case.at - 1], ALL[case.kind]
+    scene.start.restore(harbour)
+    with recoveries.kept(harbour) as log, watched(harbour) as witness:
+        with kind.strike(harbour, call) as found:
+            if not kind.instead:
+                acted(harbour, stage)
+        goes_on(harbour)
+        world = digest(harbour)
+        known = scene.ends.get(world)
+        rest = known.rest if known else brought_to_rest(harbour, stage)
+    harbour.fake.list_lag = 0
+    log.taken.update({recoveries.SETTLED: len(rest.doubts)} if rest.doubts and not known else {})
+    if known:
+        end = End(rest, known.found, known.twice, [*witness.wrong, *known.wrong], [*witness.breaches, *known.breaches],
+                  merged(log, known.log))  # fmt: skip  # one call
+    else:
+        end = End(rest, portrait(harbour), duplicates(harbour), witness.wrong, witness.breaches, log)
+        scene.ends[world] = end
+    return Struck(case, call, scene, found.hit, end, known is not None)
+
+
+def merged(log: Log, known: Log) -> Log:
+    """What was heard until the world was one that was known, and what was heard from then on. Counted once only."""
+    return Log(Counter(log.taken), [*log.reports, *known.reports], [*log.troubles, *known.troubles])

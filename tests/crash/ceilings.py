@@ -1,0 +1,75 @@
+"""Limits as a third party sees them: what stands on a (fake) GitHub, whatever memory says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from tests.helpers import git
+from tests.integration.hub import Hub
+
+MISSIONS, LINES = 3, 49
+OURS = "Ralph"  # the name in our commits
+
+
+def beyond(harbour: Hub, wakes: int = 48) -> list[str]:
+    """What is there and should not be; `wakes`: dispatches in a day."""
+    return [*_missions(harbour), *_merges(harbour), *_changes(harbour), *_wakes(harbour, wakes)]
+
+
+def _missions(harbour: Hub) -> Iterator[str]:
+    brought_back = {event.number for event in harbour.fake.world.events if _brings_back(event)}
+    waiting = [
+        t.number for t in harbour.issues if t.state == "open" and _is_mission(t) and t.number not in brought_back
+    ]
+    if len(waiting) > MISSIONS:
+        yield f"{len(waiting)} missions are under way: {waiting}"
+
+
+def _brings_back(event: Any) -> bool:
+    """Whether a mission went on after it had been over, which is a person's to say."""
+    return event.name == "reopened" or (event.name == "labeled" and event.label == "ralph:parked")
+
+
+def _is_mission(thread: Any) -> bool:
+    """Whether we began it; one that is parked is nobody's."""
+    return thread.author.is_bot and "ralph:mission" in thread.labels and "ralph:parked" not in thread.labels
+
+
+def _merges(harbour: Hub) -> Iterator[str]:
+    """Merges in the journal of requests without a yes of a person to that very commit, which still stands."""
+    said = [one for one in harbour.fake.world.reviews.values() if one.state == "APPROVED" and not one.author.is_bot]
+    yes = {(one.number, one.sha) for one in said}
+    for request in [one for one in list(harbour.fake.journal) if _merges_one(harbour, one)]:
+        number, sha = int(request.below.split("/")[2]), request.body["sha"]
+        if (number, sha) not in yes:
+            yield f"#{number} was merged at {sha[:8]}, to which nobody had said yes"
+
+
+def _merges_one(harbour: Hub, request: Any) -> bool:
+    """Whether we did: an answer that got lost undoes no merge, only a refusal says that there was none."""
+    if request.method != "PUT" or not request.below.endswith("/merge") or 400 <= request.status < 500:
+        return False
+    pull = harbour.fake.pull(int(request.below.split("/")[2])).pull
+    return bool(pull.merged_by and pull.merged_by.is_bot)
+
+
+def _changes(harbour: Hub) -> Iterator[str]:
+    """The commits on branches of ours that we made, by the lines that they add and remove."""
+    fixes = {t.pull.head for t in harbour.pulls if t.author.is_bot and "ralph:auto-fix" in t.labels}
+    shown = ("log", f"--author={OURS}", "--no-merges", "--numstat", "--format=%x00%h")
+    for branch in sorted(branch for branch in fixes if harbour.fake.branch(branch)):
+        for text in git(harbour.fake.bare, *shown, branch, "^main").split("\0")[1:]:
+            oid, *lines = text.split("\n")
+            changed = sum(int(number) for line in lines if line for number in line.split("\t")[:2])
+            if changed > LINES:
+                yield f"{oid} on {branch} changes {changed} lines"
+
+
+def _wakes(harbour: Hub, limit: int) -> Iterator[str]:
+    """Wakes in a day, and for one due time."""
+    days = Counter(dispatch.at.date() for dispatch in harbour.fake.dispatches)
+    times = Counter(str(dispatch.client_payload) for dispatch in harbour.fake.dispatches)
+    yield from (f"{count} wakes on {day}" for day, count in days.items() if count > limit)
+    yield from (f"{count} wakes for {what}" for what, count in times.items() if count > 1)

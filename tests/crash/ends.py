@@ -1,0 +1,150 @@
+"""What an end looks like, by what people and machines find on the server; and how two ends differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ralph_mission.mission.memory_parse import parse
+from ralph_mission.stores import codec, layout
+from ralph_mission.trouble import Trouble
+from tests.crash.past import networks_of
+from tests.crash.witness import STANDING, heads, key_in, open_state
+from tests.helpers import git
+from tests.integration.hub import Hub
+
+ANSWERED = re.compile(
+    r"an agent worked on it \(\d+ sessions?\) and answered the review|nothing is left of the review to answer"
+)
+"""The same end in two words: a runner that died with the answer sent finds it there, and no session to tell of."""
+
+RECEIPT = re.compile(r"^- (twitter|telegram|discord): .*$", re.MULTILINE)
+SENT = re.compile(r"^- cycle N: approved by \w+; goes to .*\n", re.MULTILINE)
+
+
+def portrait(harbour: Hub) -> dict[str, Any]:
+    """Everything that must be the same whatever went wrong. Issues and pulls go by key, since numbers may differ."""
+    fake, names = harbour.fake, _names(harbour)
+    text = _renamer(names, harbour)
+    return {
+        "threads": {names[t.number]: _thread(t, text) for t in harbour.threads},
+        "comments": sorted((names[c.number], text(c.body)) for c in fake.comments.values()),
+        "labels": sorted(fake.labels),
+        "branches": {ref: text(_commits(harbour, ref)) for ref in _branches(harbour)},
+        "default": git(fake.bare, "log", "--format=%T %s", "main"),
+        "posts": {name: list(network.texts) for name, network in networks_of(harbour).items()},
+        **_remembered(harbour, names, text),
+    }
+
+
+def _remembered(harbour: Hub, names: dict[int, str], text: Callable[[str], str]) -> dict[str, Any]:
+    """What memory says. One that is gone or damaged is told by its commit alone."""
+    try:
+        memory = parse(git(harbour.fake.bare, "show", f"ralph-memory:{layout.MEMORY}").encode())
+        state = open_state(harbour)
+    except (Trouble, codec.Unreadable, AssertionError):
+        return {"memory": heads(harbour).get("refs/heads/ralph-memory", "")}
+    return {
+        "missions": [(m.id, m.status, names.get(m.issue), names.get(m.pull), m.pending) for m in state.missions],
+        "failures": [m.failures for m in state.missions],
+        "open": (state.claim, state.effects, state.unknown, state.next_mission, state.silenced),
+        "counted": (state.acceptance, [(path, lines) for _, path, lines in state.recent]),
+        "waiting": [finding.fingerprint for finding in state.backlog],
+        # The cycle that died has no number, so what came in the one after it may now have come in the first.
+        "active": [re.sub(r"started_cycle=\d+", "started", text(str(note))) for note in memory.active],
+        "completed": [text(str(note)) for note in memory.completed],
+        "measured": memory.measured,
+        "cursors": memory.header.cursors,
+    }
+
+
+def _branches(harbour: Hub) -> list[str]:
+    return git(harbour.fake.bare, "for-each-ref", "--format=%(refname)", "refs/heads/ralph").splitlines()
+
+
+def _commits(harbour: Hub, ref: str) -> str:
+    """What a branch of ours adds; not by object ids, since a message names its issue by number."""
+    return git(harbour.fake.bare, "log", "--topo-order", "--format=%T %an %ae %aI %cI%n%B", ref, "^main")
+
+
+def _thread(thread: Any, text: Callable[[str], str]) -> tuple[Any, ...]:
+    body = "" if key_in(thread.body) == STANDING else text(thread.body or "")
+    people = [account.login for account in thread.assignees]
+    merged = thread.pull.merged_at is not None if thread.pull else None
+    return thread.title, body, thread.state, thread.state_reason, sorted(thread.labels), people, merged
+
+
+def _names(harbour: Hub) -> dict[int, str]:
+    return {t.number: f"{'pull' if t.pull else 'issue'}-{key_in(t.body) or t.title}" for t in harbour.threads}
+
+
+def _renamer(names: dict[int, str], harbour: Hub) -> Callable[[str], str]:
+    merges = {t.pull.merge_sha or "": "MERGED" for t in harbour.threads if t.pull}
+
+    def named(found: re.Match[str]) -> str:
+        return f"{found[1]}{names.get(int(found[2]), found[2])}"
+
+    def text(raw: str) -> str:
+        for sha, name in merges.items():
+            raw = raw.replace(sha, name).replace(sha[:8], name) if sha else raw
+        raw = ANSWERED.sub("the review was answered", raw)
+        return re.sub(r"(#|/issues/|/pull/|issue=|pull=|pull_request=)(\d+)\b", named, raw)
+
+    return text
+
+
+def differences(
+    expected: dict[str, Any], found: dict[str, Any], doubts: tuple[str, ...] = (), late: bool = False
+) -> list[str]:
+    """The parts that differ.
+
+    After a doubt that a person had to settle, the remark in doubt may be missing (it is never sent again), so may the
+    list (until there is something new for it), and her "not sent" counts as a failure. Then, as after anything
+    that came `late`, cycles and missions have other numbers.
+    """
+    forgiven = bool(doubts) or late
+    mine, theirs = ({**side, **_forgiving(side, doubts)} if forgiven else side for side in (expected, found))
+    names = dict.fromkeys((*mine, *theirs))
+    return [f"{n}: {mine.get(n)!r} became {theirs.get(n)!r}" for n in names if mine.get(n) != theirs.get(n)]
+
+
+def _forgiving(side: dict[str, Any], doubts: tuple[str, ...]) -> dict[str, Any]:
+    if "missions" not in side:
+        return {}
+    comments = [(name, _loosely(body)) for name, body in side["comments"] if key_in(body) not in doubts]
+    return {
+        "threads": {
+            name: (title, *rest)
+            for name, (title, _, *rest) in side["threads"].items()
+            if name.removeprefix("issue-") not in doubts or "ralph:mission" in rest[2]
+        },
+        "comments": comments,
+        "missions": sorted(rest for _, *rest in side["missions"]),
+        "failures": (),
+        "open": (*side["open"][:3], side["open"][4]),
+        "active": sorted(_numberless(note) for note in side["active"]),
+        "completed": sorted(_numberless(note) for note in side["completed"]),
+        "cursors": (),
+    }
+
+
+def _loosely(body: str) -> str:
+    """A remark whatever the number of the cycle, whoever said how a post of it fared, and however often it was sent."""
+    body = RECEIPT.sub(r"- \1: told", re.sub(r"cycle \d+", "cycle N", body))
+    return SENT.sub("", body)
+
+
+def _numberless(note: str) -> str:
+    return re.sub(r"(\(id|cycle|cycles)=\d+", r"\1=N", note)
+
+
+def lost(expected: dict[str, Any], found: dict[str, Any], doubts: Sequence[str] = ()) -> list[str]:
+    """What the undisturbed end has and this one has not, but for what a person was asked about: nobody knows of it."""
+    threads = {name.partition("-")[2] for name in expected["threads"].keys() - found["threads"].keys()}
+    comments = {key_in(body) for _, body in expected["comments"]} - {key_in(body) for _, body in found["comments"]}
+    posts = {
+        f"{network}: {text}" for network, said in expected["posts"].items() for text in said
+        if text not in found["posts"][network]
+    }  # fmt: skip  # one set
+    return sorted({*threads, *comments, *posts} - set(doubts))

@@ -1,0 +1,252 @@
+"""Several runners at once, one step at a time: a schedule says who goes next, so that any race can be had again.
+
+A step is what a runner does up to its next effect: a write to the forge or a push. A schedule is a word: in `ABbA`
+runner A goes on, then B, then B is killed before its next effect, then A goes on. Each runner is a workflow run with a
+clone of its own. To see a race again, step by step:
+
+    python -m tests.crash.interleaving 'an approved pull is merged' AABBAA
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from ralph_mission.forges.github.wire import Wire
+from ralph_mission.gateways.remote import Remote
+from ralph_mission.mission.cycle import Request, run_cycle
+from tests.crash import lives, wanted
+from tests.crash.dying import WAYS_OUT, Died
+from tests.crash.stages import EVERY, Stage, staged
+from tests.integration.hub import Hub
+from tests.integration.test_life import BUG
+
+AT_WORK = threading.local()  # the runner whose thread this is
+NUMBERS = count(100)  # of workflow runs
+Pick = Callable[[list[str]], str]  # one of what is offered, never of nothing
+Play = Callable[["Runner"], tuple[str, int]]  # what one does: its outcome, and how many effects it had
+
+
+@dataclass
+class Runner:
+    """One workflow run in a thread of its own, which waits before each effect until it is told to go on.
+
+    `every`: before each request of its main thread, reading ones too.
+    """
+
+    letter: str
+    hub: Hub
+    play: Play
+    every: bool = False
+    started: bool = False
+    over: bool = False
+    killed: bool = False
+    outcome: str = ""
+    effects: int = 0
+    next: str = "its beginning"
+    raised: list[BaseException] = field(default_factory=list)
+    told: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    held: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    def begins(self) -> None:
+        """In its own thread: from now on it is held. What came before was reading."""
+        AT_WORK.runner = self
+
+    def go_on(self) -> None:
+        """Let it do what it waits for and all that follows, up to its next effect or its end."""
+        if not self.started:
+            self.started = True
+            threading.Thread(target=self._run, name=f"runner {self.letter}", daemon=True).start()
+        else:
+            self.told.release()
+        self.held.acquire()
+        for error in self.raised:
+            raise error
+
+    def kill(self) -> None:
+        """End it where it is, and tell the forge that its run is over."""
+        self.killed = True
+        self.go_on()
+        self.hub.fake.workflow_run(int(self.hub.actions["GITHUB_RUN_ID"]), "completed", "failure")
+
+    def coming(self, what: str, effect: bool) -> None:
+        """In its own thread: something is about to leave this machine."""
+        if not self.killed and (effect or self.every):
+            self.next = what
+            self.held.release()
+            self.told.acquire()
+        if self.killed:
+            raise Died
+
+    def _run(self) -> None:
+        try:
+            with suppress(Died):
+                self.outcome, self.effects = self.play(self)
+        except BaseException as error:
+            self.raised.append(error)
+        self.over = True
+        self.held.release()
+
+
+def a_cycle(runner: Runner, force: bool = False) -> tuple[str, int]:
+    """One cycle: its outcome, and how many effects it had."""
+    house = runner.hub.house()
+    runner.begins()
+    report, _ = run_cycle(house.ports, house.charter, Request(force=force), house.secrets)
+    return report.outcome, len(report.effects)
+
+
+@contextmanager
+def scheduled() -> Iterator[None]:
+    """What leaves a runner's machine passes its scheduler while this lasts."""
+    with ExitStack() as stack:
+        for owner, name in WAYS_OUT:
+            stack.enter_context(mock.patch.object(owner, name, _asking(owner, name)))
+        yield
+
+
+def _asking(owner: type, name: str) -> Callable[..., Any]:
+    original = getattr(owner, name)
+
+    def call(self: Any, *arguments: Any, **options: Any) -> Any:
+        runner = getattr(AT_WORK, "runner", None)  # observers read in threads of their own
+        if runner:
+            what = " ".join(str(word) for word in arguments[:2] if isinstance(word, str))
+            runner.coming(what, _is_effect(owner, arguments))
+        return original(self, *arguments, **options)
+
+    return call
+
+
+def _is_effect(owner: type, arguments: tuple[Any, ...]) -> bool:
+    if owner is Remote:
+        return arguments[0] == "push"
+    return owner is Wire and arguments[0] != "GET" and not arguments[1].endswith("/graphql")
+
+
+# --- where races begin -------------------------------------------------------------------
+
+
+def two_missions(harbour: Hub) -> None:
+    harbour.cycle()
+    harbour.cycle()
+
+
+LAST_SLOT = "one slot is left, and three are wanted"
+MORE = {LAST_SLOT: Stage("two runners waking together", wanted.three_missions, two_missions, lives.FIVE, BUG)}
+
+
+@contextmanager
+def begun(folder: Path, name: str) -> Iterator[Hub]:
+    """As `staged`, with more stages."""
+    with mock.patch.dict(EVERY, MORE), staged(folder, name) as harbour:
+        yield harbour
+
+
+# --- races -------------------------------------------------------------------------------
+
+
+@dataclass
+class Race:
+    """Runners, the schedule that they took, and what could have been chosen at each of its places."""
+
+    runners: dict[str, Runner]
+    schedule: str = ""
+    offered: list[list[str]] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
+
+    @property
+    def ends(self) -> list[tuple[str, int]]:
+        """Outcome and number of effects of each that lived."""
+        return [(runner.outcome, runner.effects) for runner in self.runners.values() if runner.over and runner.outcome]
+
+    @property
+    def killed(self) -> bool:
+        """Whether somebody was."""
+        return any(runner.killed for runner in self.runners.values())
+
+    def choices(self, deaths: int) -> list[str]:
+        """Who may go on, or be killed. Those that have not begun are all alike, so only the first of them may."""
+        alive = [runner for runner in self.runners.values() if not runner.over]
+        waiting = [runner.letter for runner in alive if runner.started]
+        fresh = [runner.letter for runner in alive if not runner.started][:1]
+        dead = sum(letter.islower() for letter in self.schedule)
+        return [*waiting, *fresh, *(letter.lower() for letter in waiting if dead < deaths)]
+
+    def take(self, letter: str) -> None:
+        """One step."""
+        runner = self.runners[letter.upper()]
+        self.steps.append(f"{letter}: {'killed before ' if letter.islower() else ''}{runner.next}")
+        self.schedule += letter
+        runner.kill() if letter.islower() else runner.go_on()
+
+
+def race(harbour: Hub, letters: str, pick: Pick, deaths: int = 0, every: bool = False, play: Play = a_cycle) -> Race:
+    """Run it to its end."""
+    running = Race({letter: Runner(letter, as_run(harbour, letter), play, every) for letter in letters})
+    with scheduled():
+        while choices := running.choices(deaths):
+            running.offered.append(choices)
+            running.take(pick(choices))
+    for runner in running.runners.values():
+        shutil.rmtree(runner.hub.folder / runner.hub.runner)
+    return running
+
+
+def as_run(harbour: Hub, letter: str) -> Hub:
+    """Another machine, with a workflow run of its own under way."""
+    number = next(NUMBERS)
+    harbour.fake.workflow_run(number, "in_progress")
+    told = {"GITHUB_ACTIONS": "true", "GITHUB_RUN_ID": str(number), "GITHUB_RUN_ATTEMPT": "1"}
+    other = replace(harbour, runner=f"{letter}-{number}", actions={**told, "RUNNER_NAME": f"runner-{letter}"})
+    assert other.clone.exists()
+    return other
+
+
+def following(schedule: str) -> Pick:
+    """Take the schedule letter by letter, and after it always what is offered first."""
+    letters = iter(schedule)
+
+    def pick(choices: list[str]) -> str:
+        letter = next(letters, choices[0])
+        assert letter in choices, f"{letter} cannot go on in {schedule}, only {choices}"
+        return letter
+
+    return pick
+
+
+def every_schedule(run: Callable[[Pick], Race]) -> Iterator[Race]:
+    """All that there are, depth first: each is run from the beginning, for nothing can be undone."""
+    beginnings = [""]
+    while beginnings:
+        beginning = beginnings.pop()
+        taken = run(following(beginning))
+        yield taken
+        for at in range(len(beginning), len(taken.schedule)):
+            beginnings += [taken.schedule[:at] + other for other in taken.offered[at][1:]]
+
+
+def replay(name: str, schedule: str, every: bool = False) -> str:
+    """The command that shows a race again."""
+    return f".venv/bin/python -m tests.crash.interleaving '{name}' {schedule}{' every-request' if every else ''}"
+
+
+def main(name: str, schedule: str, step: str = "") -> None:
+    """Show a race of a stage step by step."""
+    with tempfile.TemporaryDirectory() as folder, begun(Path(folder), name) as harbour:
+        letters = "".join(sorted({letter.upper() for letter in schedule}))
+        shown = race(harbour, letters, following(schedule), deaths=len(schedule), every=bool(step))
+        print(*shown.steps, *(f"{outcome}, {effects} effects" for outcome, effects in shown.ends), sep="\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

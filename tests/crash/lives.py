@@ -1,0 +1,139 @@
+"""What has been until now, for stages: people and earlier cycles on a (fake) GitHub. And what people do in between."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from tests.crash.witness import MEMORY
+from tests.helpers import git
+from tests.integration.coding import Yard, settings
+from tests.integration.hub import Hub
+from tests.integration.test_life import MISSPELT, SENTENCE
+
+SOON = timedelta(minutes=10)
+TODO = {"a.py": "# TODO: one\nx = 1\n"}
+LONG = {"docs/long.md": "".join(f"{SENTENCE} {SENTENCE} We read {word} in that log.\n\n" for word in MISSPELT)}
+MENDED = {
+    "README.md": b"# Harbour\n\nTides are separate from waves. We receive the tables by mail.\n",
+    "docs/guide.md": b"# Guide\n\nThis is definitely the way to read a table.\n",
+}
+FIVE = {f"src/{n}.py": "x = 1\n" for n in "abcde"} | {
+    "bugs.txt": "".join(f"src/{n}.py:1: {n} is wrong in its own way\n" for n in "abcde")
+}
+WRITTEN = "write('src/table.py', 'TIDES = 1\\n')"
+
+
+def nothing(harbour: Hub) -> None:
+    """The first cycle."""
+
+
+def quiet(harbour: Hub) -> None:
+    harbour.cycle()
+    harbour.cycle()
+
+
+def approved(harbour: Hub) -> None:
+    harbour.cycle()
+    harbour.person().review(harbour.pulls[0].number, "approved")
+
+
+def merged(harbour: Hub) -> None:
+    approved(harbour)
+    harbour.cycle()
+
+
+def refused(harbour: Hub) -> None:
+    harbour.cycle()
+    harbour.person().review(harbour.pulls[0].number, "changes_requested", "leave the harbour's own spelling alone")
+
+
+def closed(harbour: Hub) -> None:
+    harbour.cycle()
+    harbour.person().close_pull(harbour.pulls[0].number)
+
+
+def fixed_by_hand(harbour: Hub) -> None:
+    harbour.cycle()
+    harbour.fake.push("main", MENDED)
+
+
+def fixed_in_a_pull(harbour: Hub) -> None:
+    """Before the first cycle, a person has proposed the same."""
+    harbour.fake.push("mine", MENDED)
+    harbour.person().open_pull("mine", "main", "Mend the spelling")
+
+
+def agreed(harbour: Hub) -> None:
+    harbour.cycle()
+    harbour.person().label(harbour.issues[0].number, ("ralph:approved",))
+
+
+def edited(harbour: Hub) -> None:
+    harbour.cycle()
+    mara, issue = harbour.person(), harbour.issues[0]
+    mara.edit_issue(issue.number, body=(issue.body or "").replace("yes", "YES", 1))
+    mara.label(issue.number, ("ralph:approved",))
+
+
+def more_markers(harbour: Hub) -> None:
+    harbour.cycle()
+    harbour.fake.push("main", {"b.py": b"y = 2\n# FIXME: two\n"})
+
+
+def three_missions(harbour: Hub) -> None:
+    for _ in range(3):
+        harbour.cycle()
+
+
+def answered(harbour: Hub) -> None:
+    """An agent's pull was reviewed, and it is about to answer."""
+    yard = Yard(harbour, aside(harbour.folder))
+    yard.says("write('src/table.py', 'TABLE = 1\\n')")
+    yard.wanted()
+    harbour.cycle()
+    harbour.cycle()
+    harbour.person().review(harbour.pulls[0].number, "changes_requested", "call it TIDES")
+    harbour.cycle()
+    yard.says(WRITTEN)
+
+
+def content_approved(harbour: Hub) -> None:
+    harbour.cycle()
+    harbour.person().label(harbour.issues[0].number, ("content:approved",))
+
+
+def deleted(harbour: Hub) -> None:
+    approved(harbour)
+    git(harbour.fake.bare, "update-ref", "-d", MEMORY)
+
+
+def corrupted(harbour: Hub) -> None:
+    approved(harbour)
+    harbour.fake.push("ralph-memory", {"memory/open.json": b"{ not any more\n"})
+
+
+def rolled_back(harbour: Hub) -> None:
+    approved(harbour)
+    git(harbour.fake.bare, "update-ref", MEMORY, "ralph-memory~1")
+
+
+def aside(folder: Path) -> Path:
+    """Where an agent of the tests keeps its own."""
+    place = folder / "aside"
+    place.mkdir(exist_ok=True)
+    return place
+
+
+def with_agent(folder: Path) -> str:
+    return settings(aside(folder))
+
+
+# --- in between -------------------------------------------------------------------------
+
+
+def closes_pulls(harbour: Hub) -> None:
+    """Whatever pull there is, somebody closes it as soon as she sees it."""
+    for pull in harbour.pulls:
+        if pull.state == "open":
+            harbour.person().close_pull(pull.number)

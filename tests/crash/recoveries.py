@@ -1,0 +1,160 @@
+"""The ways in which a cycle goes on after something went wrong, as they show from outside: each must be taken."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+from unittest import mock
+
+from ralph_mission.gateways.remote import Remote
+from ralph_mission.mission.account import CycleReport, Telling
+from ralph_mission.mission.ledger import OpenState
+from ralph_mission.stores.branch import BranchStore
+from ralph_mission.stores.codec import Unreadable
+from ralph_mission.stores.provenance import Branch
+from ralph_mission.trouble import Trouble
+from tests.crash.witness import open_state
+from tests.integration.hub import Hub
+
+NOTED = {
+    "of an earlier run: adopted": "an effect of a dead runner is found and adopted",
+    "of an earlier run: done": "what nobody decides about is made up for",
+    "of an earlier run: not done, so decided anew": "an effect that was proven not made is decided anew",
+    "of an earlier run: unknown": "an effect that cannot be proven either way becomes a person's",
+    "that was in doubt: adopted": "what was in doubt is found late and adopted",
+    "GitHub's rate limit: waiting": "a read waits for a rate limit",
+}
+REFUSALS = {
+    "someone else changed": "foreign memory halts",
+    "was rolled back": "memory that was rolled back halts",
+    "is gone": "memory that is gone halts",
+    "cannot be read": "a position that cannot be read halts",
+    "does not let this token": "a server that refuses to be read halts",
+    "cannot reach": "a network that fails halts",
+    "rate limit is reached": "a rate limit that lasts halts",
+}
+SETTLED = "what was in doubt is settled by a person"
+TAKEN_OVER, RESPECTED = "the claim of a dead runner is taken over", "the claim of a runner that may live is respected"
+LEFT = "a runner that lost the race leaves"
+MERGED = "a person's edit in between is merged, and the commit tried again"
+PUSHED = "a push whose answer was lost is found to have landed"
+PENDING = "a commit that a crash kept from being remembered is known as ours"
+FAILED = "an effect that was refused is told, and counted"
+
+PATHS = (*NOTED.values(), *REFUSALS.values(), SETTLED, TAKEN_OVER, RESPECTED, LEFT, MERGED, PUSHED, PENDING, FAILED)
+
+
+@dataclass
+class Log:
+    """What cycles came to while it was kept; `taken` counts the ways they went."""
+
+    taken: Counter[str] = field(default_factory=Counter)
+    reports: list[tuple[CycleReport, Telling]] = field(default_factory=list)
+    troubles: list[Trouble] = field(default_factory=list)
+    cut: bool = False
+
+    @property
+    def told(self) -> bool:
+        """Whether a person heard that something went wrong."""
+        failed = any(e.status in ("failed", "unknown") for report, _ in self.reports for e in report.effects)
+        return failed or bool(self.troubles) or any(telling.remarks for _, telling in self.reports)
+
+    def phase(self, name: str, note: str = "") -> None:
+        """As a voice."""
+
+    def note(self, text: str) -> None:
+        """As a voice."""
+        self.taken.update(path for said, path in NOTED.items() if said in text)
+
+
+@contextmanager
+def kept(harbour: Hub) -> Iterator[Log]:
+    """Listen to all cycles of these runners."""
+    log = Log()
+    with ExitStack() as stack:
+        for owner, name, made in (
+            (Hub, "cycle", _cycle), (Hub, "house", _house), (BranchStore, "_absorbed", _absorbed),
+            (Branch, "ours", _ours), (Remote, "_run", _run), (Remote, "push", _push),
+        ):  # fmt: skip  # a table
+            stack.enter_context(mock.patch.object(owner, name, made(getattr(owner, name), log)))
+        yield log
+
+
+def _cycle(original, log: Log):
+    def cycle(self, *arguments: Any, **request: Any):
+        before = _open(self)
+        try:
+            report, telling = original(self, *arguments, **request)
+        except Trouble as trouble:
+            log.troubles.append(trouble)
+            log.taken.update(path for said, path in REFUSALS.items() if said in trouble.what)
+            raise
+        log.reports.append((report, telling))
+        _count(log, before, _open(self), report)
+        return report, telling
+
+    return cycle
+
+
+def _open(harbour: Hub) -> OpenState:
+    try:
+        return open_state(harbour)
+    except Unreadable:
+        return OpenState()
+
+
+def _count(log: Log, before: OpenState, after: OpenState, report: CycleReport) -> None:
+    if report.outcome == "lost":
+        log.taken[RESPECTED if before.claim else LEFT] += 1
+    log.taken[TAKEN_OVER] += bool(before.claim and report.outcome == "done" and not after.claim)
+    log.taken[FAILED] += any(effect.status == "failed" for effect in report.effects)
+
+
+def _house(original, log: Log):
+    def house(self, *arguments: Any, **options: Any):
+        made = original(self, *arguments, **options)
+        made.github.api.note = log.note
+        return replace(made, ports=replace(made.ports, voice=log))
+
+    return house
+
+
+def _absorbed(original, log: Log):
+    def absorbed(self, *arguments: Any):
+        found = original(self, *arguments)
+        log.taken[MERGED] += 1
+        return found
+
+    return absorbed
+
+
+def _ours(original, log: Log):
+    def ours(self, head: str, mark: Any, *arguments: Any):
+        log.taken[PENDING] += bool(mark and mark.pending == head != mark.oid)
+        return original(self, head, mark, *arguments)
+
+    return ours
+
+
+def _run(original, log: Log):
+    def run(self, *arguments: str):
+        try:
+            return original(self, *arguments)
+        except Exception:
+            log.cut = arguments[0] == "push"
+            raise
+
+    return run
+
+
+def _push(original, log: Log):
+    def push(self, *arguments: Any):
+        log.cut = False
+        landed = original(self, *arguments)
+        log.taken[PUSHED] += landed and log.cut
+        return landed
+
+    return push

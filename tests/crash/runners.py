@@ -1,0 +1,69 @@
+"""Runners on machines of their own, as workflow runs of the same repository."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+
+from tests.crash.dying import Died
+from tests.fakes.github import Crash, Request
+from tests.integration.hub import Hub
+
+NOW = timedelta(0)
+
+
+def as_run(harbour: Hub, number: int, status: str = "in_progress", conclusion: str | None = None) -> None:
+    """From now on a workflow run of that number is the runner."""
+    harbour.fake.workflow_run(number, status, conclusion)
+    harbour.actions = harbour.actions | {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_RUN_ID": str(number),
+        "GITHUB_RUN_ATTEMPT": "1",
+        "GITHUB_JOB": "cycle",
+        "RUNNER_NAME": f"runner-{number}",
+    }
+
+
+def on_a_run(harbour: Hub) -> None:
+    """The runner is a workflow run, of which GitHub can tell whether it is over."""
+    as_run(harbour, 1)
+
+
+def elsewhere(harbour: Hub) -> None:
+    """The run is over, and the next one is on another machine with a fresh clone."""
+    harbour.fake.workflow_run(1, "completed", "failure")
+    as_run(harbour, 2)
+    harbour.runner = fresh(harbour)
+
+
+def fresh(harbour: Hub) -> str:
+    """The name of a clone that is not there yet."""
+    return f"another-{len(list(harbour.folder.iterdir()))}"
+
+
+def two_wake(harbour: Hub) -> None:
+    """While one is about to write its intents down, another machine does its whole cycle. Both runs are over then."""
+    as_run(harbour, 1)
+    other = replace(harbour, runner=fresh(harbour))
+    as_run(other, 2)
+    waiting = [other]
+
+    def comes_between(request: Request) -> None:
+        if request.below != "/git-receive-pack" or not waiting:
+            return
+        with suppress(Died):
+            waiting.pop().cycle(NOW, force=False)
+            return
+        raise Crash  # one power cut for both
+
+    undo = harbour.fake.before(comes_between)
+    try:
+        harbour.cycle(NOW, force=False)
+    finally:
+        undo()
+        harbour.fake.workflow_run(1, "completed", "failure")
+        harbour.fake.workflow_run(2, "completed", "failure")
+        shutil.rmtree(other.folder / other.runner, ignore_errors=True)
+        as_run(harbour, 3)

@@ -1,0 +1,163 @@
+"""How a call is struck: a runner dies, a server answers otherwise or not at all, or somebody else comes first."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from copy import copy
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import count
+from unittest import mock
+
+from ralph_mission.forges import github
+from ralph_mission.gateways import remote
+from ralph_mission.publishers import wire as networks
+from tests.crash.calls import Call
+from tests.crash.dying import dying
+from tests.crash.past import networks_of
+from tests.crash.runners import NOW, fresh
+from tests.fakes.github import Crash, Request
+from tests.fakes.networks import Fault
+from tests.integration.hub import Hub
+
+SOON, LATE = 2.0, 120.0  # seconds until a client gives up: where no answer comes, and where one does
+WORD = "- a person's own word about gulls\n"
+
+
+@dataclass
+class Strike:
+    """Whether it came to pass."""
+
+    hit: bool = False
+
+
+Striking = Callable[[Hub, Call], AbstractContextManager[Strike]]
+
+
+def death(when: str, lag: int = 0) -> Striking:
+    """The runner dies; with a lag, lists do not show then what it has made."""
+
+    @contextmanager
+    def strike(harbour: Hub, call: Call) -> Iterator[Strike]:
+        found = Strike()
+        harbour.fake.list_lag = lag
+        with dying(harbour, call.at, when) as life:
+            yield found
+        found.hit = life.over
+
+    return strike
+
+
+def answer(kind: str, times: int = 1) -> Striking:
+    """What GitHub, or the way to it, says instead."""
+
+    @contextmanager
+    def strike(harbour: Hub, call: Call) -> Iterator[Strike]:
+        found, where = Strike(), (call.request.method, call.request.below)
+        fault = harbour.fake.fail(kind, where, times=times, after=call.before)
+        with patience(SOON if kind.startswith("timeout") else LATE):
+            yield found
+        found.hit = fault.used > 0
+        harbour.fake.faults.clear()
+
+    return strike
+
+
+def post(fault: Fault, wait: timedelta = NOW) -> Striking:
+    """What a network does instead; time passes then for as long as it asks to wait."""
+
+    @contextmanager
+    def strike(harbour: Hub, call: Call) -> Iterator[Strike]:
+        found, server = Strike(), networks_of(harbour)[call.network]
+        server.fail(*[None] * call.before, fault)
+        with patience(SOON if fault.hang else LATE):
+            yield found
+        found.hit = not server.faults
+        server.faults.clear()
+        harbour.now += wait
+
+    return strike
+
+
+def kill(when: str) -> Striking:
+    """A real process is really killed, while the server holds its request or has carried it out."""
+
+    @contextmanager
+    def strike(harbour: Hub, call: Call) -> Iterator[Strike]:
+        came = count(1)
+
+        def coming(request: Request) -> None:
+            if next(came) == call.at and when == "before":
+                end()
+                raise Crash
+
+        def answered(request: Request, response: object) -> None:
+            if process.poll() is None and when == "after" and next(copy(came)) == call.at + 1:
+                end()
+
+        def end() -> None:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+        undo = [harbour.fake.before(coming), harbour.fake.after(answered)]
+        process = harbour.process("--force")
+        _, said = process.communicate()
+        for one in undo:
+            one()
+        yield Strike(process.returncode == -signal.SIGKILL)
+        assert process.returncode == -signal.SIGKILL, said.decode()
+
+    return strike
+
+
+def first(deed: Callable[[Hub, Call], object]) -> Striking:
+    """Somebody else does something while the call is under way."""
+
+    @contextmanager
+    def strike(harbour: Hub, call: Call) -> Iterator[Strike]:
+        found = Strike()
+        with dying(harbour) as life:
+
+            def comes_between(request: Request) -> None:
+                if len(life.requests) == call.at and not found.hit:
+                    found.hit = True
+                    deed(harbour, call)
+
+            undo = harbour.fake.before(comes_between)
+            try:
+                yield found
+            finally:
+                undo()
+
+    return strike
+
+
+def a_person_writes(harbour: Hub, call: Call) -> None:
+    """Under Do Not Repeat, which is the end of the file."""
+    harbour.fake.push("ralph-memory", {"memory/ralph-log.md": f"{harbour.memory().rstrip()}\n\n{WORD}".encode()})
+
+
+def a_runner_acts(harbour: Hub, call: Call) -> None:
+    replace(harbour, runner=fresh(harbour)).cycle(NOW)
+
+
+def a_stranger_takes_the_name(harbour: Hub, call: Call) -> None:
+    harbour.fake.push(call.ref.removeprefix("refs/heads/"), {"mine.txt": b"mine\n"})
+
+
+@contextmanager
+def patience(seconds: float) -> Iterator[None]:
+    """Nobody waits here long for an answer that does not come, and nobody takes a slow one for none."""
+    plain = networks.Wire.__init__
+
+    def made(self, patience=seconds, instead=None):
+        plain(self, seconds, instead)
+
+    with (
+        mock.patch.dict(github.connect.__kwdefaults__, {"timeout": seconds}),
+        mock.patch.object(remote, "PATIENCE", seconds),
+        mock.patch.object(networks.Wire, "__init__", made),
+    ):
+        yield

@@ -1,0 +1,75 @@
+"""Who watches the server for broken limits sees each kind of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.crash.ceilings import beyond
+from tests.fakes.github import Dispatch, Request
+from tests.helpers import commit, git
+from tests.integration.hub import Hub, hub
+
+BOT = "github-actions[bot]"
+
+
+@pytest.fixture
+def harbour(tmp_path) -> Iterator[Hub]:
+    with hub(tmp_path) as made:
+        yield made
+
+
+def missions(harbour: Hub, count: int) -> list[int]:
+    bot = harbour.fake.bot(BOT)
+    return [bot.create_issue(f"Mission {n}", labels=("ralph:mission",)) for n in range(count)]
+
+
+def merged(harbour: Hub, status: int) -> tuple[int, str]:
+    """A pull that we merged, by a request that was answered so."""
+    harbour.fake.push("ralph/x", {"x.md": b"x\n"})
+    bot = harbour.fake.bot(BOT)
+    number, sha = bot.open_pull("ralph/x", "main", "A fix"), harbour.fake.branch("ralph/x")
+    bot.merge(number)
+    below = f"/pulls/{number}/merge"
+    path = f"/repos/{harbour.fake.repository}{below}"
+    harbour.fake.journal.append(Request("PUT", path, {}, body={"sha": sha}, status=status, below=below))
+    return number, sha
+
+
+def test_three_missions_are_fine_and_a_fourth_is_not_unless_a_person_brought_it_back(harbour):
+    first, *_ = missions(harbour, 3)
+    assert beyond(harbour) == []
+    missions(harbour, 1)
+    assert beyond(harbour) == ["4 missions are under way: [1, 2, 3, 4]"]
+    harbour.person().close_issue(first)
+    harbour.person().reopen(first)
+    assert beyond(harbour) == []
+
+
+@pytest.mark.parametrize("status", [200, 502, 0])
+def test_a_merge_that_nobody_said_yes_to_is_seen_whatever_its_answer_was(harbour, status):
+    number, sha = merged(harbour, status)
+    assert beyond(harbour) == [f"#{number} was merged at {sha[:8]}, to which nobody had said yes"]
+
+
+def test_a_merge_that_was_refused_is_none(harbour):
+    merged(harbour, 409)
+    assert beyond(harbour) == []
+
+
+@pytest.mark.parametrize(("lines", "seen"), [(49, False), (50, True)])
+def test_a_change_of_fifty_lines_is_seen(harbour, lines, seen):
+    git(harbour.clone, "checkout", "--quiet", "-b", "ralph/x")
+    commit(harbour.clone, {"long.md": "line\n" * lines}, "Ralph <ralph@localhost>")
+    git(harbour.clone, "push", "--quiet", str(harbour.fake.bare), "ralph/x")
+    bot = harbour.fake.bot(BOT)
+    bot.label(bot.open_pull("ralph/x", "main", "A fix"), ("ralph:auto-fix",))
+    assert any(f"changes {lines} lines" in what for what in beyond(harbour)) is seen
+
+
+@pytest.mark.parametrize("payloads", [[{"generation": 1}] * 2, [{"generation": n} for n in range(5)]])
+def test_a_second_wake_for_one_time_and_too_many_in_a_day_are_seen(harbour, payloads):
+    for payload in payloads:
+        harbour.fake.dispatches.append(Dispatch("ralph-loop-trigger", payload, harbour.now, BOT))
+    assert len(beyond(harbour, wakes=4)) == 1

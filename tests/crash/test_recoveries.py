@@ -1,0 +1,145 @@
+"""Every way of going on after a crash or a fault is taken, each by a case of its own, and leads to the same end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ralph_mission.flows.recover import recover
+from tests.crash import damage, recoveries
+from tests.crash.cases import Case, Scene, brought_to_rest, scene, strike
+from tests.crash.dying import dying, told
+from tests.crash.past import INTENTS, number_of
+from tests.crash.recoveries import kept
+from tests.crash.runners import NOW, as_run
+from tests.crash.stages import EVERY, come_to_rest, differences, portrait
+from tests.crash.witness import duplicates, open_state
+from tests.trust.table import Table, shown
+
+pytestmark = pytest.mark.crash  # takes minutes
+
+FIX, MERGE, LIST = "a fix is opened", "an approved pull is merged", "a monitoring issue is brought up to date"
+PUSH, MERGED = "POST /git-receive-pack", "PUT /pulls/2/merge"
+HALTED = ("memory was corrupted", "memory was rolled back", "memory was deleted")
+TAKEN = {
+    "an effect of a dead runner is found and adopted": (MERGE, "crash-after", MERGED),
+    "what nobody decides about is made up for": (LIST, "crash-before", "PATCH /issues/1"),
+    "an effect that was proven not made is decided anew": (MERGE, "crash-before", MERGED),
+    "an effect that cannot be proven either way becomes a person's": (FIX, "crash-before", "POST /issues"),
+    recoveries.SETTLED: (FIX, "crash-before", "POST /issues"),
+    recoveries.TAKEN_OVER: (FIX, "crash-after", "POST /issues"),
+    recoveries.LEFT: (MERGE, "cas-runner", PUSH),
+    recoveries.MERGED: (MERGE, "cas-person", PUSH),
+    recoveries.PUSHED: (MERGE, "answer-lost", PUSH),
+    recoveries.PENDING: (MERGE, "crash-after", PUSH),
+    recoveries.FAILED: (FIX, "422", "POST /issues"),
+    "foreign memory halts": (HALTED[0], "crash-before", ""),
+    "memory that was rolled back halts": (HALTED[1], "crash-before", ""),
+    "memory that is gone halts": (HALTED[2], "crash-before", ""),
+    "a read waits for a rate limit": (MERGE, "read-rate-secondary", "GET /pulls"),
+    "a rate limit that lasts halts": (MERGE, "read-rate-primary", "GET /pulls"),
+    "a network that fails halts": (MERGE, "read-502", "POST /git-upload-pack"),
+    "a server that refuses to be read halts": (MERGE, "read-rate-primary", "GET /info/refs?service=git-upload-pack"),
+}
+HERE = {
+    "what was in doubt is found late and adopted",
+    "the claim of a runner that may live is respected",
+    "a position that cannot be read halts",
+}
+
+
+@pytest.fixture(scope="module")
+def table(request) -> Iterator[Table]:
+    made = Table("recovery paths")
+    yield made
+    shown(request.config, made)
+
+
+def taken(table: Table, log: recoveries.Log, path: str) -> None:
+    """It was."""
+    assert log.taken[path] > 0, dict(log.taken)
+    for name, times in log.taken.items():
+        if times:
+            table.count(name, fired=times)
+
+
+def call_like(on: Scene, what: str) -> int:
+    return next(call.at for call in on.calls if not what or told(call.request) == what)
+
+
+def test_every_way_has_its_case():
+    assert {*TAKEN, *HERE} == set(recoveries.PATHS)
+
+
+@pytest.mark.parametrize("path", TAKEN)
+def test_every_way_of_going_on_is_taken_and_leads_to_the_same_end(tmp_path, path, table):
+    stage, kind, what = TAKEN[path]
+    with scene(tmp_path, stage) as on:
+        struck = strike(on, Case(stage, kind, call_like(on, what)))
+        assert struck.wrong == []
+        taken(table, struck.end.log, path)
+
+
+def test_what_is_in_doubt_is_adopted_once_a_list_shows_it(tmp_path, table):
+    with scene(tmp_path, FIX) as on:
+        harbour = on.start.restore(on.harbour)
+        harbour.fake.list_lag = 6
+        with kept(harbour) as log:
+            with dying(harbour, call_like(on, "POST /issues"), "after"):
+                harbour.cycle(NOW)
+            for _ in range(3):
+                harbour.cycle(NOW)
+        assert (len(harbour.issues), len(harbour.pulls), open_state(harbour).unknown) == (1, 1, ())
+        taken(table, log, "what was in doubt is found late and adopted")
+
+
+def test_the_claim_of_a_runner_that_may_live_is_left_alone(tmp_path, table):
+    with scene(tmp_path, MERGE) as on:
+        harbour = on.start.restore(on.harbour)
+        as_run(harbour, 1)
+        with dying(harbour, number_of(harbour, INTENTS), "after"):
+            harbour.cycle(NOW)
+        as_run(harbour, 2)
+        harbour.runner = "another"
+        before = harbour.fake.branch("ralph-memory")
+        with kept(harbour) as log:
+            assert harbour.cycle(NOW)[0].outcome == "lost"
+        assert harbour.fake.branch("ralph-memory") == before
+        taken(table, log, "the claim of a runner that may live is respected")
+
+
+# --- what a clone may be left as ----------------------------------------------------------
+
+
+def hurt(on: Scene, how) -> None:
+    """A runner that dies once the merge is done, and its clone after that."""
+    harbour = on.start.restore(on.harbour)
+    with dying(harbour, call_like(on, MERGED), "after"):
+        harbour.cycle(NOW)
+    how(harbour)
+
+
+@pytest.mark.parametrize("how", damage.HEALED)
+def test_whatever_a_clone_is_left_as_the_next_cycle_comes_to_the_same_end(tmp_path, how, table):
+    with scene(tmp_path, MERGE) as on:
+        hurt(on, damage.HEALED[how])
+        rest = brought_to_rest(on.harbour, EVERY[MERGE])
+        assert rest.converged and rest.untold == ()
+        found = differences(on.expected, portrait(on.harbour), rest.doubts)
+        assert (found, duplicates(on.harbour)) == ([], [])
+        table.count(f"a clone is hurt: {how}", fired=1)
+
+
+def test_a_position_that_cannot_be_read_halts_until_a_person_recovers_it(tmp_path, table):
+    with scene(tmp_path, MERGE) as on:
+        hurt(on, damage.torn_anchor)
+        harbour = on.harbour
+        with kept(harbour) as log:
+            assert come_to_rest(harbour).halted
+        assert len(harbour.said(harbour.issues[0].number)) == 0
+        taken(table, log, "a position that cannot be read halts")
+        house = harbour.house()
+        recover(house.store, house.forge, harbour.now, take_over=True)
+        assert come_to_rest(harbour).converged and harbour.merged(harbour.pulls[0].number)
+        assert duplicates(harbour) == []

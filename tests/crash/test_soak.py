@@ -1,0 +1,76 @@
+"""Hundreds of cycles in bad times end with nothing lost, nothing twice and no limit broken; then it comes to rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from ralph_mission.mission import schedule
+from tests.crash.chaos import Chaos, bad_times
+from tests.crash.history import audit
+from tests.crash.stages import come_to_rest
+from tests.crash.witness import STANDING, duplicates, key_in, open_state
+from tests.helpers import git
+from tests.integration.hub import Hub
+from tests.trust.table import Table, shown
+
+
+@pytest.fixture(scope="module")
+def table(request) -> Iterator[Table]:
+    made = Table("soak")
+    yield made
+    shown(request.config, made)
+
+
+def soak(folder, seed: int, cycles: int, table: Table) -> None:
+    with bad_times(folder, seed) as chaos:
+        again = f".venv/bin/python -m tests.crash.chaos {seed} {cycles}"
+        chaos.live(cycles)
+        assert chaos.wrong == [], (again, chaos.told[-3:])
+        rest = calmed(chaos)
+        memory, unknown_to_memory = audit(chaos.harbour.fake.bare), orphans(chaos.harbour)
+        row = f"seed {seed}"
+        table.count(row, **chaos.counted, wakes=len(chaos.harbour.fake.dispatches))
+        table.count(row, commits=memory.commits, entries=memory.entries, not_converged=int(not rest))
+        table.count(row, duplicates=len(duplicates(chaos.harbour)), cap_breaches=len(memory.breaches))
+        table.count(row, lost=len(unknown_to_memory) + sum("lost" in wrong for wrong in memory.wrong))
+        assert rest, again
+        assert (memory.wrong, memory.breaches, unknown_to_memory, duplicates(chaos.harbour)) == ([], [], [], []), again
+        assert set(chaos.harbour.learned) <= set(chaos.harbour.memory().splitlines()), again
+        assert [check for check in chaos.harbour.house().store.checks() if not check.ok] == [], again
+
+
+def calmed(chaos: Chaos) -> bool:
+    """Nothing goes wrong any more, clocks are right, and people answer doubts: does it rest, and wake in its time?"""
+    harbour = chaos.harbour
+    harbour.runner, harbour.skew, harbour.actions = "last", timedelta(0), {}
+    harbour.now += timedelta(days=3)  # clocks were two days fast at most
+    rests = [come_to_rest(harbour).converged for _ in range(3)]
+    due = schedule.is_due(_next_due(harbour), harbour.now + timedelta(hours=7))
+    return rests[-1] and due and harbour.cycle(force=False)[0].outcome == "done"
+
+
+def _next_due(harbour: Hub):
+    recalled = harbour.house().store.recall()
+    assert recalled is not None
+    return recalled.memory.header.next_due_at
+
+
+def orphans(harbour: Hub) -> list[str]:
+    """Threads of ours, by their marks, of which memory does not know that they were made."""
+    known = git(harbour.fake.bare, "ls-tree", "-r", "--name-only", "ralph-memory", "memory/ledger")
+    ours = {key_in(t.body) for t in harbour.threads if t.author.is_bot} - {STANDING, ""}
+    return sorted(key for key in ours if f"/{key}.json" not in known or key in open_state(harbour).effects)
+
+
+@pytest.mark.long  # takes half a minute
+def test_two_dozen_cycles_in_bad_times_lose_nothing_and_do_nothing_twice(tmp_path, table):
+    soak(tmp_path, 1, 24, table)
+
+
+@pytest.mark.crash  # takes minutes
+@pytest.mark.parametrize(("seed", "cycles"), [(2, 300), (3, 120)])
+def test_hundreds_of_cycles_in_bad_times_lose_nothing_and_do_nothing_twice(tmp_path, seed, cycles, table):
+    soak(tmp_path, seed, cycles, table)

@@ -1,0 +1,76 @@
+"""Who watches whether each deed was intended sees what was not, what was forced, and what was too much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from tests.crash.stages import NOW, staged
+from tests.crash.witness import MEMORY, Witness, watched
+from tests.fakes.github import Request
+from tests.helpers import git
+from tests.integration.hub import Hub, hub
+
+BOT = "github-actions[bot]"
+PUSH = Request("POST", "/x.git/git-receive-pack", {}, BOT, transport="git", below="/git-receive-pack")
+
+
+@pytest.fixture
+def harbour(tmp_path) -> Iterator[Hub]:
+    with hub(tmp_path) as made:
+        yield made
+
+
+def sent(below: str, body: dict | None = None) -> Request:
+    return Request("POST", f"/repos/harbour/slackwater{below}", {}, BOT, body=body or {}, below=below)
+
+
+def moved(harbour: Hub, witness: Witness, *command: str) -> None:
+    """A push of ours, which does that."""
+    witness.coming(PUSH)
+    git(harbour.fake.bare, *command)
+    witness.answered(PUSH, None)
+
+
+def test_an_issue_that_nobody_intended_is_seen(harbour):
+    witness = Witness(harbour)
+    witness.coming(sent("/issues", {"title": "x", "body": "y"}))
+    assert witness.wrong == ["not intended: POST /issues"]
+
+
+@pytest.mark.parametrize("url", ["https://api.telegram.org/bot1:x/sendMessage", "https://api.x.com/2/tweets"])
+def test_a_post_that_nobody_intended_is_seen(harbour, url):
+    witness = Witness(harbour)
+    witness.posting(url)
+    assert [wrong.partition(": ")[0] for wrong in witness.wrong] == ["not intended"]
+
+
+def test_a_branch_that_nobody_intended_and_memory_that_is_taken_back_are_seen(harbour):
+    witness = Witness(harbour)
+    moved(harbour, witness, "update-ref", "refs/heads/ralph/x", "main")
+    assert witness.wrong == ["not intended: a push to refs/heads/ralph/x"]
+    harbour.fake.push("ralph-memory", {"a.txt": b"a\n"})
+    moved(harbour, witness, "update-ref", "-d", MEMORY)
+    assert f"forced: {MEMORY}" in witness.wrong
+
+
+def test_a_second_pull_in_one_cycle_is_seen_and_one_in_the_next_is_not(harbour):
+    witness, made = Witness(harbour), SimpleNamespace(status=201)
+    witness.answered(sent("/pulls"), made)
+    witness.begins()
+    witness.answered(sent("/pulls"), made)
+    assert witness.breaches == []
+    witness.answered(sent("/pulls"), made)
+    assert witness.breaches == ["POST /pulls: 2 > 1"]
+
+
+@pytest.mark.long  # takes five seconds
+def test_posts_of_an_ordinary_life_are_looked_at_and_were_intended(tmp_path):
+    with staged(tmp_path, "a merge is announced") as harbour, watched(harbour) as witness:
+        harbour.cycle(NOW)
+        before = witness.deeds
+        harbour.cycle(NOW)
+        assert [len(network.texts) for network in harbour.networks.values()] == [1, 1, 1]
+    assert (witness.deeds - before > 3, witness.wrong) == (True, [])

@@ -1,0 +1,58 @@
+"""A repository on a (fake) GitHub with three networks beside it, of which one may refuse whatever it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ralph_mission.bootstrap.cycle import Household
+from ralph_mission.mission.model import Sighting, Signal
+from ralph_mission.mission.ports import Gaze
+from tests.fakes.networks import DiscordServer, TelegramServer, XServer
+from tests.integration.hub import Hub
+
+PUBLISHERS = "publishers: {twitter: {}, telegram: {}, discord: {}, charts: false%s}\n"
+ELSEWHERE = "@nobody_is_here"  # a chat that Telegram does not know
+
+
+@dataclass
+class Town(Hub):
+    """`networks` by name; with `news`, its runners see a piece of content."""
+
+    networks: dict[str, Any] = field(default_factory=dict)
+    news: bool = False
+
+    def house(self, staged: bool = False) -> Household:
+        made = super().house(staged)
+        return replace(made, ports=replace(made.ports, observers=(News(),))) if self.news else made
+
+    @property
+    def posted(self) -> dict[str, list[str]]:
+        """What people read, by network."""
+        return {name: network.texts for name, network in self.networks.items()}
+
+
+class News:
+    """An observer that has seen one piece of content."""
+
+    name = "database"
+
+    def observe(self, gaze: Gaze) -> Sighting:
+        facts = (("sort", "new_since"), ("watch", "harbours"), ("group", "Port Ellen"))
+        signal = Signal(self.name, "content", "A new harbour", ("harbour",), confidence=1.0, facts=facts)
+        return Sighting(self.name, "ok", (signal,))
+
+
+@contextmanager
+def town(harbour: Hub, news: bool, refusing: bool) -> Iterator[Town]:
+    """The hub with its networks; `refusing`: Telegram knows no such chat."""
+    with ExitStack() as stack:
+        servers = {"twitter": XServer(), "telegram": TelegramServer(), "discord": DiscordServer()}
+        for server in servers.values():
+            stack.enter_context(server)
+            harbour.actions |= server.environment
+        if refusing:
+            harbour.actions["TELEGRAM_CHANNEL_ID"] = ELSEWHERE
+        yield Town(**vars(harbour), networks=servers, news=news)

@@ -1,0 +1,77 @@
+"""What one guard of a package manager's room alone holds back."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ralph_mission.gateways.packages import rooms
+from ralph_mission.gateways.packages.handed import addresses, handed
+from ralph_mission.trouble import Trouble
+
+
+def astray(files: dict[str, bytes]) -> str:
+    return rooms.astray(files, (), time.monotonic() + 20)
+
+
+@pytest.mark.attack(55)
+def test_a_registry_at_a_private_place_is_told_before_anything_is_asked() -> None:
+    assert "not a public place" in astray({".npmrc": b"registry=http://127.0.0.1:9/\n"})
+
+
+@pytest.mark.attack(60)
+def test_a_setting_that_runs_something_is_told_before_anything_is_asked() -> None:
+    assert "script-shell" in astray({".npmrc": b"script-shell=/bin/sh\n"})
+
+
+def test_files_that_name_too_many_places_are_asked_about_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "PLACES", 1)
+    files = {".npmrc": b"registry=https://one.example/\n", "web/.npmrc": b"registry=https://two.example/\n"}
+    assert "more than 1 places" in astray(files)
+
+
+def test_a_step_lasts_no_longer_than_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+
+    def run(*_: Any, timeout: float, **__: Any) -> Any:
+        given.append(timeout)
+        return SimpleNamespace(code=0)
+
+    monkeypatch.setattr(rooms, "run_foreign", run)
+    room = rooms.Room(tmp_path, "uv.lock", tmp_path, "uv", {}, seconds=5)
+    room.ask(["lock"])
+    rooms.Room(tmp_path, "uv.lock", tmp_path, "uv", {}, seconds=5, until=time.monotonic() - 1).ask(["lock"])
+    assert given == [5, 0]
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        (".npmrc", b"\xff\xfe\n"),
+        (".npmrc", b"//registry.example/:registry=https://registry.example/\n"),
+        (".npmrc", b"registry=https://registry.example\\x/\n"),
+    ],
+    ids=["no text", "of one registry", "a backslash"],
+)
+@pytest.mark.attack(60)
+def test_what_two_readers_could_read_differently_is_handed_to_nobody(path: str, content: bytes) -> None:
+    with pytest.raises(Trouble):
+        handed({path: content})
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("yarn.lock", b'resolved "https\\u003a//registry.example/a.tgz"\n'),
+        ("a.json", b'{"url": "https://registry.example/%2525252525252541"}'),
+    ],
+    ids=["an escape", "quoted too often"],
+)
+@pytest.mark.attack(60)
+def test_an_address_that_cannot_be_read_for_sure_is_refused(path: str, content: bytes) -> None:
+    with pytest.raises(Trouble):
+        addresses({path: content})

@@ -1,0 +1,218 @@
+"""The last step of the action, which runs whatever happened: no process, no credential, nothing of another user's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.gateways import isolation_uid as users
+from tests.action.runner import ROOT, wait_for
+from tests.hygiene.site import STEPS, Site, alive
+from tests.integration.isolation_attacks import Place, cage_or_skip, place
+
+TOKEN = "ghs_canary0123456789canary0123456789"
+CREDENTIALS = f"AUTHORIZATION: basic {TOKEN}"
+WAYS = {
+    "in its group": "sleep 600 & echo $! >{0}; wait",
+    "in a session of its own": "setsid sleep 600 & echo $! >{0}; wait",
+    "forked twice": "(setsid sh -c 'echo $$ >{0}; exec sleep 600' &) ; sleep 600",
+    "deaf to all that asks": "trap '' TERM INT HUP; echo $$ >{0}; while :; do sleep 1; done",
+}
+HIDING = "exec env -i setsid sh -c 'echo $$ >{0}; while :; do sleep 1; done'"
+needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux tells who runs where")
+slow = pytest.mark.long(reason="a second for each")
+
+
+@pytest.fixture
+def here() -> Iterator[Place]:
+    """Where users of runs may pass."""
+    with place() as made:
+        yield made
+
+
+@pytest.fixture
+def site(here: Place) -> Site:
+    """A runner in the middle of a job: the folder that is its agents' is that of the place."""
+    made = Site(here.root)
+    for folder in (made.workspace / ".ralph" / "work", made.home, made.temp, made.tools):
+        folder.mkdir(parents=True, exist_ok=True)
+    made.scratch.mkdir(mode=0o700)
+    return made
+
+
+def killed(here: Place, site: Site, script: str, level: str = "env") -> int:
+    """A process that an agent left when the step was killed, that is ralph and whoever waits for it."""
+    work = site.workspace / ".ralph" / "work" / "tree"
+    work.mkdir(parents=True)
+    told = work / "told"
+    folders = {"cwd": str(work), "home": str(work / ".ralph/loop/home"), "writable": [str(work)]}
+    with here.started(level, ["/bin/sh", "-c", script.format(f"'{told}'")], **folders) as process:
+        wait_for(told)
+        while not (left := told.read_text().strip()):
+            assert process.poll() is None
+        process.send_signal(signal.SIGKILL)
+    return int(left)
+
+
+@needs_proc
+@pytest.mark.attack(41)
+@pytest.mark.parametrize(
+    ("step", "way"),
+    [
+        ("Clean up", "forked twice"),
+        *(pytest.param("Clean up", way, marks=slow) for way in WAYS if way != "forked twice"),
+        *(pytest.param("Sweep", way, marks=slow) for way in WAYS),
+    ],
+)
+def test_what_a_killed_step_left_running_is_ended(here: Place, site: Site, step: str, way: str) -> None:
+    left = killed(here, site, WAYS[way])
+    assert alive(left)
+    done = site.run(step)
+    assert done.returncode == 0, done.stdout
+    assert not alive(left)
+
+
+@pytest.mark.attack(41)
+def test_what_hides_as_another_user_is_ended_and_nothing_stays_its_own(here: Place, site: Site) -> None:
+    cage_or_skip("uid")
+    left = killed(here, site, f"touch new; {HIDING}", "uid")
+    mine = site.workspace / ".ralph" / "work" / "tree" / "new"
+    assert alive(left) and mine.lstat().st_uid in users.OURS
+    assert site.run("Sweep").returncode == 0
+    assert not alive(left)
+    others = f"find {site.root} ! -user root"
+    assert subprocess.run(["sh", "-c", others], capture_output=True, check=True).stdout == b""
+    assert mine.exists()
+
+
+def test_who_works_for_another_runner_goes_on(site: Site, tmp_path: Path) -> None:
+    other = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "other"), "TMPDIR": f"{site.workspace}-2/.ralph/x/"}
+    with subprocess.Popen(["sleep", "600"], env=other) as neighbour:
+        try:
+            assert site.run("Clean up").returncode == 0
+            assert neighbour.poll() is None
+        finally:
+            neighbour.kill()
+
+
+@slow
+def test_a_user_of_a_run_that_goes_on_is_left_alone(here: Place, site: Site) -> None:
+    cage_or_skip("uid")
+    with here.started("uid", ["/bin/sh", "-c", "echo $$ >told; sleep 600"]) as process:
+        wait_for(here.work / "told")
+        uid = (here.work / "told").lstat().st_uid
+        assert site.run("Clean up").returncode == 0
+        assert users.running(uid) and process.poll() is None
+        process.terminate()
+        process.wait()
+        users.end_abandoned()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_account_of_the_machine_is_no_run_whatever_its_number(monkeypatch: pytest.MonkeyPatch, known: bool) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(users, "_owner", lambda folder: users.OURS[-1])
+    monkeypatch.setattr(users, "_known", lambda uid: known)
+    monkeypatch.setattr(users, "end_all", ended.append)
+    users.end_abandoned()
+    assert ended == ([] if known else [users.OURS[-1]])
+
+
+@pytest.mark.attack(42)
+@pytest.mark.parametrize("outcome", ["success", "failure", "cancelled"])
+def test_what_a_checkout_left_of_the_token_is_gone_however_it_ended(site: Site, outcome: str) -> None:
+    settings, kept = site.workspace / ".git" / "config", site.temp / "git-credentials-1.config"
+    subprocess.run(["git", "init", "--quiet", str(site.workspace)], check=True)
+    for file, key, value in (
+        (settings, "http.https://example.org/.extraheader", CREDENTIALS),
+        (settings, f"includeIf.gitdir:{settings.parent}.path", str(kept)),
+        (settings, "remote.origin.url", "https://example.org/a/b"),
+        (kept, "http.https://example.org/.extraheader", CREDENTIALS),
+    ):
+        subprocess.run(["git", "config", "--file", str(file), key, value], check=True)
+    assert site.run("Clean up", {"steps.checkout.outcome": outcome}).returncode == 0
+    assert TOKEN not in settings.read_text() and "includeIf" not in settings.read_text() and not kept.exists()
+    assert "https://example.org/a/b" in settings.read_text()
+
+
+def test_a_checkout_that_is_not_ours_keeps_its_settings(site: Site) -> None:
+    settings = site.workspace / ".git" / "config"
+    subprocess.run(["git", "init", "--quiet", str(site.workspace)], check=True)
+    subprocess.run(["git", "config", "--file", str(settings), "http.extraheader", CREDENTIALS], check=True)
+    assert site.run("Clean up", {"steps.checkout.outcome": "skipped"}).returncode == 0
+    assert CREDENTIALS in settings.read_text()
+
+
+def test_no_file_outside_of_the_runners_folder_is_removed_because_a_setting_names_it(site: Site) -> None:
+    precious = site.root / "git-credentials-1.config"
+    precious.write_text("mine")
+    subprocess.run(["git", "init", "--quiet", str(site.workspace)], check=True)
+    (site.temp / "git-credentials-x").mkdir()
+    for path in (precious, f"{site.temp}/../{precious.name}", f"{site.temp}/git-credentials-x/../../{precious.name}"):
+        settings = str(site.workspace / ".git" / "config")
+        subprocess.run(["git", "config", "--file", settings, "--add", "includeIf.gitdir:x.path", str(path)], check=True)
+    assert site.run("Clean up", {"steps.checkout.outcome": "success"}).returncode == 0
+    assert precious.exists()
+
+
+def test_the_folder_of_a_run_is_its_users_alone_and_gone_afterwards(site: Site) -> None:
+    site.scratch.rmdir()
+    step = STEPS["Prepare"]["run"].replace("bash ", "umask 000; exec bash ", 1)
+    seeded = subprocess.run(
+        ["bash", str(ROOT / "scripts/action/environment.sh"), "--place"],
+        env=site.environment(), text=True, capture_output=True, check=True,
+    ).stdout.strip()  # fmt: skip  # one call
+    for name in ("python", "ralph"):
+        (Path(seeded) / "bin").mkdir(parents=True, exist_ok=True)
+        (Path(seeded) / "bin" / name).symlink_to(sys.executable)
+    given = site.environment(**site.given("Prepare", {"inputs.mode": "cycle"}))
+    subprocess.run(["bash", "-c", step], env=given, cwd=site.workspace, check=True, capture_output=True)
+    (scratch,) = site.temp.glob("ralph-????????")
+    assert scratch.stat().st_mode & 0o777 == 0o700
+    assert site.run("Clean up", {"steps.prepare.outputs.scratch": str(scratch)}).returncode == 0
+    assert not scratch.exists()
+
+
+@pytest.mark.parametrize(("who", "mode"), [(0, 0o711), (1000, None)], ids=["root", "somebody"])
+def test_what_ralph_makes_for_a_moment_lies_where_its_agents_may_pass_and_goes(
+    site: Site, who: int, mode: int | None
+) -> None:
+    (site.root / "bin").mkdir()
+    (site.root / "bin" / "id").write_text(f"#!/bin/sh\necho {who}\n")
+    (site.root / "bin" / "id").chmod(0o755)
+    asked = f'PATH="{site.root}/bin:$PATH"; source "{ROOT}/scripts/action/lib.sh"; temporary; temporary'
+    given = site.environment(RALPH_SCRATCH=str(site.scratch))
+    said = subprocess.run(["bash", "-euc", asked], env=given, text=True, capture_output=True, check=True).stdout
+    once, again = map(Path, said.splitlines())
+    (once / "left").touch()
+    assert once == again
+    assert once.is_relative_to(site.temp) is (mode is None)
+    assert mode in (None, once.stat().st_mode & 0o777)
+    assert site.run("Clean up").returncode == 0
+    assert not once.exists() and not site.scratch.exists()
+
+
+def test_a_link_that_leads_out_of_the_folder_of_a_run_takes_nothing_with_it(site: Site) -> None:
+    (site.root / "mine").mkdir()
+    (site.scratch / "tmp").symlink_to(site.root / "mine")
+    assert site.run("Clean up").returncode == 0
+    assert (site.root / "mine").is_dir() and not site.scratch.exists()
+
+
+def test_what_could_not_be_seen_to_is_told_and_keeps_nothing_else_from_going(site: Site) -> None:
+    for name, does in (("id", "echo 0"), ("python", "echo it goes on; exit 1")):
+        (site.root / name).write_text(f"#!/bin/sh\n{does}\n")
+        (site.root / name).chmod(0o755)
+    said = {"steps.prepare.outputs.python": str(site.root / "python")}
+    done = site.run("Clean up", said, PATH=f"{site.root}:{os.environ['PATH']}")
+    assert done.returncode == 1 and "it goes on" in done.stdout and not site.scratch.exists()
+
+
+def test_the_last_step_runs_whatever_happened() -> None:
+    assert list(STEPS)[-1] == "Clean up" and STEPS["Clean up"]["if"] == "always()"

@@ -1,0 +1,123 @@
+"""However long it runs and however much it finds: what a cycle reads, writes and starts does not grow with it.
+
+Bytes and git processes are counted, never time. `python -m bench.load` shows time and memory as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bench import endurance
+from bench.generated import generate
+from bench.load import RESULTS
+from bench.spent import git_counted
+from ralph_mission.mission.findings import BACKLOG
+from ralph_mission.mission.memory_parse import parse, parse_notes
+from tests.helpers import NOON, git
+from tests.integration.world import World, world
+from tests.trust.table import Table, shown
+
+
+def real(size: int):
+    """The size that is promised, where there is time."""
+    return pytest.param(size, marks=pytest.mark.long)  # `make test` has a small one of each
+
+
+@pytest.fixture(scope="module")
+def table(request: pytest.FixtureRequest) -> Iterator[Table]:
+    made = Table("a long life")
+    yield made
+    shown(request.config, made)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Path]:
+    """Grows by a byte with each git process."""
+    with git_counted(tmp_path / "counted") as made:
+        yield made
+
+
+def processes(here: World, log: Path, after: timedelta = timedelta(hours=7)) -> int:
+    """The git processes of one more cycle."""
+    before = log.stat().st_size
+    here.cycle(after)
+    return log.stat().st_size - before
+
+
+def aged(folder: Path, cycles: int) -> World:
+    """A repository with so many cycles behind it."""
+    here = endurance.begun(folder)
+    endurance.grow(here, cycles)
+    return here
+
+
+def written(here: World, before: str) -> int:
+    """The bytes of the objects that came since."""
+    return int(here.git("rev-list", "--objects", "--disk-usage", f"{before}..ralph-memory"))
+
+
+@pytest.mark.attack(26)
+@pytest.mark.parametrize("cycles", [120, real(5_000)])
+def test_memory_is_archived_never_trimmed_and_a_cycle_costs_what_it_did(
+    tmp_path: Path, log: Path, cycles: int, table: Table
+) -> None:
+    young, old = aged(tmp_path / "young", 10), aged(tmp_path / "old", cycles)
+    starts = [here.git("rev-parse", "ralph-memory") for here in (young, old)]
+    started = [processes(here, log) for here in (young, old)]
+    assert started[0] == started[1]
+    first, last = endurance.held(young), endurance.held(old)
+    assert last["memory file, B"] <= 1.2 * first["memory file, B"]
+    assert last["open.json, B"] <= first["open.json, B"] + 50 * 30  # the ids of 50 cycles
+    grown = [written(here, start) for here, start in zip((young, old), starts, strict=True)]
+    assert grown[1] <= 4 * grown[0]
+    table.count(
+        f"{cycles:,} cycles of memory", git=started[1], memory_bytes=int(last["memory file, B"]), bytes_written=grown[1]
+    )
+    assert told_of(old) == set(range(3, cycles + 1))
+    assert [document["report"]["cycle"] for document in old.house().store.journal()] == list(range(1, cycles + 2))
+
+
+def told_of(here: World) -> set[int]:
+    """The cycles whose missions stand in the memory file or its archive, but for those of the first two cycles."""
+    paths = here.git("ls-tree", "-r", "--name-only", "ralph-memory", "memory/archive/").splitlines()
+    notes = [note for path in paths for note in parse_notes(here.git("cat-file", "blob", f"ralph-memory:{path}"))[0]]
+    kept = parse(here.memory().encode()).completed
+    names = {note.title for note in (*notes, *kept)}
+    return {int(name.removeprefix("mission ")) for name in names if name.startswith("mission ")}
+
+
+@pytest.mark.long  # takes ten seconds or more
+@pytest.mark.parametrize("found", [1_000])
+def test_findings_wait_in_bounded_numbers_and_cost_no_process_each(
+    tmp_path: Path, log: Path, found: int, table: Table
+) -> None:
+    few, many = of_results(tmp_path / "few", 20), of_results(tmp_path / "many", found)
+    started = [processes(here, log) for here in (few, many)]
+    assert started[0] == started[1]
+    state = many.house().store.recall().state
+    assert len(state.backlog) == BACKLOG
+    assert len(git(many.repo, "cat-file", "blob", "ralph-memory:memory/open.json")) < BACKLOG * 2_000
+    table.count(f"{found:,} findings", git=started[1], kept=len(state.backlog))
+
+
+def of_results(folder: Path, size: int) -> World:
+    """A repository whose checkers have so many results, half of each."""
+    half = {name: "".join(f"src/{n}.py:{n}: {name} {n}\n" for n in range(size // 2)) for name in ("errors", "style")}
+    return world(folder, {f"{name}.txt": text for name, text in half.items()}, RESULTS)
+
+
+@pytest.mark.long  # takes ten seconds or more
+@pytest.mark.parametrize("files", [2_000, 50_000])
+def test_files_cost_no_git_process_each(tmp_path: Path, log: Path, files: int, table: Table) -> None:
+    few, many = (World(generate(tmp_path / str(size), NOON, size), NOON) for size in (400, files))
+    for what in ("first", "next"):
+        started = [processes(here, log) for here in (few, many)]
+        assert started[1] <= started[0] + ENOUGH
+        table.count(f"{files:,} files, {what} cycle", git=started[1])
+
+
+ENOUGH = 20  # processes more: lists of paths are cut where a command line ends

@@ -1,0 +1,120 @@
+"""However much strangers write on GitHub: what a cycle asks, keeps and tells an agent of it is bounded.
+
+Requests, characters and bytes are counted, never time. `python -m bench.load` shows time and memory as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pytest
+
+from ralph_mission.forges.github import etags
+from ralph_mission.mission import work_text
+from ralph_mission.mission.model import Remark
+from ralph_mission.observers import forge
+from tests.fakes.github.deeds import threads
+from tests.forges.github_world import github, kept_file
+from tests.integration.hub import Hub, hub
+from tests.integration.test_hub_requests import CROWDED, asked, crowd, one_more, single
+from tests.integration.world import CALM
+from tests.trust.table import Table, shown
+
+MOST_TOLD = 2 * work_text.BODY + 2 * work_text.REMARKS * work_text.REMARK  # characters: text, comments, Learnings
+IDLE = 12  # requests of a cycle that begins a mission of an owner, whatever else there is
+
+
+def real(size: int):
+    """The size that is promised, where there is time."""
+    return pytest.param(size, marks=pytest.mark.long)  # `make test` has a small one of each
+
+
+@pytest.fixture(scope="module")
+def table(request: pytest.FixtureRequest) -> Iterator[Table]:
+    made = Table("load on GitHub")
+    yield made
+    shown(request.config, made)
+
+
+def floods(harbour: Hub, issues: int, body: str = "Mine first.") -> None:
+    """A stranger opens issues."""
+    eve = harbour.fake.person("eve", "read")._account
+    for n in range(issues):
+        threads.create(harbour.fake.world, eve, f"Mine first {n}", body)
+
+
+def of_an_owner(harbour: Hub, body: str = "It is grey.") -> int:
+    """An owner's wish."""
+    number = int(harbour.person().create_issue("Paint the quay", body))
+    harbour.person().label(number, ("ralph:mission",))
+    return number
+
+
+@pytest.mark.attack(16)
+@pytest.mark.parametrize("issues", [250, real(10_000)])
+def test_issues_of_strangers_cost_a_request_for_each_hundred_and_starve_no_owner(
+    tmp_path, issues: int, table: Table
+) -> None:
+    with hub(tmp_path, {"a.txt": "fine\n"}, f"owners: [mara]\n{CALM}") as harbour:
+        harbour.fake.validate = False  # its own tests see to that
+        floods(harbour, issues)
+        number = of_an_owner(harbour)
+        harbour.now = max(harbour.now, harbour.fake.clock.present())
+        report = one_more(harbour)
+        assert number in [mission.issue for mission in report.missions]
+        assert [mission.issue for mission in report.missions if mission.issue != number] == []
+        pages = math.ceil((issues + 2) / 100)
+        found = asked(harbour, table, f"{issues:,} issues of strangers")
+        assert found["rest"] <= pages + IDLE + 2 * forge.ISSUES
+        assert len(harbour.memory()) < 8_000
+
+
+@pytest.mark.attack(15)
+@pytest.mark.parametrize("characters", [65_536, real(10_000_000)])
+def test_a_text_of_any_length_is_cut_before_it_is_kept_or_told(tmp_path, characters: int) -> None:
+    with github(tmp_path) as world:
+        number = world.human("mara").create_issue("Paint the quay", "x")
+        world.fake.issue(number).body = "word " * (characters // 5)
+        issue = world.connected().issue(number)
+        remark = Remark(1, issue.author, issue.body, issue.created_at, issue.created_at)
+        told = work_text.prompt(issue, (remark,) * max(3, 3_000_000 // characters), issue.body)
+        assert len(told) < MOST_TOLD
+        assert len(issue.body) >= characters - 5  # nothing was cut on the way: it is what is told that is bounded
+
+
+@pytest.mark.parametrize("comments", [300, real(10_000)])
+def test_comments_cost_a_request_for_each_hundred_and_the_last_one_is_heard(
+    tmp_path, comments: int, table: Table
+) -> None:
+    with github(tmp_path) as world:
+        world.fake.validate = False  # its own tests see to that
+        mara, eve = world.human("mara"), world.human("eve")
+        number = mara.create_issue("Paint the quay", "It is grey.")
+        for n in range(comments):
+            threads.comment(world.fake.world, eve._account, world.fake.threads[number], f"me too {n}")
+        for _ in range(2):
+            forge_now = world.connected()
+            forge_now.issues(), forge_now.issue(number)
+            forge_now.close()
+            assert forge_now.requests.total <= comments // 100 + 10
+        mara.comment(number, "/ralph reject")
+        forge_now = world.connected()
+        forge_now.issues()
+        issue = forge_now.issue(number)
+        forge_now.close()
+        assert (len(issue.remarks), issue.remarks[-1].body) == (comments + 1, "/ralph reject")
+        table.count(f"{comments:,} comments", requests=forge_now.requests.total)
+        assert kept_file(world).stat().st_size <= 2 * etags.MOST
+        assert len(work_text.prompt(issue, issue.remarks, "")) < MOST_TOLD
+
+
+@pytest.mark.long  # takes ten seconds or more
+def test_500_issues_and_200_pulls_cost_pages_and_not_a_request_each(tmp_path, table: Table) -> None:
+    with hub(tmp_path) as harbour:
+        harbour.fake.validate = False  # its own tests see to that
+        crowd(harbour, 500, 200)
+        for row in ("500 issues and 200 pulls, first cycle", "next", "nothing to do"):
+            one_more(harbour)
+            assert asked(harbour, table, row)["rest"] < CROWDED
+            assert len(single(harbour)) <= 6, single(harbour)

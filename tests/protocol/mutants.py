@@ -1,0 +1,174 @@
+"""The protocol with one thing wrong: each is a real function replaced, and the world in which that must come out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest import mock
+
+from ralph_mission.mission import acting, chronicle, cycle, deciding, gathering, ledger, policy, rules
+from ralph_mission.mission.deciding import Situation
+from ralph_mission.mission.ledger import SETTLED, EffectRecord
+from tests.protocol.configs import FIX, FOUR
+from tests.protocol.ports import Memories
+from tests.protocol.register import History
+from tests.protocol.world import Config
+
+TWO = Config("two runners", FIX)
+DEATH = Config("one runner, one death", FIX, runners=1, crashes=1)
+LATE = Config("one runner, one death, lists are late", FIX, runners=1, crashes=1, late=1)
+DOUBT = Config("one runner, an answer is lost", FIX, runners=1, doubts=1, late=1)
+STOP = Config("one runner, a stop", FIX, runners=1, cycles=1, moves=("throws the kill switch",))
+CALM = Config("one runner", FIX, runners=1)
+SLOTS = Config("one runner, four questions", FOUR, runners=1, cycles=4)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """What is replaced by what; `says` is in the law that it breaks."""
+
+    name: str
+    config: Config
+    says: str
+    places: tuple[tuple[Any, str, Any], ...]
+    decides: bool = False  # other things than the real one
+
+    def injected(self) -> ExitStack:
+        """The protocol is wrong while this is open."""
+        stack = ExitStack()
+        for owner, name, wrong in self.places:
+            stack.enter_context(mock.patch.object(owner, name, wrong))
+        return stack
+
+
+def never(*_: Any, **__: Any) -> bool:
+    return False
+
+
+def always(*_: Any, **__: Any) -> bool:
+    return True
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    return None
+
+
+# --- what is wrong ------------------------------------------------------------------------
+
+
+def intends_in_its_head(run, situation, decided, past):
+    """Effects are intended, and nobody else can know."""
+    known = {**situation.records, **gathering.read_effects(run.ports, decided, past)}
+    batch = chronicle.intend(situation, decided, known, "", run.ports.clock.now())
+    return past, {**known, **{record.key: record for record in batch.records}} if batch else known
+
+
+def on_top_of_anything(self: History, head: str, after):
+    """Whoever comes second writes on top of the first."""
+    now = self.recall(head)
+    return replace(now, memory=after.memory) if after else now
+
+
+_advance = History.advance
+
+
+def forced(self: History, head: str, batch, after):
+    """A push that asks nobody where the branch is."""
+    return _advance(self, after.oid if after else "", batch, after)
+
+
+_intend = ledger.intend
+
+
+def as_done(*arguments: Any, **options: Any) -> tuple[EffectRecord, ...]:
+    """The receipt stands there before anything is sent."""
+    return tuple(replace(record, state="done") for record in _intend(*arguments, **options))
+
+
+def in_its_head(run, past, *_: Any):
+    """What became of a dead runner's effects is looked up, and not written down."""
+    if past is None or not past.state.effects:
+        return past, ()
+    records = gathering.read_open(run.ports, past)
+    deeds = acting.reconcile(run.ports, past.state, records, run.secrets)
+    batch = chronicle.settle_open(past, deeds, records)
+    return replace(past, state=batch.state), deeds
+
+
+_state = chronicle._state
+
+
+def still_claimed(situation, acts, conclusion, base):
+    """The cycle is over, and the claim stands."""
+    return replace(_state(situation, acts, conclusion, base), claim=base.claim)
+
+
+def missions_as_before(situation: Situation, allowed: Iterable[Any]):
+    """Intents without the mission that they belong to."""
+    return situation.missions
+
+
+_closed = chronicle.closed
+
+
+def doubt_forgotten(state, receipts):
+    """What is in doubt is on nobody's list."""
+    return replace(_closed(state, receipts), unknown=())
+
+
+def open_for_ever(state, receipts):
+    """What is settled stays on the list of what is open."""
+    return replace(_closed(state, receipts), effects=state.effects)
+
+
+def receipts_lost(*_: Any) -> Iterable[Any]:
+    """The cycle's end is written without what came of its effects."""
+    return ()
+
+
+_send = acting.send
+
+
+def sent_twice(ports, effect, known: dict[str, Any]):
+    """What failed or is in doubt is sent once more, at once."""
+    receipt = _send(ports, effect, known)
+    return receipt if receipt.status in SETTLED else acting._perform(ports, effect)
+
+
+def without_cap(proposals, bench):
+    """All rules are asked but the one about missions."""
+    return policy.judge_all(proposals, bench, tuple(rule for rule in rules.RULES if rule.id != "mission-cap"))
+
+
+def settled_blindly(ports, record, effect, known, secrets):
+    """What a dead runner intended is made up for without a look."""
+    return acting._perform(ports, acting.resolve(effect, acting.numbers(known.values())))
+
+
+MUTANTS = (
+    Mutant("an effect comes before its intent", CALM, "without an intent", ((cycle, "_intend", intends_in_its_head),)),
+    Mutant("a lost race is not noticed", TWO, "no claim", ((History, "_absorbed", on_top_of_anything),)),
+    Mutant("memory is force-pushed", TWO, "another commit", ((History, "advance", forced),)),
+    Mutant("a receipt comes before its effect", CALM, "without an intent", ((chronicle, "intend_effects", as_done),)),
+    Mutant("not listed is believed though lists are late", LATE, "times", ((acting, "may_redo", always),)),
+    Mutant("what is in doubt is sent again", DOUBT, "times", ((acting, "send", sent_twice),)),
+    Mutant("the claim of a live runner is taken over", TWO, "nothing went wrong", ((Memories, "proven_dead", always),)),
+    Mutant("a settlement is not durable", DEATH, "no rest", ((cycle, "_settle", in_its_head),)),
+    Mutant("the marker is not searched", DEATH, "there to see", ((acting, "_find", nothing),)),
+    Mutant("a claim is never released", CALM, "Claim(", ((chronicle, "_state", still_claimed),)),
+    Mutant("the kill switch is asked once", STOP, "after a stop", ((acting, "stopped", never),)),
+    Mutant("an intent has no mission", DEATH, "otherwise", ((chronicle, "_interim", missions_as_before),)),
+    Mutant("a doubt is forgotten", LATE, "otherwise", ((chronicle, "closed", doubt_forgotten),)),
+    Mutant("what is settled stays open", CALM, "otherwise", ((chronicle, "closed", open_for_ever),)),
+    Mutant("receipts are not written", CALM, "nobody's list", ((chronicle, "_records", receipts_lost),)),
+    Mutant("leftovers are made up for without a look", DEATH, "no claim", ((acting, "_look_up", settled_blindly),)),
+    Mutant(
+        "the cap on missions is gone",
+        SLOTS,
+        "otherwise",
+        ((deciding, "judge_all", without_cap), (Situation, "free_slot", True)),
+        decides=True,
+    ),
+)

@@ -1,0 +1,219 @@
+"""The ports of a cycle in a modelled world: every question and every deed goes to whoever answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ralph_mission.forges import performing
+from ralph_mission.forges.refusal import Refused
+from ralph_mission.mission.deciding import Charter
+from ralph_mission.mission.effects import AT_MOST_ONCE, Effect, Receipt
+from ralph_mission.mission.ledger import Anchor, Batch, Recollection, Record
+from ralph_mission.mission.model import Actor, Branch, Edit, Issue, Pull, Pulse, Sighting, Signal
+from ralph_mission.mission.ports import Gaze, Ports, Verification
+from ralph_mission.safety.patch import REGULAR, FileChange, Patch
+from ralph_mission.thinkers.rules import RulesThinker
+from ralph_mission.trouble import Missing
+from tests.mission.build import BOT, NOW
+from tests.protocol.deeds import may_approve
+from tests.protocol.register import History
+from tests.protocol.server import mask_of
+
+TEH = "".join(f"line {n} teh\n" for n in range(5)).encode()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What stays the same in one world: the owners' charter, what there is to be found, and what a list proves."""
+
+    charter: Charter
+    spelling: int = 1  # findings that are mended at once
+    bugs: int = 0  # findings that a person is asked about
+    todos: int = 0  # findings that get a line in a monitoring issue
+    lists_at_once: bool = False
+
+    def signals(self, sha: str) -> Iterable[Signal]:
+        """What is there at a commit."""
+        mask = mask_of(sha)
+        for number in range(self.spelling):
+            if not mask >> number & 1:
+                path = f"docs/{number}.md"
+                change = FileChange(path, REGULAR, REGULAR, TEH, TEH.replace(b"teh", b"the"))
+                patch = Patch(sha, (change,))
+                yield Signal("eye", "spelling", f"a misspelling in {path}", (path,), path=path, patch=patch)
+        for number in range(self.bugs):
+            yield Signal("eye", "bug", f"bug {number}", (str(number),), path=f"src/{number}.py", confidence=0.9)
+        for number in range(self.todos):
+            yield Signal("eye", "todo", f"marker {number}", (str(number),), path=f"lib/{number}.py")
+
+
+def ports_of(setting: Setting, store: Any, ask: Callable[..., Any]) -> Ports:
+    """The ports of a cycle in a modelled world; `store` is the real one's or the model's."""
+    return Ports(
+        clock=Noon(),
+        store=store,
+        forge=Hub(ask, setting.lists_at_once),
+        observers=(Eye(setting),),
+        thinker=RulesThinker(),
+        hands=Willing(),
+        recorder=Nobody(),
+        voice=Nobody(),
+        switch=lambda: ask("switch"),
+        waker=Nobody(),
+        scratch=lambda: nullcontext(""),
+        dashboard=lambda memory, state: "",
+    )
+
+
+# --- ports ------------------------------------------------------------------------------
+
+
+class Noon:
+    """Time stands still: nothing here may depend on it."""
+
+    def now(self) -> datetime:
+        return NOW
+
+
+class Nobody:
+    """Is told things, and cannot be woken."""
+
+    def phase(self, name: str, note: str = "") -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def record(self, name: str, value: object) -> None: ...
+
+    def wake(self, due: datetime, generation: int) -> None: ...
+
+
+class Willing:
+    """Checks that always pass."""
+
+    def verify(self, patch: Patch, scratch: str) -> Verification:
+        return Verification(True)
+
+
+@dataclass
+class Eye:
+    """Sees what the commit says."""
+
+    setting: Setting
+    name: str = "eye"
+
+    def observe(self, gaze: Gaze) -> Sighting:
+        return Sighting(self.name, "ok", tuple(self.setting.signals(gaze.head.sha)))
+
+
+@dataclass
+class Memories:
+    """The store: the branch is asked for, what a commit holds is known by its id."""
+
+    name: str
+    history: History
+    ask: Callable[..., Any]
+
+    def holder(self) -> str:
+        return self.name
+
+    def exclusive(self) -> AbstractContextManager[bool]:
+        return nullcontext(True)  # on machines of their own
+
+    def proven_dead(self, holder: str) -> bool:
+        return holder == self.name or self.ask("proven_dead", holder)
+
+    def recall(self) -> Recollection | None:
+        return self.ask("recall")
+
+    def records(self, keys: Iterable[str], at: Recollection | None) -> Mapping[str, Record]:
+        return self.history.records(keys, at)
+
+    def commit(self, batch: Batch, after: Recollection | None) -> Recollection:
+        return self.ask("commit", batch, after)
+
+    def paused(self) -> bool:
+        return self.ask("paused")
+
+
+@dataclass
+class Hub:
+    """The forge. A deed is looked for, sent, and looked for again where its answer was lost, as the adapter does."""
+
+    ask: Callable[..., Any]
+    lists_at_once: bool
+
+    def identity(self) -> Actor:
+        return BOT
+
+    def default_branch(self) -> Branch:
+        return self.ask("default_branch")
+
+    def branch(self, name: str) -> str:
+        return self.ask("branch", name)
+
+    def issues(self, state: str = "open", labels: tuple[str, ...] = ()) -> tuple[Issue, ...]:
+        assert not labels
+        return self.ask("issues", state)
+
+    def issue(self, number: int) -> Issue:
+        return self.ask("issue", number)
+
+    def edits(self, number: int) -> tuple[Edit, ...]:
+        return ()
+
+    def own_reviews(self, number: int) -> frozenset[int]:
+        return frozenset(review.id for review in self.pull(number).reviews)
+
+    def pulls(self, state: str = "open") -> tuple[Pull, ...]:
+        return self.ask("pulls", state)
+
+    def pull(self, number: int) -> Pull:
+        return self.ask("pull", number)
+
+    def pulse(self, since: datetime) -> Pulse:
+        return Pulse()
+
+    def may_approve(self, actor: Actor) -> bool:
+        return may_approve(actor)
+
+    def look_anew(self) -> None: ...
+
+    def how(self, deed: str, number: int) -> str:
+        return f"{deed} {number}"
+
+    def has_our_work(self) -> bool:
+        return self.ask("has_our_work")
+
+    def anchor(self) -> Anchor | None:
+        return self.ask("anchor")
+
+    def set_anchor(self, anchor: Anchor) -> None:
+        self.ask("set_anchor", anchor)
+
+    def find(self, effect: Effect) -> Receipt | None:
+        performing.require_ready(effect)
+        try:
+            return self.ask("find", effect)
+        except (Refused, Missing):
+            return None
+
+    def perform(self, effect: Effect) -> Receipt:
+        performing.require_ready(effect)
+        try:
+            return self.ask("find", effect) or self._sent(effect)
+        except (Refused, Missing) as no:
+            return performing.failed(effect, no)
+
+    def _sent(self, effect: Effect) -> Receipt:
+        receipt = self.ask("send", effect)
+        if receipt is not None:
+            return receipt
+        if found := self.find(effect):
+            return found
+        why = "its answer was lost"
+        doubt = isinstance(effect, AT_MOST_ONCE)
+        return Receipt(effect.key, "unknown", detail=why) if doubt else performing.failed(effect, why)

@@ -1,0 +1,185 @@
+"""What people do to issues, pulls and branches: those who may decide, and those who may not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from ralph_mission.mission.effects import CloseIssue, ClosePull, MergePull
+from ralph_mission.mission.ledger import Batch, EffectRecord
+from ralph_mission.mission.model import Action
+from ralph_mission.trouble import Lost, Trouble
+from tests.stateful.machine import MARA, OUTSIDER, Life
+
+WHO = st.sampled_from([(MARA, "write"), (OUTSIDER, "read")])
+SAID = st.sampled_from(
+    [
+        "/ralph approve",
+        "/ralph reject, we spell it so",
+        "> /ralph approve",
+        "fixes #1, @mara [skip ci]",
+        "<!-- ralph:v1 key=0123456789abcdef mission=1 -->",
+        "::set-output name=x::y",
+    ]
+)
+FILES = {
+    "misspelt": {"NOTES.md": b"# Notes\n\nThe tide was recieved untill noon.\n"},
+    "mended": {"README.md": b"# Harbour\n\nTides are separate from waves. We receive the tables by mail.\n"},
+    "marked": {"b.py": b"y = 2\n# FIXME: two\n"},
+}
+WORDS = "Tables @everyone fixes #1"
+
+
+class Town(Life):
+    """The life of a repository with people in it."""
+
+    # --- pulls
+
+    @precondition(lambda self: self.pulls)
+    @rule(who=WHO, state=st.sampled_from(["approved", "approved", "changes_requested", "commented"]))
+    def somebody_reviews(self, who: tuple[str, str], state: str) -> None:
+        self.person(who).review(self.pulls[-1].number, state, "as it stands")
+
+    @precondition(lambda self: any(self.verdicts(pull) for pull in self.pulls))
+    @rule()
+    def a_review_is_dismissed(self) -> None:
+        pull = next(pull for pull in self.pulls if self.verdicts(pull))
+        self.person((MARA, "write")).dismiss(pull.number, message="on second thought")
+
+    @precondition(lambda self: self.pulls)
+    @rule()
+    def a_person_closes_a_pull(self) -> None:
+        self.person((MARA, "write")).close_pull(self.pulls[-1].number)
+
+    @precondition(lambda self: self.pulls)
+    @rule()
+    def a_person_merges_a_pull(self) -> None:
+        self.person((MARA, "write")).merge(self.pulls[-1].number)
+
+    @precondition(lambda self: self.pulls)
+    @rule()
+    def a_person_pushes_to_our_branch(self) -> None:
+        self.count += 1
+        files = {f"more/{self.count}.md": b"# More\n"}
+        self.person((MARA, "write")).push(self.pulls[-1].pull.head, files)
+
+    @precondition(lambda self: self.closed)
+    @rule()
+    def a_person_opens_again(self) -> None:
+        self.person((MARA, "write")).reopen(self.closed[-1].number)
+
+    # --- issues
+
+    @precondition(lambda self: self.issues)
+    @rule(reason=st.sampled_from(["completed", "not_planned"]))
+    def a_person_closes_an_issue(self, reason: str) -> None:
+        self.person((MARA, "write")).close_issue(self.issues[-1].number, reason)
+
+    @precondition(lambda self: self.issues)
+    @rule(label=st.sampled_from(["ralph:approved", "ralph:approved", "ralph:rejected", "ralph:mission"]))
+    def a_person_labels(self, label: str) -> None:
+        self.person((MARA, "write")).label(self.issues[-1].number, (label,))
+
+    @precondition(lambda self: self.issues)
+    @rule(label=st.sampled_from(["ralph:approved", "ralph:mission", "ralph:rejected"]))
+    def an_outsider_labels(self, label: str) -> None:
+        """As who sorts issues may, and decides nothing."""
+        self.person(("sorter", "triage")).label(self.issues[-1].number, (label,))
+
+    @precondition(lambda self: self.issues)
+    @rule()
+    def a_label_is_taken_off(self) -> None:
+        issue = self.issues[-1]
+        self.person((MARA, "write")).unlabel(issue.number, tuple(issue.labels[:1]))
+
+    @precondition(lambda self: self.issues)
+    @rule(who=WHO, text=SAID)
+    def somebody_comments(self, who: tuple[str, str], text: str) -> None:
+        self.person(who).comment(self.issues[-1].number, text)
+
+    @precondition(lambda self: self.issues)
+    @rule()
+    def a_person_edits_an_issue(self) -> None:
+        issue = self.issues[-1]
+        self.person((MARA, "write")).edit_issue(issue.number, body=f"Please mind the tide.\n\n{issue.body}")
+
+    @rule(who=WHO, labels=st.sampled_from([(), ("ralph:mission",)]))
+    def somebody_opens_an_issue(self, who: tuple[str, str], labels: tuple[str, ...]) -> None:
+        self.person(who).create_issue(WORDS, f"{WORDS}\n::error::x", labels if who[0] == MARA else ())
+
+    # --- the repository
+
+    @rule(what=st.sampled_from(sorted(FILES)))
+    def somebody_pushes(self, what: str) -> None:
+        self.harbour.fake.push("main", FILES[what])
+
+    @rule()
+    def a_person_opens_a_pull(self) -> None:
+        self.count += 1
+        branch = f"tide-tables-{self.count}"
+        mara = self.person((MARA, "write"))
+        mara.push(branch, {f"tables/{self.count}.md": b"# Tables\n"}, base="main")
+        mara.open_pull(branch, "main", WORDS)
+
+    # --- whoever can push to memory
+
+    @precondition(lambda self: self.has_memory and self.theirs)
+    @rule(kind=st.sampled_from([MergePull, ClosePull, CloseIssue]))
+    def a_thief_writes_an_intent(self, kind: type) -> None:
+        """A whole commit as a runner would make it, which says that something of a person's was to be ended."""
+        runner, self.harbour.runner = self.harbour.runner, "thief"
+        with suppress(Trouble, Lost):  # the store may see through it at once
+            store = self.harbour.house().store
+            past = store.recall()
+            assert past is not None
+            self.count += 1
+            record = self._forged(kind, f"{self.count:016x}", past.memory.header.cycle)
+            state = replace(past.state, effects=(*past.state.effects, record.key))
+            store.commit(Batch(past.memory, state, (record,), "ralph: cycle"), past)
+        self.harbour.runner = runner
+
+    def _forged(self, kind: type, key: str, cycle: int) -> EffectRecord:
+        pull = self.theirs[-1]
+        made: dict[type, Any] = {
+            MergePull: MergePull(key, pull.number, pull.pull.head_sha, "squash", "Theirs\n", "main", pull.author.id),
+            ClosePull: ClosePull(key, pull.number),
+            CloseIssue: CloseIssue(key, pull.number, "completed"),
+        }
+        return EffectRecord(key, "stolen", Action.FINISH, "spelling", "intended", made[kind], cycle, self.harbour.now)
+
+    # --- what there is
+
+    def person(self, who: tuple[str, str]):
+        return self.harbour.person(*who)
+
+    @property
+    def pulls(self) -> list[Any]:
+        """Our open ones."""
+        return [pull for pull in self.harbour.pulls if pull.state == "open" and pull.author.is_bot]
+
+    @property
+    def issues(self) -> list[Any]:
+        return [issue for issue in self.harbour.issues if issue.state == "open"]
+
+    @property
+    def closed(self) -> list[Any]:
+        """What may be opened again."""
+        threads = [*self.harbour.issues, *self.harbour.pulls]
+        heads = self.harbour.fake.branch
+        return [
+            t for t in threads if t.state == "closed" and not (t.pull and (t.pull.merged_at or not heads(t.pull.head)))
+        ]
+
+    @property
+    def theirs(self) -> list[Any]:
+        """Pulls of people."""
+        return [pull for pull in self.harbour.pulls if pull.state == "open" and not pull.author.is_bot]
+
+    def verdicts(self, pull: Any) -> Iterable[Any]:
+        reviews = self.harbour.fake.world.reviews.values()
+        return [r for r in reviews if r.number == pull.number and r.state in ("APPROVED", "CHANGES_REQUESTED")]

@@ -1,0 +1,139 @@
+"""A release: the same bytes from the same commit, a bill of all that is locked, and nobody's token."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.action.runner import ROOT
+from tests.supply.workflows import FLOWS, jobs
+
+JOBS = FLOWS["release"]["jobs"]
+BUILDING = "import runpy, sys; from pathlib import Path; runpy.run_path(sys.argv[1])['archives'](Path(sys.argv[2]))"
+
+
+def _script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("release_script", ROOT / "scripts" / "release.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _pins(lock: str) -> dict[str, tuple[str, frozenset[str]]]:
+    """Name -> version and hashes."""
+    text = (ROOT / lock).read_text()
+    found = re.findall(r"^([a-z0-9-]+)==(\S+)(.*(?:\n    --hash.*)+)", text, re.MULTILINE)
+    return {name: (version, frozenset(re.findall("sha256:([0-9a-f]{64})", rest))) for name, version, rest in found}
+
+
+def test_a_tag_of_another_version_builds_nothing(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"the tag is v99\.0"):
+        _script().main(tmp_path / "dist", "v99.0")
+    assert not (tmp_path / "dist").exists()
+
+
+def test_hashes_are_those_that_sha256sum_checks(tmp_path: Path) -> None:
+    for name in ("b.whl", "a b.tar.gz"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "SHA256SUMS").write_text(_script().hashes(tmp_path))
+    check = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
+    if not shutil.which("sha256sum"):
+        check[:1] = ["shasum", "-a", "256"]
+    said = subprocess.run(check, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert said == "a b.tar.gz: OK\nb.whl: OK\n"
+
+
+def test_its_tools_are_locked_and_agree_with_ours() -> None:
+    release, ours = _pins("requirements-release.lock"), _pins("requirements-dev.lock")
+    assert {"cyclonedx-bom", "uv"} <= release.keys()
+    both = release.keys() & ours.keys()
+    assert {name: release[name][0] for name in both} == {name: ours[name][0] for name in both}
+
+
+def test_nothing_is_published_that_was_not_tested_and_attested() -> None:
+    needs = {name: job.get("needs", "") for name, job in JOBS.items()}
+    assert needs == {"build": "", "attest": "build", "github": "attest", "index": "attest"}
+    runs = [step["run"] for step in JOBS["build"]["steps"] if "run" in step]
+    assert runs == [
+        "make install",
+        '.venv/bin/python -I scripts/release.py "$RUNNER_TEMP/dist" "$GITHUB_REF_NAME"',
+        "make test",
+        "make check",
+    ]
+
+
+def test_a_release_knows_no_secret_and_who_builds_holds_no_identity() -> None:
+    assert "secrets." not in (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    assert JOBS["build"]["permissions"] == {"contents": "read"}
+    holders = {name for name, job in jobs() if job["permissions"].get("id-token") == "write"}
+    assert holders == {"release/attest", "release/index"}
+    assert not [step for step in JOBS["attest"]["steps"] if "run" in step]
+    assert FLOWS["release"]["concurrency"] == {"group": "release", "cancel-in-progress": "false"}
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two copies of what is tracked, in other places, made at other times with other rights."""
+    listed = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listing = subprocess.run(listed, capture_output=True, check=False)
+    if listing.returncode != 0:
+        pytest.skip("not a git checkout")  # nothing is listed there
+    names = [name for name in listing.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
+    folders = [tmp_path_factory.mktemp(place) / "a tree" for place in ("one", "other")]
+    for number, folder in enumerate(folders):
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+            os.utime(folder / name, (86400 * (number + 1), 86400 * (number + 1)))
+            if number:
+                (folder / name).chmod((folder / name).stat().st_mode & 0o711)
+    return folders
+
+
+@pytest.mark.long  # builds twice
+def test_two_builds_of_a_commit_are_the_same_bytes(trees: list[Path]) -> None:
+    for tree, zone in zip(trees, ("UTC", "Asia/Tokyo"), strict=True):
+        given = {"PATH": os.environ["PATH"], "HOME": str(tree), "SOURCE_DATE_EPOCH": "1700000000", "TZ": zone}
+        command = [sys.executable, "-I", "-c", BUILDING, str(tree / "scripts" / "release.py"), str(tree / "dist")]
+        subprocess.run(command, env=given, check=True, capture_output=True)
+    one, other = ({path.name: path.read_bytes() for path in (tree / "dist").iterdir()} for tree in trees)
+    assert len(one) == 2 and one.keys() == other.keys()
+    assert [name for name in one if one[name] != other[name]] == []
+
+
+@pytest.fixture(scope="module")
+def bill(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the command of the release writes, which holds it against CycloneDX's schema first."""
+    folder, script = tmp_path_factory.mktemp("bill"), _script()
+    os.environ |= {"SOURCE_DATE_EPOCH": "1700000000"}
+    for proxy in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        del os.environ[proxy]  # the tests' own lead nowhere
+    script.bill(script.tool(folder / "tool"), folder / "bill.json")
+    document: dict[str, Any] = json.loads((folder / "bill.json").read_text())
+    return document
+
+
+@pytest.mark.real  # installs the tool from a registry
+def test_the_bill_names_every_locked_package_with_version_and_hashes(bill: dict[str, Any]) -> None:
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    assert bill["metadata"]["component"]["name"] == "ralph-mission"
+    named = {
+        one["name"]: (
+            one["version"],
+            frozenset(told["content"] for place in one["externalReferences"] for told in place["hashes"]),
+        )
+        for one in bill["components"]
+    }
+    assert named == _pins("requirements.lock")
+    assert not [one for one in bill["components"] if one["purl"] != f"pkg:pypi/{one['name']}@{one['version']}"]

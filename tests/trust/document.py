@@ -1,0 +1,130 @@
+"""docs/trust.md out of figures that were measured, the marks of tests and the list of promises."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from bench import endurance
+from bench.load import CASES as CASES_OF_LOAD
+from tests.trust import named
+from tests.trust.attacks import CASES, GROUPS
+from tests.trust.plugin import ATTACK, BENIGN
+from tests.trust.promises import PROMISES, Promise
+from tests.trust.suites import ROOT, Measured
+
+FILE = ROOT / "docs/trust.md"
+LEFT_OUT = Path(__file__).with_name("left_out.md")
+TITLES = {
+    "crash": "Crashes, faults, races",
+    "model": "A model of the protocol, and lives by chance",
+    "attacks": "Attackers that are obeyed",
+    "guards": "Guards switched off",
+    "load": "Load and endurance",
+}
+"""Of the suites whose tables are shown, in this order."""
+Rows = Mapping[str, Mapping[str, int | float]]
+
+INTRODUCTION = """# Trust
+
+Written by `python -m tests.trust`: the figures are those of the commits named below, the names those of tests that are
+there (`make test` fails where this page says something else). `python -m tests.trust all` measures everything anew.
+What is not covered stands at [the end](#what-is-not-covered)."""
+
+
+def document(suites: Mapping[str, Measured]) -> str:
+    """The whole page."""
+    parts = (
+        INTRODUCTION,
+        _measured(suites.values()),
+        _promises(),
+        *_enumerations(suites),
+        _attacks(suites.get("attacks")),
+        _known_bugs(),
+        "## What is not covered\n\n" + LEFT_OUT.read_text("utf-8").strip(),
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _measured(suites: Iterable[Measured]) -> str:
+    rows = [(one.name, f"`{one.command}`", f"`{one.commit}`", one.day, str(one.minutes)) for one in suites]
+    return "## Measured\n\n" + _table(("suite", "command", "commit", "day", "minutes"), rows)
+
+
+def _promises() -> str:
+    rows = [(one.name, one.says, "<br>".join(_checks(one))) for one in PROMISES]
+    return "## Promises\n\n" + _table(("", "promise", "checked by"), rows)
+
+
+def _checks(promise: Promise) -> Iterator[str]:
+    yield from (f"`{check}`" for check in promise.checks)
+    if promise.tables:
+        yield f"tables: {', '.join(promise.tables)}"
+
+
+def _enumerations(suites: Mapping[str, Measured]) -> Iterator[str]:
+    for name, title in TITLES.items():
+        if name in suites:
+            tables = suites[name].tables
+            shown = (_figures(table, rows) for table, rows in tables.items() if table not in (ATTACK, BENIGN))
+            yield "\n\n".join((f"## {title}", *shown))
+
+
+def _figures(name: str, rows: Rows) -> str:
+    """A table of figures; where they can be added up, with the sum first."""
+    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+    whole = all(isinstance(value, int) for row in rows.values() for value in row.values())
+    total: Counter[str] = sum((Counter({k: int(v) for k, v in row.items()}) for row in rows.values()), Counter())
+    shown = (
+        [(f"**all {len(rows)}**", *(f"**{total[column]}**" for column in columns))] if whole and len(rows) > 1 else []
+    )
+    shown += [(row, *(str(figures.get(column, "")) for column in columns)) for row, figures in sorted(rows.items())]
+    made = _table(("", *(column.replace("_", " ") for column in columns)), shown)
+    return "\n\n".join(part for part in (f"### {name}", made, _bounds(name)) if part)
+
+
+def _bounds(name: str) -> str:
+    """What in the code bounds the figures of a load."""
+    found = {case.title: case.bounds for case in CASES_OF_LOAD} | {endurance.TITLE: endurance.BOUNDS}
+    return "Bounded by:\n\n" + "\n".join(f"- {bound}" for bound in found[name]) if name in found else ""
+
+
+def _attacks(measured: Measured | None) -> str:
+    held = measured.tables.get(ATTACK, {}) if measured else {}
+    benign = measured.tables.get(BENIGN, {}) if measured else {}
+    parts = ["## Attacks", _rate("inputs held back or made harmless", held), _rate("benign inputs let through", benign)]
+    parts.append(_false_alarms(benign))
+    for group, (title, numbers) in GROUPS.items():
+        rows = [(str(number), CASES[number], _of(held, number), _where(number)) for number in numbers]
+        parts.append(f"### {group}. {title}\n\n" + _table(("", "case", "held", "tests in"), rows))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _rate(says: str, rows: Rows) -> str:
+    inputs, held = (int(sum(row[figure] for row in rows.values())) for figure in ("inputs", "held"))
+    return f"- {says}: {held} of {inputs}"
+
+
+def _false_alarms(rows: Rows) -> str:
+    shown = [(kind, str(row["inputs"]), str(int(row["inputs"] - row["held"]))) for kind, row in sorted(rows.items())]
+    return "### False alarms\n\n" + _table(("benign", "inputs", "false alarms"), shown) if shown else ""
+
+
+def _of(held: Rows, number: int) -> str:
+    row = held.get(f"{number:02}", {"held": 0, "inputs": 0})
+    return f"{row['held']} of {row['inputs']}"
+
+
+def _where(number: int) -> str:
+    return "<br>".join(f"`{file.removeprefix('tests/')}`" for file in named.attacked().get(number, ()))
+
+
+def _known_bugs() -> str:
+    rows = [(says, f"`{test.removeprefix('tests/')}`") for test, says in named.known_bugs().items()]
+    return "## Faults that others had\n\n" + _table(("fault", "test"), rows)
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

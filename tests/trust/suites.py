@@ -1,0 +1,73 @@
+"""What is measured, by which command, and the file that keeps what it gave: with the commit, the day and the time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from tests.trust.table import Told
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = Path(__file__).parent / "figures"
+PYTEST = ("-m", "pytest", "-q", "-n", "2")
+SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "crash": (*PYTEST, "-o", "faulthandler_timeout=0", "-m", "crash"),
+        "model": (*PYTEST, "-m", "not crash and not long", "tests/protocol", "tests/stateful"),
+        "attacks": (*PYTEST, "-m", "(attack or benign) and not real and not crash"),
+        "guards": ("-m", "tests.guards", "--jobs", "2"),
+        "load": ("-m", "bench.load"),
+    }
+)
+"""By name: the arguments of Python. Each takes `--figures FILE`."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a suite gave: tables of figures, and where and when that was."""
+
+    name: str
+    command: str
+    commit: str
+    day: str
+    minutes: float
+    tables: Told
+
+
+def measure(name: str) -> Measured:
+    """Run a suite to its end. Raises CalledProcessError when it fails: figures of a failed run are not published."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "figures.json"
+        begun = time.monotonic()
+        subprocess.run([sys.executable, *SUITES[name], "--figures", str(file)], cwd=ROOT, check=True)
+        minutes = round((time.monotonic() - begun) / 60, 1)
+        told = json.loads(file.read_text())
+    made = Measured(name, command(name), _commit(), datetime.now(UTC).date().isoformat(), minutes, told)
+    (FOLDER / f"{name}.json").write_text(json.dumps(vars(made), indent=1, sort_keys=True) + "\n")
+    return made
+
+
+def command(name: str) -> str:
+    """As a person would type it."""
+    return " ".join(("python", *(f'"{one}"' if " " in one else one for one in SUITES[name])))
+
+
+def kept() -> dict[str, Measured]:
+    """The newest figures of each suite that was measured."""
+    files = (FOLDER / f"{name}.json" for name in SUITES)
+    raw: list[dict[str, Any]] = [json.loads(file.read_text()) for file in files if file.exists()]
+    return {one["name"]: Measured(**one) for one in raw}
+
+
+def _commit() -> str:
+    asked = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
+    return subprocess.run(asked, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
