@@ -165,5 +165,6 @@ def test_ci_tests() -> None:
     assert "pull_request" in flow["on"] and flow["on"]["push"] == {"branches": ["main"]}
     assert [step["run"] for job in flow["jobs"].values() for step in job["steps"] if "run" in step] == [
         ".ci/run",
+        "make test-real",
         "make test-long",
     ]
