@@ -89,14 +89,12 @@ class Guarded:
     ) -> Answer:
         """As in `Web`."""
         until, asked = time.monotonic() + self.seconds, place(url)
-        # A stranger's redirect must not lead to what was allowed for our own questions.
-        web = self if asked.among(self.allow) else replace(self, allow=())
-        there, extra = asked, {**headers, **_conditions(etag, modified)}
+        web, there, extra = self, asked, {**headers, **_conditions(etag, modified)}
         for _ in range(self.redirects + 1):
             raw = web._hop(there, "GET", extra, None, cap, until)
             if not (onward := _onward(raw, there)):
                 return _answer(raw, there)
-            if not there.among(web.allow):  # a stranger on the way is one too
+            if not there.among(web.allow):  # no stranger leads to what was allowed for our own questions
                 web = replace(web, allow=())
             _may_follow(asked, there, onward, web.allow)
             if onward.origin != there.origin:

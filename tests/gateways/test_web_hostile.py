@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from ralph_mission.gateways.web import Guarded
-from ralph_mission.gateways.web_address import Refused, public
+from ralph_mission.gateways.web_address import Refused, place, public
 from ralph_mission.gateways.web_robots import polite
 from tests.gateways.test_web import SOMEWHERE, allowing, trouble_of
 from tests.gateways.web_server import Speak, for_ever, reply, saying, serving, site
@@ -290,3 +290,18 @@ def test_a_stranger_on_the_way_does_not_lead_back_to_what_is_allowed() -> None:
             web = Guarded((inside.place, asked.place), resolve=lambda host, port: by_name(host), dial=dial)
             trouble_of(web, asked.url)
             assert (stranger.connections, inside.connections) == (1, 0)
+
+
+@pytest.mark.attack(55)
+@pytest.mark.parametrize("trick", ["a b", "a\\b", "a\tb", "a\x00b", "a" * 20_000])
+def test_an_address_with_tricks_in_it_is_refused(trick: str) -> None:
+    with pytest.raises(Refused):
+        place(f"http://example.org/{trick}")
+
+
+@pytest.mark.attack(39)
+def test_a_header_with_a_line_break_is_never_sent() -> None:
+    with serving(saying(reply(b""))) as server:
+        said = trouble_of(allowing(server), server.url, headers={"X-Told": "a\r\nHost: elsewhere"})
+        assert server.asked == []
+    assert "cannot be asked with these headers" in said.what
