@@ -284,7 +284,7 @@ def test_the_clean_up_removes_what_agents_left_and_follows_no_link(tmp_path: Pat
     elsewhere = tmp_path / "elsewhere"
     workspace = tmp_path / "workspace"
     for place in (elsewhere, workspace):
-        (place / ".ralph/work/clone").mkdir(parents=True)
+        (place / ".ralph" / "work" / "clone").mkdir(parents=True)
         (place / ".ralph/forge").mkdir()
     if linked:
         shutil.rmtree(workspace / ".ralph")

@@ -12,7 +12,7 @@ from tests.trust import named
 from tests.trust.attacks import CASES, GROUPS
 from tests.trust.plugin import ATTACK, BENIGN
 from tests.trust.promises import PROMISES, Promise
-from tests.trust.suites import ROOT, Measured
+from tests.trust.suites import ROOT, SUITES, Measured
 
 FILE = ROOT / "docs/trust.md"
 LEFT_OUT = Path(__file__).with_name("left_out.md")
@@ -37,7 +37,7 @@ def document(suites: Mapping[str, Measured]) -> str:
     """The whole page."""
     parts = (
         INTRODUCTION,
-        _measured(suites.values()),
+        _measured(suites),
         _promises(),
         *_enumerations(suites),
         _attacks(suites.get("attacks")),
@@ -47,9 +47,14 @@ def document(suites: Mapping[str, Measured]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _measured(suites: Iterable[Measured]) -> str:
-    rows = [(one.name, f"`{one.command}`", f"`{one.commit}`", one.day, str(one.minutes)) for one in suites]
-    return "## Measured\n\n" + _table(("suite", "command", "commit", "day", "minutes"), rows)
+def _measured(suites: Mapping[str, Measured]) -> str:
+    rows = [(one.name, f"`{one.command}`", f"`{one.commit}`", one.day, str(one.minutes)) for one in suites.values()]
+    missing = ", ".join(name for name in SUITES if name not in suites)
+    parts = (
+        _table(("suite", "command", "commit", "day", "minutes"), rows),
+        missing and f"Not measured yet: {missing}.",
+    )
+    return "\n\n".join(("## Measured", *(part for part in parts if part)))
 
 
 def _promises() -> str:
@@ -93,7 +98,8 @@ def _bounds(name: str) -> str:
 def _attacks(measured: Measured | None) -> str:
     held = measured.tables.get(ATTACK, {}) if measured else {}
     benign = measured.tables.get(BENIGN, {}) if measured else {}
-    parts = ["## Attacks", _rate("inputs held back or made harmless", held), _rate("benign inputs let through", benign)]
+    rates = (_rate("inputs held back or made harmless", held), _rate("benign inputs let through", benign))
+    parts = ["## Attacks", "\n".join(rates) if measured else "The rates are not measured yet; the tests are there."]
     parts.append(_false_alarms(benign))
     for group, (title, numbers) in GROUPS.items():
         rows = [(str(number), CASES[number], _of(held, number), _where(number)) for number in numbers]
@@ -112,8 +118,8 @@ def _false_alarms(rows: Rows) -> str:
 
 
 def _of(held: Rows, number: int) -> str:
-    row = held.get(f"{number:02}", {"held": 0, "inputs": 0})
-    return f"{row['held']} of {row['inputs']}"
+    row = held.get(f"{number:02}")
+    return f"{row['held']} of {row['inputs']}" if row else "not measured"
 
 
 def _where(number: int) -> str:
