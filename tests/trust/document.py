@@ -17,8 +17,13 @@ from tests.trust.suites import ROOT, SUITES, Measured
 FILE = ROOT / "docs/trust.md"
 LEFT_OUT = Path(__file__).with_name("left_out.md")
 TITLES = {
-    "crash": "Crashes, faults, races",
+    "crash": "Deaths and faults at every call",
+    "pairs": "Pairs of faults",
+    "races": "Races and interleavings",
+    "soak": "A soak",
+    "agents": "Deaths, faults and races of the issue agent, of reviews and of missions by agents",
     "model": "A model of the protocol, and lives by chance",
+    "lives": "The same in larger worlds, and longer lives",
     "attacks": "Attackers that are obeyed",
     "guards": "Guards switched off",
     "load": "Load and endurance",

@@ -19,16 +19,22 @@ from tests.trust.table import Told
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).parent / "figures"
 PYTEST = ("-m", "pytest", "-q", "-n", "2")
+CRASH = (*PYTEST, "-o", "faulthandler_timeout=0", "-m", "crash")
 SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "crash": (*PYTEST, "-o", "faulthandler_timeout=0", "-m", "crash"),
+        "crash": (*CRASH, *(f"tests/crash/test_{one}.py" for one in ("cases", "deaths", "faults", "recoveries"))),
+        "pairs": (*CRASH, "tests/crash/test_pairs.py"),
+        "races": (*CRASH, "tests/crash/test_races.py", "tests/crash/test_interleavings.py"),
+        "soak": (*CRASH, "tests/crash/test_soak.py"),
+        "lives": (*CRASH, "tests/protocol", "tests/stateful"),
+        "agents": (*CRASH, "tests/integration", "tests/cli", "tests/stores"),
         "model": (*PYTEST, "-m", "not crash and not long", "tests/protocol", "tests/stateful"),
         "attacks": (*PYTEST, "-m", "(attack or benign) and not real and not crash"),
         "guards": ("-m", "tests.guards", "--jobs", "2"),
         "load": ("-m", "bench.load"),
     }
 )
-"""By name: the arguments of Python. Each takes `--figures FILE`."""
+"""By name: the arguments of Python. Each takes `--figures FILE`. `make crash` runs the first six as one."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from tests.trust import named
 from tests.trust.attacks import CASES
 from tests.trust.document import FILE, document
 from tests.trust.promises import PROMISES
-from tests.trust.suites import ROOT, kept
+from tests.trust.suites import ROOT, SUITES, kept
 
 
 def test_the_document_is_what_the_figures_say():
@@ -31,3 +31,10 @@ def test_every_table_that_a_promise_names_is_counted_somewhere():
     sources = "".join(file.read_text("utf-8") for file in (ROOT / "tests").rglob("*.py") if file.parent.name != "trust")
     names = {table for promise in PROMISES for table in promise.tables}
     assert {name for name in names if f'Table("{name}"' not in sources} == set()
+
+
+def test_every_file_with_an_enumeration_is_in_a_suite():
+    measured = tuple(one for arguments in SUITES.values() for one in arguments if one.startswith("tests/"))
+    files = (file for file in (ROOT / "tests").rglob("test_*.py") if "mark.crash" in file.read_text("utf-8"))
+    names = {file.relative_to(ROOT).as_posix() for file in files if file.parent.name != "trust"}
+    assert {name for name in names if not name.startswith(measured)} == set()
