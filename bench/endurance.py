@@ -1,104 +1,146 @@
-"""Memory after thousands of cycles: what one more costs, beside one of the first. A part of `python -m bench.load`.
+"""A memory of thousands of cycles: what the last hundred cost beside the first. A part of `python -m bench.load`.
 
-The long past is written at once, as so many cycles would have left it: a commit each, with its journal document, its
-ledger records and what fell off the memory file into the archive. What is measured are real cycles on top of it.
+Every cycle is a real one: git, memory branch, local forge, observers, a fixer. They follow each other in one process,
+each with ports of its own, so that what is left out is the start of a process; at each mark one more runs in a process
+of its own, which shows that too.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from statistics import median
 
-from bench.spent import Figures, Spent, cycle, ratio
-from ralph_mission.gateways.git import Git
+from bench.spent import Figures, Told, cycle, ratio
 from ralph_mission.mission import ledger, memory
-from ralph_mission.mission.effects import Receipt
-from ralph_mission.mission.ledger import Batch, EffectRecord, FindingRecord, Recollection, key_of
-from ralph_mission.mission.memory import CompletedNote, CycleNote, Memory
-from ralph_mission.mission.memory_text import render_notes
-from ralph_mission.mission.model import Action, Urgency
-from ralph_mission.stores import branch, codec, layout, recordings
-from ralph_mission.stores.anchor import Mark
-from ralph_mission.stores.branch import BranchStore
-from tests.helpers import NOON, commit
+from ralph_mission.stores import branch, layout, recordings
+from tests.helpers import commit
 from tests.integration.world import CALM, World, world
 
-TITLE = "cycles of memory"
-OLDEST, FIRST = 5_000, 10
-AGES = (FIRST, 100, 1_000, OLDEST)
+COST, HELD = "cycles of a long life", "what a long life leaves"
+OLDEST = 5_000
+MARKS = (50, 500)
+WINDOW = 100  # cycles at either end that are compared
+FIXED = 25  # cycles from one misspelling that somebody commits to the next
 PACE = timedelta(hours=6)
-BOUNDS = (
-    f"memory file: {memory.KEEP_COMPLETED} missions and {memory.KEEP_OBSERVATIONS} cycles, mission/memory.py; "
-    "the rest goes to the archive, a file a month",
-    f"open.json: {ledger.KEPT_IDS} ids, {ledger.KEPT_WAKES} wakes, {ledger.KEPT_POSTS} posts, mission/ledger.py",
-    "ledger: only the keys that a cycle touches are read, in 256 folders; journal: written once, in folders of a "
-    "hundred, never read by a cycle",
-    f"loose objects: packed every {branch.PACKED} commits, stores/branch.py; recordings: {recordings.KEEP} cycles",
-)
+TIMES = "the last, times the first"
+PATIENCE = 10.0  # seconds without a word of how far it is
+BOUNDS = {
+    COST: (
+        "ledger: only the keys that a cycle touches are read, in 256 folders; the journal is never read by a cycle",
+        "git processes: none for a pull that was closed more than 7 days ago, forges/local/forge.py",
+        "pulls and open issues of the local forge: each is a file, read once a cycle",
+        "left out: the start of a process for each cycle (process: one more cycle, with it)",
+        f"the life: somebody commits a misspelling every {FIXED} cycles, which is mended and merged (busy)",
+    ),
+    HELD: (
+        f"memory file: {memory.KEEP_COMPLETED} missions and {memory.KEEP_OBSERVATIONS} cycles, mission/memory.py; "
+        "the rest goes to the archive, a file a month",
+        f"open.json: {ledger.KEPT_IDS} ids, {ledger.KEPT_WAKES} wakes, {ledger.KEPT_POSTS} posts, mission/ledger.py",
+        f"loose objects: packed every {branch.PACKED} commits of memory, gateways/packing.py",
+        f"recordings: {recordings.KEEP} cycles, stores/recordings.py",
+        "history is kept: journal, ledger, archive and objects grow by what a cycle writes, and by no more than that",
+    ),
+}
+Hear = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
-    """It stands still."""
+class Lived:
+    """What a cycle took, of the clock and of processors (a busy machine changes the one), and whether it had to do."""
 
-    at: datetime
-
-    def now(self) -> datetime:
-        """The one moment there is."""
-        return self.at
-
-
-def measured(oldest: int, folder: Path, log: Path) -> dict[str, Figures]:
-    """For each age up to the oldest: three real cycles on a memory that old. At last the oldest beside the first."""
-    ages = sorted({age for age in AGES if age < oldest} | {oldest})
-    rows = {f"after {age:,}": _lived(folder / str(age), age, log) for age in ages}
-    first, last = f"after {ages[0]:,}", f"after {ages[-1]:,}"
-    return rows | {"times as much": ratio(rows[last], rows[first])}
+    seconds: float
+    worked: float
+    git: int
+    busy: bool
 
 
-def _lived(repo: Path, age: int, log: Path) -> Figures:
-    here = begun(repo)
-    grow(here, age)
-    before = here.git("rev-parse", "ralph-memory")
-    spent = list(_lives(here, log))
-    objects = here.git("rev-list", "--objects", "--disk-usage", f"{before}..ralph-memory")
-    return {
-        "seconds": round(median(one.seconds for one in spent), 2),
-        "MiB": round(max(one.mebibytes for one in spent)),
-        "git processes": max(one.git for one in spent),
-        "written by 3, kB": round(int(objects) / 1000, 1),
-        **held(here),
-    }
+@dataclass(slots=True)
+class Life:
+    """One repository through all its cycles. `log` grows by a byte with each git process."""
 
+    here: World
+    log: Path
+    lived: list[Lived]
 
-def begun(repo: Path) -> World:
-    """A repository whose first fix was merged: two real cycles."""
-    here = world(repo, config=CALM)
-    here.cycle()
-    here.person().review(2, "approved")
-    here.cycle()
-    return here
+    def until(self, cycles: int) -> Iterator[Lived]:
+        """One cycle after the other, up to so many."""
+        while len(self.lived) < cycles:
+            busy = self._happened(len(self.lived) % FIXED)
+            before, begun, idle = self.log.stat().st_size, time.perf_counter(), processors()
+            self.here.cycle(PACE)
+            took, worked = time.perf_counter() - begun, processors() - idle
+            self.lived.append(Lived(took, worked, self.log.stat().st_size - before, busy))
+            yield self.lived[-1]
 
+    def alone(self) -> Figures:
+        """One more cycle, in a process of its own."""
+        self.here.now += PACE
+        took = cycle(self.here.repo, self.here.now.isoformat(), self.log)
+        return {"seconds, process": round(took.seconds, 2), "MiB, process": round(took.mebibytes)}
 
-def _lives(here: World, log: Path) -> Iterator[Spent]:
-    """A fix is opened, a fix is merged, and then there is nothing to do."""
-    commit(here.repo, {"docs/later.md": "We recieve boats.\n"}, date=here.now)
-    for place in range(3):
-        here.now += PACE
-        yield cycle(here.repo, here.now.isoformat(), log)
+    def _happened(self, place: int) -> bool:
+        """What people did: they commit a misspelling, and say yes to its correction."""
         if place == 0:
-            here.person().review(max(pull.number for pull in here.pulls), "approved")
+            name = f"docs/{len(self.lived)}.md"
+            commit(self.here.repo, {name: f"We recieve boat {len(self.lived)}.\n"}, date=self.here.now)
+        elif place == 1:
+            self.here.person().review(max(pull.number for pull in self.here.pulls), "approved")
+        return place < 2
+
+
+def measured(oldest: int, folder: Path, log: Path, hear: Hear = print) -> Told:
+    """A row for each mark up to the oldest; then the last cycles beside the first of the same life."""
+    life = Life(world(folder, config=CALM), log, [])
+    told: Told = {COST: {}, HELD: {}}
+    for mark in (*(one for one in MARKS if one < oldest), oldest):
+        since, before = len(life.lived), kilobytes(life.here)
+        _live(life, mark, hear)
+        lived, row = life.lived[since:], f"after {mark:,}"
+        grown = round((kilobytes(life.here) - before) / len(lived), 2)
+        told[COST][row] = _window(lived) | life.alone()
+        told[HELD][row] = held(life.here) | {"objects, kB a cycle": grown}
+    window = min(WINDOW, oldest // 2)
+    first, last = (_window(part) for part in (life.lived[:window], life.lived[-window:]))
+    told[COST] |= {f"the first {window}": first, f"the last {window}": last, TIMES: ratio(last, first)}
+    rows = list(told[HELD].values())
+    told[HELD][TIMES] = ratio(rows[-1], rows[0])
+    return told
+
+
+def _live(life: Life, mark: int, hear: Hear) -> None:
+    """All cycles up to a mark, with a word now and then."""
+    said = time.monotonic()
+    for _ in life.until(mark):
+        if time.monotonic() - said > PATIENCE:
+            said = time.monotonic()
+            hear(f"  {len(life.lived):,} cycles, on the way to {mark:,} …")
+
+
+def _window(lived: list[Lived]) -> Figures:
+    """The middle one of these cycles, and the most git processes that one of them started."""
+    kinds = {busy: [one for one in lived if one.busy is busy] for busy in (False, True)}
+    names = {False: "quiet", True: "busy"}
+    figures: Figures = {}
+    for busy, some in kinds.items():
+        if some:
+            figures[f"seconds, {names[busy]}"] = round(median(one.seconds for one in some), 3)
+            figures[f"processor, {names[busy]}"] = round(median(one.worked for one in some), 3)
+            figures[f"git, {names[busy]}"] = max(one.git for one in some)
+    return figures
 
 
 def held(here: World) -> Figures:
-    """What the memory branch holds now."""
+    """What the memory branch and its repository hold now."""
     listed = here.git("ls-tree", "-r", "--long", "ralph-memory").splitlines()
     sizes = {line.partition("\t")[2]: int(line.split()[3]) for line in listed}
     below = {name: [path for path in sizes if path.startswith(f"{name}/")] for name in (layout.LEDGER, layout.JOURNAL)}
+    counted = objects(here)
     return {
         "memory file, B": sizes[layout.MEMORY],
         "open.json, B": sizes[layout.OPEN],
@@ -106,96 +148,26 @@ def held(here: World) -> Figures:
         "archive, kB": round(sum(size for path, size in sizes.items() if path.startswith(layout.ARCHIVE)) / 1000, 1),
         "ledger": len(below[layout.LEDGER]),
         "journal": len(below[layout.JOURNAL]),
-        "loose": int(here.git("count-objects").split()[0]),
+        "pulls": len(here.pulls),
+        "loose": counted["count"],
+        "packs": counted["packs"],
+        "recordings": len(list((here.repo / ".ralph/cycles").iterdir())),
+        "objects, kB": kilobytes(here),
     }
 
 
-# --- a long past ----------------------------------------------------------------------
+def processors() -> float:
+    """The seconds that processors spent on this process and on those that it started."""
+    return sum(os.times()[:4])
 
 
-def grow(here: World, cycles: int) -> None:
-    """Memory as `cycles` cycles would have left it, by one `git fast-import`; and this clone knows it for its own."""
-    git = Git.open(here.repo)
-    store = BranchStore(git, Clock(here.now))
-    past = store.recall()
-    assert past is not None
-    more = range(past.memory.header.cycle + 1, cycles + 1)
-    if not more:
-        return
-    here.now += PACE * len(more)
-    aged = _aged(past, more, here.now)
-    stream = b"".join(_stream(git, store, past, aged, more))
-    subprocess.run(["git", "-C", str(here.repo), "fast-import", "--quiet"], input=stream, check=True)
-    head = here.git("rev-parse", "ralph-memory")
-    store.anchorage.write(Mark(aged.header.lineage, aged.header.serial, head))
+def objects(here: World) -> dict[str, int]:
+    """What `git count-objects -v` says."""
+    lines = (line.partition(": ") for line in here.git("count-objects", "-v").splitlines())
+    return {name: int(value) for name, _, value in lines if value.isdigit()}
 
 
-def _aged(past: Recollection, more: range, now: datetime) -> Memory:
-    kept = [_notes(number) for number in more]
-    ours = past.memory
-    header = replace(ours.header, cycle=more[-1], serial=ours.header.serial + len(more), last_cycle_at=now)
-    completed = [done for done, _ in reversed(kept)] + list(ours.completed)
-    return replace(
-        ours,
-        header=replace(header, next_due_at=now),
-        completed=tuple(completed[: memory.KEEP_COMPLETED]),
-        observations=tuple([note for _, note in reversed(kept)] + list(ours.observations))[: memory.KEEP_OBSERVATIONS],
-    )
-
-
-def _notes(number: int) -> tuple[CompletedNote, CycleNote]:
-    at = NOON + number * PACE
-    note = CycleNote(number, at, (f"codespell: {number} seen",), (f"open-fix: mission {number}",), Urgency.LOW, "6h")
-    return CompletedNote(f"{at:%Y-%m-%d}", f"mission {number}", 2, "merged", "people like it"), note
-
-
-def _stream(git: Git, store: BranchStore, past: Recollection, aged: Memory, more: range) -> Iterator[bytes]:
-    archives: dict[str, str] = {}
-    page = git.blobs([f"{past.oid}:{layout.DASHBOARD}"])[f"{past.oid}:{layout.DASHBOARD}"].decode()
-    parent = f"from {past.oid}\n"
-    for number in more:
-        files = _left(number, archives)
-        if number == more[-1]:
-            ids = tuple(f"{one:06d}-aged" for one in more[-ledger.KEPT_IDS :])
-            files |= store.files(Batch(aged, replace(past.state, done=ids), (), "aged", dashboard=page), "")
-        yield _commit(number, parent, files)
-        parent = ""
-
-
-def _left(number: int, archives: dict[str, str]) -> dict[str, bytes | None]:
-    """What a cycle leaves beside the memory file. `archives` are the months' texts, which grow."""
-    done, note = _notes(number)
-    month = f"{note.at:%Y-%m}"
-    archives[month] = archives.get(month, "") + render_notes((done,), (note,))
-    made = [key_of("aged", str(number), part) for part in ("issue", "pull", "finding")]
-    effects = [_settled(key, number, note.at) for key in made[:2]]
-    finding = FindingRecord(made[2], "code-quality", f"mission {number}", ("w1",), number, number, "accepted")
-    return {
-        layout.archive(month): archives[month].encode(),
-        layout.journal(number, f"{number:06d}-aged"): codec.dump_document(_document(number, note, effects)),
-        **{layout.record(one.key): codec.dump_record(one) for one in effects},
-        layout.record(finding.key): codec.dump_record(finding),
-    }
-
-
-def _settled(key: str, number: int, at: datetime) -> EffectRecord:
-    receipt = Receipt(key, "done", number, f".ralph/forge/issues/{number:04d}.md")
-    return EffectRecord(key, key, Action.OPEN_FIX, "code-quality", "done", None, number, at, number, receipt)
-
-
-def _document(number: int, note: CycleNote, effects: list[EffectRecord]) -> Mapping[str, object]:
-    told = [{"key": one.key, "action": one.action, "kind": one.kind, "status": "done", "url": ""} for one in effects]
-    report = {"cycle": number, "cycle_id": f"{number:06d}-aged", "started_at": note.at, "effects": told}
-    return {"report": report, "telling": {"seen": note.observed * 20, "done": note.actions * 20}}
-
-
-def _commit(number: int, parent: str, files: Mapping[str, bytes | None]) -> bytes:
-    who = f"committer Ralph <ralph@localhost> {int((NOON + number * PACE).timestamp())} +0000"
-    message = f"ralph: cycle {number}: open-fix [skip ci]"
-    head = f"commit refs/heads/{layout.BRANCH}\n{who}\ndata {len(message)}\n{message}\n{parent}"
-    put = b"".join(_file(path, text or b"") for path, text in files.items())
-    return head.encode() + put + b"\n"
-
-
-def _file(path: str, text: bytes) -> bytes:
-    return f"M 100644 inline {path}\ndata {len(text)}\n".encode() + text + b"\n"
+def kilobytes(here: World) -> int:
+    """What the objects take on the disk."""
+    sizes = subprocess.run(["du", "-sk", str(here.repo / ".git/objects")], capture_output=True, check=True)
+    return int(sizes.stdout.split()[0])

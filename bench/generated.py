@@ -10,6 +10,7 @@ from pathlib import Path
 COMMITS, PER_COMMIT = 26, 200
 TOUCHED = 40  # files changed by the last commit
 LINES = 60
+PLAIN = "".join(f"export const value{n} = (input: number): number => input * @ + {n};\n" for n in range(LINES))
 
 
 def generate(repo: Path, now: datetime, files: int = 0) -> Path:
@@ -38,14 +39,16 @@ def _head(date: datetime, message: str, author: int) -> bytes:
 
 def _file(number: int, extra: str) -> bytes:
     side = "src" if number % 3 else "server"
-    text = "".join(_line(number, line) for line in range(LINES)) + extra
+    text = "".join(_lines(number)) + extra
     path = f"{side}/part{number % 40}/module{number}.ts"
     return f"M 100644 inline {path}\ndata {len(text)}\n{text}\n".encode()
 
 
-def _line(file: int, line: int) -> str:
-    if line == 17 and file % 20 == 0:
-        return f"// {('TODO', 'FIXME', 'HACK')[file // 20 % 3]}: handle the case where value {file} is missing\n"
-    if line == 29 and file % 50 == 0:
-        return f"export function untyped{file}(value: any): string {{ return String(value); }}\n"
-    return f"export const value{line} = (input: number): number => input * {file} + {line};\n"
+def _lines(file: int) -> list[str]:
+    lines = PLAIN.replace("@", str(file)).splitlines(keepends=True)  # line by line it takes a minute for 50,000 files
+    if file % 20 == 0:
+        marker = ("TODO", "FIXME", "HACK")[file // 20 % 3]
+        lines[17] = f"// {marker}: handle the case where value {file} is missing\n"
+    if file % 50 == 0:
+        lines[29] = f"export function untyped{file}(value: any): string {{ return String(value); }}\n"
+    return lines

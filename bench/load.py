@@ -1,8 +1,9 @@
 """What a crowd costs: `python -m bench.load`. A large case beside a small one of the same run, and what bounds it.
 
 Everything is real but GitHub, which is the suite's fake on loopback: git, processes, memory branch. Each cycle is a
-process of its own. `--figures FILE` writes the figures as JSON, `--scale N` divides the large sizes (default: 1),
-`--endurance N` is how many cycles old the oldest memory is (default: 5,000).
+process of its own, but for those of the endurance. `--figures FILE` writes the figures as JSON, `--scale N` divides the
+large sizes (default: 1), `--endurance N` is how many cycles the longest life has (default: 5,000), `--only WORD` takes
+the cases with this word in their title. At full size it takes about twenty minutes of two idle cores.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from rich.console import Console
 
 from bench import endurance
 from bench.generated import generate
-from bench.spent import Figures, Spent, Told, cycle, git_counted, ratio, report, spent, table, written
+from bench.spent import Figures, Spent, Told, counter, cycle, git_counted, ratio, report, spent, table, written
 from ralph_mission.forges.github import api, etags
 from ralph_mission.hands import survey
 from ralph_mission.mission import findings, work_text
@@ -54,29 +56,54 @@ class Case:
     bounds: tuple[str, ...]
 
 
-def main(scale: int = 1, oldest: int = endurance.OLDEST, figures: Path | None = None) -> int:
-    """Print a table for each case, and that of endurance."""
+@dataclass(slots=True)
+class Progress:
+    """Says how far it is, and how many seconds have passed."""
+
+    voice: Console
+    begun: float = field(default_factory=time.monotonic)
+
+    def __call__(self, what: str) -> None:
+        """One line."""
+        self.voice.print(f"{time.monotonic() - self.begun:5.0f} s  {what}")
+
+
+def main(scale: int = 1, oldest: int = endurance.OLDEST, figures: Path | None = None, only: str = "") -> int:
+    """Print a table for each case, and those of endurance."""
     voice, told = Console(stderr=True), Told()
-    with tempfile.TemporaryDirectory(prefix="ralph load ") as folder, git_counted(Path(folder)) as log:
+    with tempfile.TemporaryDirectory(prefix="ralph load ") as folder:
+        log = counter(Path(folder))
         for place, case in enumerate(CASES):
-            voice.print(f"{case.title} …")
-            rows = told[case.title] = compared(case, scale, Path(folder) / str(place), log)
-            Console(width=150).print(table(case.title, rows, case.bounds))
-        voice.print(f"{endurance.TITLE} …")
-        rows = told[endurance.TITLE] = endurance.measured(oldest, Path(folder) / "endurance", log)
-        Console(width=150).print(table(endurance.TITLE, rows, endurance.BOUNDS))
+            if only in case.title:
+                told[case.title] = compared(case, scale, Path(folder) / str(place), log, Progress(voice))
+                Console(width=150).print(table(case.title, told[case.title], case.bounds))
+        if any(only in title for title in endurance.BOUNDS):
+            lives = _lived(oldest, Path(folder) / "endurance", Progress(voice))
+            told |= lives
+            for title, rows in lives.items():
+                Console(width=150).print(table(title, rows, endurance.BOUNDS[title]))
     written(figures, told)
     return 0
 
 
-def compared(case: Case, scale: int, folder: Path, log: Path) -> Rows:
+def _lived(oldest: int, folder: Path, progress: Progress) -> Told:
+    folder.mkdir()
+    with git_counted(folder) as log:
+        progress(f"{endurance.COST}: {oldest:,}")
+        return endurance.measured(oldest, folder / "repo", log, progress)
+
+
+def compared(case: Case, scale: int, folder: Path, log: Path, progress: Progress) -> Rows:
     """The rows of a case: each cycle of the small and of the large one, and how many times as much that is."""
     large = max(case.small, case.large // scale)
     rows: Rows = {}
     for size in (case.small, large):
         place = folder / f"of {size}"
         place.mkdir(parents=True)
-        rows |= {f"{size:,}, {what}": figures for what, figures in case.run(size, place, log)}
+        progress(f"{case.title}: {size:,}")
+        for what, figures in case.run(size, place, log):
+            rows[f"{size:,}, {what}"] = figures
+            progress(f"  {what}")
     count = len(rows) // 2
     names = list(rows)
     for small, big in zip(names[:count], names[count:], strict=True):
@@ -158,7 +185,7 @@ def outsiders(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures
 def files(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]:
     """A repository of so many files; on the next look forty of them have changed, as any day."""
     repo = generate(folder / "repo", NOW, size)
-    for place, what in enumerate(("first cycle", "next cycle", "the one after")):
+    for place, what in enumerate(("first cycle", "next cycle")):
         yield what, cycle(repo, (NOW + place * LATER).isoformat(), log).figures
 
 
@@ -181,6 +208,7 @@ CASES = (
         people,
         (
             "a page for each hundred of a list: 'per_page=100', forges/github/threads.py",
+            "two git processes for each open pull (where it left its base, what it changes): forges/history.py",
             f"in full at most {forge.ISSUES} issues and {forge.PULLS} pulls of a look: observers/forge.py",
         ),
     ),
@@ -202,6 +230,7 @@ CASES = (
         outsiders,
         (
             f"a page for each hundred, at most {api.LONGEST:,}: LONGEST, forges/github/api.py",
+            "the list is asked for again before each issue that is opened, of which a cycle has three at most",
             f"in full at most {forge.ISSUES} of a look, told at most {forge.MOST} of a kind: observers/forge.py",
         ),
     ),
@@ -232,12 +261,13 @@ def _asked() -> argparse.Namespace:
     words = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     words.add_argument("--scale", type=int, default=1, metavar="N", help="divide the large sizes by N (default: 1)")
     words.add_argument(
-        "--endurance", type=int, default=endurance.OLDEST, metavar="N", help="cycles of the oldest memory"
+        "--endurance", type=int, default=endurance.OLDEST, metavar="N", help="cycles of the longest life"
     )
+    words.add_argument("--only", default="", metavar="WORD", help="only the cases with this word in their title")
     words.add_argument("--figures", type=Path, metavar="FILE", help="write the figures as JSON")
     return words.parse_args()
 
 
 if __name__ == "__main__":
     line = _asked()
-    sys.exit(main(max(1, line.scale), max(10, line.endurance), line.figures))
+    sys.exit(main(max(1, line.scale), max(10, line.endurance), line.figures, line.only))

@@ -25,6 +25,7 @@ _, status, usage = os.wait4(child, 0)
 open(sys.argv[1], "w").write(f"[{time.perf_counter() - began}, {usage.ru_maxrss}]")
 sys.exit(os.waitstatus_to_exitcode(status))
 """
+SHIM = "counted"  # the folder of the git that counts
 Figures = dict[str, float]
 Told = dict[str, dict[str, Figures]]
 
@@ -44,16 +45,27 @@ class Spent:
         return {"seconds": round(self.seconds, 2), "MiB": round(self.mebibytes), "git processes": self.git}
 
 
-@contextmanager
-def git_counted(folder: Path) -> Iterator[Path]:
-    """A `git` ahead of the real one that adds a byte to the file for each process."""
-    log, shim = folder / "git.log", folder / "shim" / "git"
+def counter(folder: Path) -> Path:
+    """The file to which a `git` ahead of the real one, in a folder beside it, adds a byte for each process."""
+    log, shim = folder / "git.log", folder / SHIM / "git"
     shim.parent.mkdir(parents=True)
     real = shutil.which("git") or "git"
     shim.write_text(f'#!/bin/sh\nprintf . >>{shlex.quote(str(log))}\nexec {shlex.quote(real)} "$@"\n')
     shim.chmod(0o755)
     log.write_bytes(b"")
-    with mock.patch.dict(os.environ, {"PATH": f"{shim.parent}{os.pathsep}{os.environ['PATH']}"}):
+    return log
+
+
+def counted(log: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which git processes are counted."""
+    return {**environ, "PATH": f"{log.with_name(SHIM)}{os.pathsep}{environ['PATH']}"}
+
+
+@contextmanager
+def git_counted(folder: Path) -> Iterator[Path]:
+    """The git processes of this process are counted, too."""
+    log = counter(folder)
+    with mock.patch.dict(os.environ, counted(log, os.environ)):
         yield log
 
 
@@ -64,13 +76,13 @@ def cycle(repo: Path, now: str, log: Path, *options: str) -> Spent:
 
 
 def spent(command: Sequence[str], log: Path, environ: Mapping[str, str]) -> Spent:
-    """What a command took. Raises SystemExit when it failed.
+    """What a command took, with the git processes that it started and no other's. Raises SystemExit when it failed.
 
     A small process starts it: what one of this size starts would count as large before it has done anything.
     """
     before, figures = log.stat().st_size, log.with_name("figures.json")
     line = [sys.executable, "-I", "-S", "-c", WATCHED, str(figures), *command]
-    done = subprocess.run(line, capture_output=True, env=dict(environ), check=False)
+    done = subprocess.run(line, capture_output=True, env=counted(log, environ), check=False)
     if done.returncode:
         raise SystemExit(f"exit {done.returncode}: {done.stderr.decode(errors='replace')[-2000:]}")
     seconds, kibibytes = json.loads(figures.read_text())

@@ -92,7 +92,8 @@ def build(
     else:
         ground = _on_this_machine(git, settings, clock, spell)
     settings = ground.settings
-    recordings, chat = Recordings(git), None if staged else orders.inbox(settings, os.environ, clock.now)
+    recordings = Recordings(git, secrets=known_secrets())
+    chat = None if staged else orders.inbox(settings, os.environ, clock.now)
     ports = Ports(
         clock=clock,
         store=ground.store,
@@ -161,7 +162,7 @@ def _wants_github(forge: str, settings: Config) -> bool:
 def _on_this_machine(git: Git, settings: Config, clock: Clock, spell: Callable[[str], str]) -> Ground:
     memory = settings.memory
     _apart(git, memory, git.resolve(f"refs/heads/{memory.branch}"))
-    store = BranchStore(git, clock, branch=memory.branch, path=memory.path)
+    store = BranchStore(git, clock, branch=memory.branch, path=memory.path, secrets=known_secrets())
     forge, anywhere = LocalForge(git, now=clock.now, spell=spell), LocalForge(git)
     return Ground(_name(git), settings, forge, store, NobodyToWake(), anywhere.how, lambda number: "")
 
@@ -197,6 +198,7 @@ def _on_github(git: Git, config: Path | None, forge: str, clock: Clock, voice: V
         holder=_run(where),
         run_is_over=github.run_is_over,
         vouched=github.anchor,
+        secrets=known_secrets(),
     )
     waker = DispatchWaker(where.repository, poster(where))
     link = f"{where.page}/issues/{{}}".format  # of a pull as well: GitHub leads on

@@ -10,11 +10,10 @@ from pathlib import Path
 from ralph_mission.agents.registry import PRICED
 from ralph_mission.bootstrap import cages
 from ralph_mission.bootstrap.asked import Asked
-from ralph_mission.bootstrap.cycle import Household, build
+from ralph_mission.bootstrap.cycle import Household
 from ralph_mission.bootstrap.loop import SystemClock, agent_of
-from ralph_mission.bootstrap.work import Noting
+from ralph_mission.bootstrap.wanted import AgentWanted, Doors
 from ralph_mission.flows.review import Job, Reviewer, View
-from ralph_mission.flows.strokes import House
 from ralph_mission.forges import history
 from ralph_mission.gateways.git import EMPTY_TREE, Git, GitError
 from ralph_mission.gateways.isolation_probe import told
@@ -29,7 +28,6 @@ from ralph_mission.loop.ports import Agent
 from ralph_mission.loop.reviewing import Answer
 from ralph_mission.report.loop_voice import PlainLoopVoice
 from ralph_mission.stores.loop import place
-from ralph_mission.stores.recordings import keep_out_of_git
 from ralph_mission.trouble import Trouble
 
 USD, RUNTIME = 2.0, 2700.0
@@ -37,45 +35,21 @@ USD, RUNTIME = 2.0, 2700.0
 SESSION, TURNS = 1800.0, 60
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """One command line of `ralph review`; empty texts and None mean: as the settings have it."""
-
-    repo: Path = Path()
-    config: Path | None = None
-    forge: str = "auto"
-    agent: str = ""
-    command: str = ""
-    model: str = ""
-    runtime: float | None = None
-    usd: float | None = None
-
-
-def reviewer(wanted: Wanted, voice: PlainLoopVoice, spell: Callable[[str], str] = str) -> Reviewer:
+def reviewer(wanted: AgentWanted, voice: PlainLoopVoice, spell: Callable[[str], str] = str) -> Reviewer:
     """Everything the review needs. Raises Trouble for settings that cannot be, an agent that is not named."""
-
-    def opened() -> Household:
-        return build(wanted.repo, wanted.config, wanted.forge, voice=Noting(voice), spell=spell)
-
-    def house() -> House:
-        made = opened()
-        return House(made.ports, made.store, made.charter, made.secrets)
-
-    first = opened()
-    for warning in first.config.warnings:
-        voice.note(f"note: {warning}")
-    keep_out_of_git(first.git)
+    doors = Doors(wanted, voice, spell)
+    first = doors.first()
     reader = AgentReader(wanted, first)
     reader.check()
     voice.note(f"isolation: {told(cages.found(first.config))}")
-    return Reviewer(house, reader, time.sleep, voice.note, wanted.usd if wanted.usd is not None else USD)
+    return Reviewer(doors.house, reader, time.sleep, voice.note, wanted.usd if wanted.usd is not None else USD)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentReader:
     """`flows.review.Reader`: git for looking, and a coding agent for reading."""
 
-    wanted: Wanted
+    wanted: AgentWanted
     first: Household
 
     def check(self) -> None:

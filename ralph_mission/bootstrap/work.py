@@ -9,17 +9,16 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from ralph_mission.agents.registry import CLIENTS, PRICED, presence
 from ralph_mission.bootstrap import bridging
 from ralph_mission.bootstrap.asked import Asked
 from ralph_mission.bootstrap.bridging import Errand
-from ralph_mission.bootstrap.cycle import Household, SystemClock, build
+from ralph_mission.bootstrap.cycle import Household, SystemClock
 from ralph_mission.bootstrap.loop import bench
+from ralph_mission.bootstrap.wanted import AgentWanted, Doors
 from ralph_mission.config import NAME
-from ralph_mission.flows.strokes import House
 from ralph_mission.flows.work import Job, Worker
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.workshop import changed
@@ -31,7 +30,6 @@ from ralph_mission.report.loop_voice import PlainLoopVoice
 from ralph_mission.safety.patch import Patch
 from ralph_mission.stores.loop import files
 from ralph_mission.stores.loop.guidance import Guide
-from ralph_mission.stores.recordings import keep_out_of_git
 from ralph_mission.trouble import Trouble
 
 PRESET = "issue"
@@ -41,52 +39,33 @@ LONGEST = 200_000  # bytes of a role
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """One command line of `ralph work`; empty texts and None mean: as the settings have it."""
+class WorkWanted(AgentWanted):
+    """One command line of `ralph work`."""
 
-    repo: Path = Path()
-    config: Path | None = None
-    forge: str = "auto"
-    agent: str = ""
-    command: str = ""
-    model: str = ""
     iterations: int | None = None
-    runtime: float | None = None
-    usd: float | None = None
     prompt_file: Path | None = None
     issue: int | None = None
 
 
-def worker(wanted: Wanted, voice: PlainLoopVoice, spell: Callable[[str], str] = str) -> Worker:
+def worker(wanted: WorkWanted, voice: PlainLoopVoice, spell: Callable[[str], str] = str) -> Worker:
     """Everything the issue agent needs. Raises Trouble for settings that cannot be, an agent that is not named."""
-    opened = partial(_household, wanted, voice, spell)
-    first = opened()
-    for warning in first.config.warnings:
-        voice.note(f"note: {warning}")
-    keep_out_of_git(first.git)
+    doors = Doors(wanted, voice, spell)
+    first = doors.first()
     hands, clock = LoopHands(wanted, first, voice), SystemClock()
     hands.check()
     per_issue = wanted.usd if wanted.usd is not None else first.config.work.usd_per_issue
     role = _role(wanted, first) if wanted.prompt_file else ""
     return Worker(
-        lambda: _house(opened()), hands, time.sleep, voice.note, clock.now, per_issue, role, tuple(CLIENTS),
+        doors.house, hands, time.sleep, voice.note, clock.now, per_issue, role, tuple(CLIENTS),
         Guide(first.git.state_dir), wanted.issue or 0,
     )  # fmt: skip  # one call
-
-
-def _household(wanted: Wanted, voice: PlainLoopVoice, spell: Callable[[str], str]) -> Household:
-    return build(wanted.repo, wanted.config, wanted.forge, voice=Noting(voice), spell=spell)
-
-
-def _house(house: Household) -> House:
-    return House(house.ports, house.store, house.charter, house.secrets)
 
 
 @dataclass(frozen=True, slots=True)
 class LoopHands:
     """`flows.work.Hands`: the loop of `ralph run`, in a clone that is gone afterwards."""
 
-    wanted: Wanted
+    wanted: WorkWanted
     first: Household
     voice: PlainLoopVoice
 
@@ -193,23 +172,9 @@ def _change(git: Git, part: Part) -> Patch:
     return replace(found, changes=tuple(c for c in found.changes if c.path.partition("/")[0] != KEPT))
 
 
-def _role(wanted: Wanted, first: Household) -> str:
+def _role(wanted: WorkWanted, first: Household) -> str:
     assert wanted.prompt_file is not None
     content = files.read(wanted.prompt_file, LONGEST)
     if content is None or not content.strip():
         raise Trouble(f"{wanted.prompt_file} is not there or empty", "write the role into it", usage=True)
     return content.decode("utf-8-sig", errors="replace")
-
-
-@dataclass(frozen=True, slots=True)
-class Noting:
-    """A cycle's voice that speaks in the lines of a loop's."""
-
-    voice: PlainLoopVoice
-
-    def phase(self, name: str, note: str = "") -> None:
-        """Nothing: there is one phase."""
-
-    def note(self, text: str) -> None:
-        """A line."""
-        self.voice.note(text)

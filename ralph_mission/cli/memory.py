@@ -10,7 +10,7 @@ import click
 from ralph_mission.cli.local import revealed
 from ralph_mission.cli.options import at_repository, json_option, print_json
 from ralph_mission.cli.wiring import household, recollection
-from ralph_mission.flows.recover import Check, Recoverable
+from ralph_mission.flows.recover_parts import Check, Recoverable
 from ralph_mission.mission.memory import Header
 from ralph_mission.stores.inspect import UNDERSTOOD
 from ralph_mission.trouble import Trouble

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralph_mission.cli.options import at_repository, json_option, print_json
+from ralph_mission.cli.options import at_repository, json_option
+from ralph_mission.cli.outcome import tell_outcome
 from ralph_mission.cli.typed import spell, typed
 
 if TYPE_CHECKING:
@@ -30,22 +30,18 @@ def publish(number: int, forge: str, config: Path | None, as_json: bool, repo: P
     """
     from ralph_mission.bootstrap.known import known_secrets
     from ralph_mission.bootstrap.loop import SystemClock
-    from ralph_mission.bootstrap.publish import Wanted, publisher
+    from ralph_mission.bootstrap.publish import publisher
+    from ralph_mission.bootstrap.wanted import Wanted
     from ralph_mission.flows import publish as flow
     from ralph_mission.report.agent_summary import publish_page
     from ralph_mission.report.loop_voice import telling
-    from ralph_mission.report.outputs import tell_agent
 
     with telling(sys.stderr, known_secrets(), SystemClock().now) as voice:
         made = publisher(Wanted(repo, config, forge), voice, partial(spell, repo=repo))
         report = flow.once(made, number)
         for line in flow.lines(report):
             voice.note(typed(line, repo))
-    told = _document(report)
-    tell_agent(told, os.environ, publish_page)
-    if as_json:
-        print_json(told)
-    return report.code
+    return tell_outcome(_document(report), publish_page, as_json)
 
 
 def _document(report: Report) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import asdict
 from functools import partial
@@ -13,7 +12,8 @@ import click
 
 from ralph_mission.cli.alarmed import gated
 from ralph_mission.cli.loop_options import SECONDS, Dollars, model_option
-from ralph_mission.cli.options import at_repository, json_option, print_json
+from ralph_mission.cli.options import at_repository, json_option
+from ralph_mission.cli.outcome import tell_outcome
 from ralph_mission.cli.typed import spell, typed
 
 if TYPE_CHECKING:
@@ -39,23 +39,19 @@ def review(number: int, force: bool, as_json: bool, repo: Path, **options: Any) 
     """
     from ralph_mission.bootstrap.known import known_secrets
     from ralph_mission.bootstrap.loop import SystemClock
-    from ralph_mission.bootstrap.review import Wanted, reviewer
+    from ralph_mission.bootstrap.review import reviewer
+    from ralph_mission.bootstrap.wanted import AgentWanted
     from ralph_mission.flows import review as flow
     from ralph_mission.report.agent_summary import review_page
     from ralph_mission.report.loop_voice import telling
-    from ralph_mission.report.outputs import tell_agent
 
     with telling(sys.stderr, known_secrets(), SystemClock().now) as voice:
         with gated():
-            made = reviewer(Wanted(repo, **options), voice, partial(spell, repo=repo))
+            made = reviewer(AgentWanted(repo, **options), voice, partial(spell, repo=repo))
         report = flow.once(made, number, force)
         for line in flow.lines(report):
             voice.note(typed(line, repo))
-    told = _document(report)
-    tell_agent(told, os.environ, review_page)
-    if as_json:
-        print_json(told)
-    return report.code
+    return tell_outcome(_document(report), review_page, as_json)
 
 
 def _document(report: Report) -> dict[str, object]:

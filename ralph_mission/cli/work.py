@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,8 @@ import click
 
 from ralph_mission.cli.alarmed import gated
 from ralph_mission.cli.loop_options import limit_options, model_option
-from ralph_mission.cli.options import at_repository, json_option, print_json
+from ralph_mission.cli.options import at_repository, json_option
+from ralph_mission.cli.outcome import tell_outcome
 from ralph_mission.cli.typed import spell, typed
 from ralph_mission.trouble import Trouble
 
@@ -45,12 +45,11 @@ def work(once: bool, persistent: bool, as_json: bool, repo: Path, prompt_file: P
     """
     from ralph_mission.bootstrap.known import known_secrets
     from ralph_mission.bootstrap.loop import SystemClock
-    from ralph_mission.bootstrap.work import Wanted, worker
+    from ralph_mission.bootstrap.work import WorkWanted, worker
     from ralph_mission.flows import work as flow
     from ralph_mission.loop.presets import PERSISTENT
     from ralph_mission.report.agent_summary import work_page
     from ralph_mission.report.loop_voice import telling
-    from ralph_mission.report.outputs import tell_agent
 
     if once and persistent:
         raise Trouble("--once ends after one issue and --persistent goes on", "give one of them", usage=True)
@@ -59,7 +58,7 @@ def work(once: bool, persistent: bool, as_json: bool, repo: Path, prompt_file: P
     once = once or bool(options["issue"])
     if persistent and prompt_file is None:
         prompt_file = repo / "PROMPT.md"
-    wanted = Wanted(repo, prompt_file=prompt_file, **options)
+    wanted = WorkWanted(repo, prompt_file=prompt_file, **options)
     with gated(), telling(sys.stderr, known_secrets(), SystemClock().now) as voice:
         made = worker(wanted, voice, partial(spell, repo=repo))
         if once:
@@ -68,11 +67,7 @@ def work(once: bool, persistent: bool, as_json: bool, repo: Path, prompt_file: P
                 voice.note(typed(line, repo))
         else:
             report = flow.keep_working(made, PERSISTENT if persistent else None)
-    told = _document(report)
-    tell_agent(told, os.environ, work_page)
-    if as_json:
-        print_json(told)
-    return report.code
+    return tell_outcome(_document(report), work_page, as_json)
 
 
 def _document(report: Report) -> dict[str, object]:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from ralph_mission.cli.template import filled
+from ralph_mission.cli.workflow_pieces import written
 from ralph_mission.gateways.git import Git
 from ralph_mission.trouble import Trouble
 from ralph_mission.wakers.environment import LONGEST, SHORTEST, name_of
@@ -184,7 +185,7 @@ def render(action: Action, labels: tuple[str, ...], waits: Mapping[str, int] | N
         "EVERY": EVERY,
         "BASELINE": BASELINE,
     }
-    return filled(CYCLE, words) + (BETWEEN + "".join(_waiting(words, waits)) if waits else "")
+    return written(CYCLE, words) + (BETWEEN + "".join(_waiting(words, waits)) if waits else "")
 
 
 def _waiting(words: Mapping[str, str], waits: Mapping[str, int]) -> Iterator[str]:
@@ -195,7 +196,7 @@ def _waiting(words: Mapping[str, str], waits: Mapping[str, int]) -> Iterator[str
 CYCLE = """\
 # Ralph looks after this repository: a heartbeat, a hand on the button, or a wake of its own making.
 # A wake that comes before the next cycle is due ends within seconds and changes nothing.
-# Do not use self-hosted runners in a public repository: anyone's pull request could run code on them.
+RISK
 name: ralph-loop
 
 on:
@@ -217,8 +218,7 @@ on:
   repository_dispatch:
     types: [EVENT]
 
-# Nothing by default; each job asks for what it needs.
-permissions: {}
+NOTHING_BY_DEFAULT
 
 jobs:
   cycle:
@@ -233,10 +233,8 @@ jobs:
       contents: write # the memory branch, ralph/* branches, waking itself by a dispatch
       issues: write # one issue for each mission, labels, comments
       pull-requests: write # opening, answering and, once approved, merging pull requests
-      actions: read # whether a run that held the memory is still alive
-    env:
-      # The kill switch: set the repository variable RALPH_PAUSED to 1, and nothing more is done.
-      RALPH_PAUSED: ${{ vars.RALPH_PAUSED }}
+ALIVE
+KILL_SWITCH
     outputs:
       urgency: ${{ steps.ralph.outputs.urgency }}
     steps:

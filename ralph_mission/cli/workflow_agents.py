@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ralph_mission.cli.template import filled
 from ralph_mission.cli.workflow import Action, runs_on
+from ralph_mission.cli.workflow_pieces import written
 from ralph_mission.wakers.facts import PUBLISH, REVIEW, WORK
 
 PLACES: Mapping[str, str] = {
@@ -21,13 +21,13 @@ PLACES: Mapping[str, str] = {
 
 def render(mode: str, action: Action, labels: tuple[str, ...]) -> str:
     """The file of a mode."""
-    return filled(TEMPLATES[mode], {"RUNNER": runs_on(labels), "ACTION": str(action), "DISPATCH": DISPATCHES[mode]})
+    return written(TEMPLATES[mode], {"RUNNER": runs_on(labels), "ACTION": str(action), "DISPATCH": DISPATCHES[mode]})
 
 
 ISSUE = """\
 # Issues that a person hands to an agent: labelled ralph-ready, or agent:NAME for a certain one (agent:claude).
 # Whose label and whose issue counts is for ralph to say; what starts this job only spares it the question.
-# Do not use self-hosted runners in a public repository: anyone's pull request could run code on them.
+RISK
 name: ralph-work
 
 on:
@@ -45,8 +45,7 @@ on:
   repository_dispatch:
     types: [DISPATCH]
 
-# Nothing by default; each job asks for what it needs.
-permissions: {}
+NOTHING_BY_DEFAULT
 
 jobs:
   work:
@@ -67,17 +66,12 @@ jobs:
       issues: write # labels and comments of the issue, and where memory stands
       pull-requests: write # opening the pull request
       actions: read # whether a run that held the issue is still alive
-    env:
-      # The kill switch: set the repository variable RALPH_PAUSED to 1, and nothing more is done.
-      RALPH_PAUSED: ${{ vars.RALPH_PAUSED }}
+KILL_SWITCH
     steps:
       # It checks the repository out itself.
       - id: ralph
         uses: ACTION
-        env:
-          # The key of your agent by its own name; store it in Settings, Secrets and variables, Actions.
-          ANTHROPIC_API_KEY: ${{ secrets.ANTHROPIC_API_KEY }}
-          # OPENAI_API_KEY: ${{ secrets.OPENAI_API_KEY }}
+AGENT_KEYS
         with:
           mode: work
           issue: ${{ github.event.issue.number || inputs.issue || github.event.client_payload.issue }}
@@ -86,7 +80,7 @@ jobs:
 PULL = """\
 # What ralph proposes is looked at by an agent that never saw it being made; it comments, and a person approves.
 # Forks and branches of other people start nothing; that the pull request is ralph's own, ralph asks GitHub again.
-# Do not use self-hosted runners in a public repository: anyone's pull request could run code on them.
+RISK
 name: ralph-review
 
 on:
@@ -105,8 +99,7 @@ on:
   repository_dispatch:
     types: [DISPATCH]
 
-# Nothing by default; each job asks for what it needs.
-permissions: {}
+NOTHING_BY_DEFAULT
 
 jobs:
   review:
@@ -129,18 +122,13 @@ jobs:
       contents: write # the memory branch
       issues: write # where memory stands
       pull-requests: write # the one comment review
-      actions: read # whether a run that held the memory is still alive
-    env:
-      # The kill switch: set the repository variable RALPH_PAUSED to 1, and nothing more is done.
-      RALPH_PAUSED: ${{ vars.RALPH_PAUSED }}
+ALIVE
+KILL_SWITCH
     steps:
       # It checks the default branch out itself, and never what the pull request would make of it.
       - id: ralph
         uses: ACTION
-        env:
-          # The key of your agent by its own name; store it in Settings, Secrets and variables, Actions.
-          ANTHROPIC_API_KEY: ${{ secrets.ANTHROPIC_API_KEY }}
-          # OPENAI_API_KEY: ${{ secrets.OPENAI_API_KEY }}
+AGENT_KEYS
         with:
           mode: review
           pull-request: >-
@@ -151,7 +139,7 @@ jobs:
 TEXTS = """\
 # Texts that speak for the project: an issue shows them, a person labels it content:approved, and they are published.
 # Whose label counts, and whether the text is still the one that was approved, is for ralph to say.
-# Do not use self-hosted runners in a public repository: anyone's pull request could run code on them.
+RISK
 name: ralph-publish
 
 on:
@@ -166,8 +154,7 @@ on:
   repository_dispatch:
     types: [DISPATCH]
 
-# Nothing by default; each job asks for what it needs.
-permissions: {}
+NOTHING_BY_DEFAULT
 
 jobs:
   publish:
@@ -183,10 +170,8 @@ jobs:
       contents: write # the memory branch
       issues: write # the receipts, labels, and where memory stands
       pull-requests: read # whether anything of ralph's is there
-      actions: read # whether a run that held the memory is still alive
-    env:
-      # The kill switch: set the repository variable RALPH_PAUSED to 1, and nothing more is done.
-      RALPH_PAUSED: ${{ vars.RALPH_PAUSED }}
+ALIVE
+KILL_SWITCH
     steps:
       # It checks the repository out itself.
       - id: ralph

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ralph_mission.flows.strokes import Stroke, land
-from ralph_mission.mission import acting, chronicle, gathering, policy, posting, spending, telling_posts
+from ralph_mission.mission import acting, chronicle, policy, posting, spending, telling_posts
 from ralph_mission.mission.account import REPORT_SCHEMA, CycleReport, DecisionLine, EffectLine, Telling
 from ralph_mission.mission.acting import Act
 from ralph_mission.mission.effects import Effect, PushBranch, Receipt, kind_of
+from ralph_mission.mission.facts import facts_about
 from ralph_mission.mission.ledger import Batch, Claim, EffectRecord, intend, remaining, settle
 from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.model import Usage, Verdict
@@ -70,7 +71,7 @@ def carry(this: Stroke, errand: Errand, plan: Proposal) -> Carried:
     if decision.verdict is not Verdict.ALLOW:
         return Carried(decision, {})
     this, intended = _intend(this, errand, decision)
-    look = partial(gathering.facts_about, this.ports, this.house.charter, state=this.state)
+    look = partial(facts_about, this.ports, this.house.charter, state=this.state)
     (act,) = acting.act(this.ports, [decision], {**known, **intended}, look)
     receipts = (*(deed.receipt for deed in act.deeds), *acting.not_attempted((act,)))
     before = {one.key: one.receipt for one in known.values() if isinstance(one, EffectRecord) and one.receipt}

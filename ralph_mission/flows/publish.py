@@ -11,11 +11,12 @@ from functools import partial
 
 from ralph_mission.flows.carrying import Carried, Errand, Receipts, carry
 from ralph_mission.flows.strokes import BRIEF, Busy, Open, Sleep, Stroke, stroke
-from ralph_mission.mission import belonging, concluding, gathering, posting, reflect, succession
+from ralph_mission.mission import belonging, concluding, posting, reflect, succession
 from ralph_mission.mission.acting import Act, Deed, stopped
 from ralph_mission.mission.chronicle import Journal
 from ralph_mission.mission.content_steps import REVIEW
 from ralph_mission.mission.effects import Publish, Receipt
+from ralph_mission.mission.facts import facts_about
 from ralph_mission.mission.ledger import NOT_ATTEMPTED, SETTLED, Batch, OpenState, Record
 from ralph_mission.mission.lifecycle import PUBLISHED, Facts, read
 from ralph_mission.mission.memory_text import trimmed
@@ -23,7 +24,8 @@ from ralph_mission.mission.model import Action, Mission, Status, Verdict
 from ralph_mission.mission.posts import Posted
 from ralph_mission.mission.proposal import Decision
 from ralph_mission.mission.rules import LIFTED_BY
-from ralph_mission.mission.steps import Circumstances, Step, step
+from ralph_mission.mission.step_parts import Circumstances, Step
+from ralph_mission.mission.steps import step
 from ralph_mission.trouble import Lost
 
 STEPS = 4
@@ -136,7 +138,7 @@ def _look(this: Stroke, mission: Mission) -> tuple[Mission, Facts, dict[str, Rec
     """The mission as the forge bears it out, what is known of it there, and what the ledger says."""
     forge, store = this.ports.forge, this.house.store
     forge.look_anew()
-    facts = gathering.facts_about(this.ports, this.house.charter, mission, this.state)
+    facts = facts_about(this.ports, this.house.charter, mission, this.state)
     known = succession.read([succession.of_remark(mission.key)], lambda keys: store.records(keys, this.past))
     remark = belonging.own_remark(mission, known, facts.issue, forge.identity().id)
     keys = {*mission.pending, *mission.members}

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from ralph_mission.mission.belonging import facts_in
 from ralph_mission.mission.effects import MARKER, Receipt
-from ralph_mission.mission.model import Actor, Issue, Pull
+from ralph_mission.mission.kinds import lookup
+from ralph_mission.mission.model import Action, Actor, Issue, Pull, Tier
 from ralph_mission.mission.ports import Forge
 
 
@@ -36,6 +37,13 @@ class Trace:
     def kind(self) -> str:
         """The finding kind, "" when the marker does not say."""
         return self.facts.get("kind", "")
+
+    @property
+    def action(self) -> Action:
+        """What was done with it."""
+        if not self.mission:
+            return Action.MONITOR
+        return Action.OPEN_FIX if lookup(self.kind).tier is Tier.LOW else Action.OPEN_PROPOSAL
 
     @property
     def receipt(self) -> Receipt:

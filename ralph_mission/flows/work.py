@@ -26,6 +26,7 @@ from ralph_mission.mission.ledger import NOT_ATTEMPTED, WorkRecord
 from ralph_mission.mission.model import Branch, Issue
 from ralph_mission.mission.work_terms import Played, Task, Word
 from ralph_mission.safety.paths import branch_name_ok
+from ralph_mission.safety.secrets import without
 from ralph_mission.trouble import Trouble
 
 HERE = "Somebody on the machine that works on it"
@@ -292,7 +293,7 @@ def _claimed(worker: Worker, this: Stroke, task: Task, usd: float) -> Taken:
         return Taken("paused")
     if done.carried.cut:
         return Taken("paused", work.unbegun(record, before, said=not _unsent(done)))
-    prompt = "\n".join(filter(None, (_prompt(worker, this, task, record), guides)))
+    prompt = without("\n".join(filter(None, (_prompt(worker, this, task, record), guides))), this.house.secrets)
     title = work_text.title(issue)
     return Taken(
         "taken",

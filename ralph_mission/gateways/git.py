@@ -11,7 +11,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -183,11 +183,6 @@ class Git:
                 raise
             return False
         return True
-
-    def pack_loose(self) -> None:
-        """Put loose objects into a pack, as git's own maintenance does; one that cannot be packed stays as it is."""
-        with suppress(GitError):
-            self.run("maintenance", "run", "--quiet", "--task=loose-objects")
 
     @contextmanager
     def scratch_index(self) -> Iterator[dict[str, str]]:

@@ -9,10 +9,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 from ralph_mission.loop import prompt, routing, scope, situation, stories, verdicts, waiting
-from ralph_mission.loop.discretion import discreet
 from ralph_mission.loop.model import Board, Change, Event, Hat, HatOutput, Session, State, Turn, Usage, Verification
 from ralph_mission.loop.order import Order
 from ralph_mission.loop.ports import Ports, Work
+from ralph_mission.safety.discretion import discreet
 from ralph_mission.safety.secrets import redact, without
 
 

@@ -36,7 +36,7 @@ from ralph_mission.mission.model import Action, Finding, Mission, Verdict
 from ralph_mission.mission.posts import Measured, Posted
 from ralph_mission.mission.proposal import Proposal
 from ralph_mission.mission.spending import booked
-from ralph_mission.mission.steps import Lesson
+from ralph_mission.mission.step_parts import Lesson
 
 
 @dataclass(frozen=True, slots=True)

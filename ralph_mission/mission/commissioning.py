@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from ralph_mission.mission import acting, chronicle, coding, gathering, spending
+from ralph_mission.mission import acting, chronicle, coding, spending
 from ralph_mission.mission.commissions import Commission, Made
 from ralph_mission.mission.deciding import Situation
+from ralph_mission.mission.facts import refreshed
 from ralph_mission.mission.ledger import Recollection
 from ralph_mission.mission.lifecycle import Event, Facts, advance, read
 from ralph_mission.mission.memory import Memory
@@ -50,7 +51,7 @@ def _turn(
     situation = replace(situation, memory=_unbooked(past.memory, situation), state=past.state)
     made = _worked(ports, coder, situation, mission, left)
     situation = replace(situation, made=(*situation.made, made))
-    return past, gathering.refreshed(ports, situation)
+    return past, refreshed(ports, situation)
 
 
 def _unbooked(memory: Memory, situation: Situation) -> Memory:

@@ -19,7 +19,7 @@ from ralph_mission.mission.model import Acceptance, Action, Finding, Mission, Si
 from ralph_mission.mission.ports import THINKER
 from ralph_mission.mission.posts import Posted
 from ralph_mission.mission.proposal import Decision, Proposal
-from ralph_mission.mission.steps import Lesson
+from ralph_mission.mission.step_parts import Lesson
 from ralph_mission.safety.bumps import counted
 from ralph_mission.safety.patch import measure
 

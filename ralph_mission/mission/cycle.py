@@ -13,12 +13,25 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from ralph_mission.mission import acting, chronicle, commissioning, gathering, hearing, raising, schedule, telling
+from ralph_mission.mission import (
+    acting,
+    chronicle,
+    commissioning,
+    gathering,
+    hearing,
+    observing,
+    raising,
+    schedule,
+    telling,
+    thinking,
+    verifying,
+)
 from ralph_mission.mission.account import CycleReport, Outcome, Telling, Trigger
 from ralph_mission.mission.acting import Act, Deed
 from ralph_mission.mission.concluding import Conclusion, conclude
 from ralph_mission.mission.deciding import Charter, Decided, Situation, decide
 from ralph_mission.mission.effects import Effect, Publish, Receipt
+from ralph_mission.mission.facts import facts_about
 from ralph_mission.mission.ledger import NOT_ATTEMPTED, Claim, Recollection, Record
 from ralph_mission.mission.model import Verdict
 from ralph_mission.mission.ports import Ports
@@ -125,7 +138,7 @@ def _cycle(run: Run, past: Recollection | None) -> Account:
     if run.request.staged:
         return _tell(run, situation, decided, _pretend(ports, decided), settled)[0]
     claimed, known = _intend(run, situation, decided, past)
-    look = partial(gathering.facts_about, ports, run.charter, state=situation.state)
+    look = partial(facts_about, ports, run.charter, state=situation.state)
     acts = acting.act(ports, _allowed(decided), known, look)
 
     ports.voice.phase("reflect")
@@ -172,10 +185,10 @@ def _gather(run: Run, past: Recollection | None) -> Situation:
     """Everything that decisions will rest on."""
     with run.ports.scratch() as scratch:
         situation = gathering.situate(run.ports, run.charter, past, run.request.cycle_id, run.started)
-        situation = gathering.observe(run.ports, situation, past, scratch, run.secrets)
-        situation = gathering.think(run.ports, situation, run.secrets)
-        situation = gathering.word(run.ports, situation, past)
-        return gathering.verify(run.ports, situation, scratch, run.secrets)
+        situation = observing.observe(run.ports, situation, past, scratch, run.secrets)
+        situation = thinking.think(run.ports, situation, run.secrets)
+        situation = thinking.word(run.ports, situation, past)
+        return verifying.verify(run.ports, situation, scratch, run.secrets)
 
 
 def _work(run: Run, past: Recollection | None, situation: Situation) -> tuple[Recollection | None, Situation]:

@@ -12,7 +12,8 @@ from datetime import datetime, time, timedelta
 
 from ralph_mission.mission import completed, do_not_repeat, findings, posting
 from ralph_mission.mission.commissions import Made
-from ralph_mission.mission.drafting import Desk, draft_all, undone
+from ralph_mission.mission.draft_parts import Desk
+from ralph_mission.mission.drafting import draft_all
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.kinds import KINDS
 from ralph_mission.mission.ledger import MonitorRecord, OpenState, Record, monitor_key
@@ -26,7 +27,8 @@ from ralph_mission.mission.posts import Wording
 from ralph_mission.mission.proposal import Bench, Decision, Proposal, Spent
 from ralph_mission.mission.reflect import WINDOW
 from ralph_mission.mission.schedule import Rhythm, day
-from ralph_mission.mission.steps import Circumstances, Step, step
+from ralph_mission.mission.step_parts import Circumstances, Step
+from ralph_mission.mission.steps import step
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ def to_think_about(situation: Situation) -> tuple[Finding, ...]:
     bans, _ = do_not_repeat.understand(situation.memory.do_not_repeat, frozenset(KINDS))
     return tuple(
         finding
-        for finding in undone(present(situation), situation.records)
+        for finding in findings.undone(present(situation), situation.records)
         if finding.kind not in silenced
         and not any(
             do_not_repeat.forbids(bans, path, finding.kind, finding.signal.reference) for path in finding.signal.paths

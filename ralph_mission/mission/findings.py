@@ -96,3 +96,8 @@ def remembered(findings: Iterable[Finding], now: datetime | None = None) -> tupl
     """
     kept = tuple(findings)[:BACKLOG]
     return tuple(replace(f, signal=replace(f.signal, patch=None), seen_at=f.seen_at or now) for f in kept)
+
+
+def undone(present: Iterable[Finding], records: Mapping[str, Record]) -> tuple[Finding, ...]:
+    """The findings that nothing was done about yet."""
+    return tuple(finding for finding in present if not known(finding, records))

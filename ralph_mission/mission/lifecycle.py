@@ -106,6 +106,7 @@ class Facts:
     left: Pull | None = None  # its pull, where its issue is this mission's no more
     yes: tuple[ChatYes, ...] = ()  # what owners approved in a chat
     guidance: tuple[ChatGuidance, ...] = ()  # what they said there to its next session
+    seen_at: datetime | None = None  # the newest that anybody did to its issue, by the forge's clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,15 +258,15 @@ def _read_issue(mission: Mission, facts: Facts, now: datetime) -> Reading:
 
 def _said_since(issue: Issue, mission: Mission, facts: Facts) -> bool:
     """Whether there is a yes from after the mission was set aside: an older one was obeyed, and came to nothing."""
-    since = min(_set_aside_at(issue, mission), mission.changed_at)  # one that came while it was is not lost
     said = approval.asked_at(issue, facts.authorised, *approval.yes_labels(mission))
+    since = mission.seen_at or _put_at(issue, mission) or mission.changed_at  # one that came while it was is not lost
     return max([said, *(one.at for one in facts.yes)]) > since
 
 
-def _set_aside_at(issue: Issue, mission: Mission) -> datetime:
-    """When our parked or escalated label was put there last, by the forge's clock."""
-    put = [event.at for event in issue.events if event.added and event.label in SET_ASIDE]
-    return max(put, default=mission.changed_at)
+def _put_at(issue: Issue, mission: Mission) -> datetime | None:
+    """When our parked or escalated label was put there, since the mission was last looked at before; by the forge."""
+    put = (event.at for event in issue.events if event.added and event.label in SET_ASIDE)
+    return max((at for at in put if mission.seen_at is None or at >= mission.seen_at), default=None)
 
 
 def _refused_by_networks(mission: Mission) -> bool:
@@ -274,11 +275,14 @@ def _refused_by_networks(mission: Mission) -> bool:
 
 
 def _revived(issue: Issue, mission: Mission, authorised: frozenset[int]) -> bool:
-    """A person set `ralph:mission` again, or took our parked or escalated label off, after we put it there."""
-    since = _set_aside_at(issue, mission)
+    """A person set `ralph:mission` again, or took our parked or escalated label off, after we put it there.
+
+    Where none of ours got there, whatever is newer than what had been seen counts.
+    """
+    put, seen = _put_at(issue, mission), mission.seen_at or mission.changed_at
     return any(
         event.actor.id in authorised
-        and event.at >= since
+        and (event.at >= put if put else event.at > seen)
         and ((event.added and event.label == "ralph:mission") or (not event.added and event.label in SET_ASIDE))
         for event in issue.events
     )

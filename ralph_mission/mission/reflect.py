@@ -12,7 +12,7 @@ from ralph_mission.mission.ledger import FindingRecord, Record
 from ralph_mission.mission.memory import CompletedNote, CycleNote, Memory, MissionNote
 from ralph_mission.mission.model import Acceptance, Finding, Mission, Status
 from ralph_mission.mission.posts import Posted
-from ralph_mission.mission.steps import Lesson
+from ralph_mission.mission.step_parts import Lesson
 
 WINDOW = timedelta(days=7)  # automatic lines on one file count together for a week
 PARKED_FOR = timedelta(days=90)  # after that nobody is expected to bring a mission back
@@ -106,7 +106,7 @@ def narrate(
     """The memory file after this cycle; what people wrote in it is not touched. Trimming comes after."""
     return replace(
         memory,
-        active=tuple(_note(mission) for mission in missions if mission.status.active),
+        active=under_way(missions),
         completed=(*(_completed(mission, note.cycle) for mission in ended), *memory.completed),
         observations=(note, *memory.observations),
         measured=learnings(acceptance, posts),
@@ -117,8 +117,13 @@ def retold(memory: Memory, missions: Sequence[Mission], ended: Sequence[Mission]
     """The memory file after a step outside of a cycle: missions as they stand now, and nothing else."""
     cycle = memory.header.cycle
     completed = (*(_completed(mission, cycle) for mission in ended), *memory.completed)
-    active = tuple(_note(mission) for mission in missions if mission.status.active)
+    active = under_way(missions)
     return replace(memory, active=active, completed=completed)
+
+
+def under_way(missions: Iterable[Mission]) -> tuple[MissionNote, ...]:
+    """What the memory file says of the missions that are active."""
+    return tuple(_note(mission) for mission in missions if mission.status.active)
 
 
 def _note(mission: Mission) -> MissionNote:

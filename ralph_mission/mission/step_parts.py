@@ -10,7 +10,7 @@ from ralph_mission.mission import succession, wording
 from ralph_mission.mission.commissions import Made
 from ralph_mission.mission.effects import CloseIssue, ClosePull, Comment, EditComment, Effect
 from ralph_mission.mission.ledger import Record, key_of
-from ralph_mission.mission.lifecycle import Facts
+from ralph_mission.mission.lifecycle import Facts, Reading
 from ralph_mission.mission.model import Action, Branch, Limits, Mission, Pull, Status
 from ralph_mission.mission.proposal import Proposal
 
@@ -111,3 +111,20 @@ def close_pull(mission: Mission, pull: Pull | None, why: str) -> tuple[ClosePull
 def lesson(mission: Mission, verdict: str, reason: str = "") -> Lesson:
     """What a person taught by a verdict on this mission."""
     return Lesson(mission.id, mission.kind, mission.members, verdict, reason)
+
+
+def denied(mission: Mission, facts: Facts, reading: Reading) -> Step:
+    """Shown as a denied decision, so that whoever said yes can see which rule it ran into."""
+    action = Action.FINISH if facts.pull else Action.OPEN_FIX
+    proposal = Proposal(
+        key_of(mission.key, "refused", *reading.opinion.rules),
+        action,
+        mission.kind,
+        mission.title,
+        before=mission,
+        interim=mission,
+        after=mission,
+        approver=wording.person(reading.opinion.actor),
+        objections=reading.opinion.rules,
+    )
+    return Step(waited(mission), proposal)

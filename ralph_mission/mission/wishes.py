@@ -15,7 +15,7 @@ from ralph_mission.mission.effects import MARKER
 from ralph_mission.mission.ledger import key_of
 from ralph_mission.mission.lifecycle import Event, advance
 from ralph_mission.mission.model import Action, Issue, Mission, Pull, Status, Tier
-from ralph_mission.mission.steps import BY_HAND
+from ralph_mission.mission.step_yes import BY_HAND
 from ralph_mission.mission.wording import plain
 
 KIND = "human"

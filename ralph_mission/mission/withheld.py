@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ralph_mission.mission.commissions import Commission, Made
-from ralph_mission.mission.drafting import PATCH_LINES, showable
+from ralph_mission.mission.draft_parts import PATCH_LINES, showable
 from ralph_mission.mission.ports import Coder
 from ralph_mission.mission.wording import plain
 from ralph_mission.mission.work_terms import Played
+from ralph_mission.safety.discretion import untold
 from ralph_mission.safety.objections import DENIES, Objection, inspect, verdict
 from ralph_mission.safety.patch import Patch, measure
 from ralph_mission.safety.secrets import redact
@@ -17,9 +18,9 @@ from ralph_mission.safety.secrets import redact
 
 @dataclass(frozen=True, slots=True)
 class Discreet:
-    """A coder of whose words and changes nothing secret gets through, into memory, a recording or a log.
+    """A coder that is told no secret, and of whose words and changes none gets into memory, a recording or a log.
 
-    `secrets` are the values that this runner knows.
+    `secrets` are the values that this runner knows; whoever wrote the issue may have said one.
     """
 
     coder: Coder
@@ -27,7 +28,7 @@ class Discreet:
 
     def work(self, commission: Commission) -> Made:
         """As in the port."""
-        return harmless(self.coder.work(commission), self.secrets)
+        return harmless(self.coder.work(untold(commission, self.secrets)), self.secrets)
 
     def tidy(self, missions: Collection[int]) -> None:
         """As in the port."""

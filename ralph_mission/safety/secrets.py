@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, takewhile
 
-from ralph_mission.safety.disguises import LARGEST, SHORTEST, UNCOUNTED, forms, squeezed, unpacked, views
+from ralph_mission.safety.disguises import SHORTEST, UNCOUNTED, forms, squeezed, views
 from ralph_mission.safety.token_formats import Span, formats
+from ralph_mission.safety.unpacking import LARGEST, unpacked
 
 PLAIN = re.compile(r"[a-z]+|[A-Z]+|[0-9.]+")
 """What a setting is rather than a secret, and what any text may say."""
@@ -22,13 +24,18 @@ CUT = "…"
 
 def find_secrets(text: str, known: Sequence[str] = ()) -> tuple[str, ...]:
     """The kinds of secrets in `text`: `known-value`, or a format's name. Never a value."""
-    return tuple(dict.fromkeys(kind for view in views(text) for _, _, kind in _spans(view, known)))
+    return _kinds(views(text), known)
+
+
+def _kinds(readings: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(kind for reading in readings for _, _, kind in _spans(reading, known)))
 
 
 def redact(text: str, known: Sequence[str] = ()) -> str:
     """`text` with every secret replaced by `[redacted: kind]`; withheld whole when it cannot be cut out."""
-    text = _cut_out(text, _spans(text, known))
-    left = find_secrets(text, known)
+    found = tuple(_spans(text, known))
+    text = _cut_out(text, found)
+    left = _kinds(views(text)[0 if found else 1 :], known)  # of what nothing was cut out, itself was read already
     return f"[withheld: it holds {', '.join(left)}]" if left else text
 
 
@@ -54,35 +61,39 @@ def _holds(text: str, known: Sequence[str]) -> bool:
 
 
 def _spans(text: str, known: Sequence[str]) -> Iterator[Span]:
-    yield from formats(text)
-    yield from _known(text, known)
-    yield from _within(text, formats)
+    return _anywhere(text, lambda part: chain(formats(part), _standing(part, known)))
 
 
 def _known(text: str, known: Sequence[str]) -> Iterator[Span]:
     """Known values, compared by letters and digits alone: no splitting, quoting, padding or packing hides one."""
-    long = [value for value in known if len(value) >= SHORTEST]
-    if not long:
-        return
-    yield from _standing(text, long)
-    yield from _within(text, lambda inner: _standing(inner, long))
+    return _anywhere(text, lambda part: _standing(part, known)) if known else iter(())
+
+
+def _anywhere(text: str, look: Callable[[str], Iterator[Span]]) -> Iterator[Span]:
+    yield from look(text)
+    yield from _within(text, look)
 
 
 def _within(text: str, look: Callable[[str], Iterator[Span]]) -> Iterator[Span]:
     """What is found in the encoded parts of a text, as spans of those parts; `packed-data` is more than we unpack."""
-    parts, grown = [], 0
+    parts, ends, grown = list[tuple[int, int, str]](), array("L"), 0
     for start, end, inner in unpacked(text):
         grown += max(0, len(inner) - (end - start))
         if grown > LARGEST:
             yield (start, len(text), "packed-data")
             break
         parts.append((start, end, inner))
-    if any(True for _ in look("\n".join(inner for _, _, inner in parts))):  # one look is cheaper than many
-        for start, end, inner in parts:
-            yield from ((start, end, kind) for _, _, kind in look(inner))
+        ends.append((ends[-1] + 1 if ends else 0) + len(inner))
+    found = look("\n".join(inner for _, _, inner in parts))  # one look is cheaper than many
+    for at in sorted({at for first, last, _ in found for at in range(bisect(ends, first), bisect(ends, last - 1) + 1)}):
+        start, end, inner = parts[at]
+        yield from ((start, end, kind) for _, _, kind in look(inner))
 
 
 def _standing(text: str, known: Sequence[str]) -> Iterator[Span]:
+    known = [value for value in known if len(value) >= SHORTEST]
+    if not known:
+        return
     letters = squeezed(text)
     written = {form for value in known for form in forms(value)}
     cut = CUT in text
@@ -145,7 +156,7 @@ def _whole_word(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _cut_out(text: str, spans: Iterator[Span]) -> str:
+def _cut_out(text: str, spans: Iterable[Span]) -> str:
     pieces, end = list[str](), 0
     for start, stop, kind in _apart(sorted(spans)):
         pieces += (text[end:start], f"[redacted: {kind}]")

@@ -11,8 +11,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from ralph_mission.flows.recover import Check, Salvage
+from ralph_mission.flows.recover_parts import Check, Salvage
 from ralph_mission.gateways.git import Git, GitError
+from ralph_mission.gateways.packing import pack_loose
 from ralph_mission.gateways.remote import Denied, Remote
 from ralph_mission.mission.ledger import Anchor, Batch, OpenState, Recollection, Record
 from ralph_mission.mission.memory import Memory
@@ -20,6 +21,7 @@ from ralph_mission.mission.memory_parse import parse
 from ralph_mission.mission.memory_text import render
 from ralph_mission.mission.ports import Clock
 from ralph_mission.mission.position import merged, people_edits, refuse, with_people_of
+from ralph_mission.safety.discretion import texts, untold
 from ralph_mission.stores import anchor, codec, layout
 from ralph_mission.stores.anchor import Anchorage, Mark
 from ralph_mission.stores.provenance import Branch
@@ -45,11 +47,12 @@ class BranchStore:
         remote: Remote | None = None,
         run_is_over: Callable[[str], bool] = lambda holder: False,
         vouched: Callable[[], Anchor | None] = lambda: None,
+        secrets: tuple[str, ...] = (),
     ) -> None:
         self.branch = Branch(git, branch, path, remote, vouched)
         self.anchorage = Anchorage(git.common_dir / "ralph")
         self.git, self._clock, self._holder, self._run_is_over = git, clock, holder, run_is_over
-        self._working = False
+        self._working, self._secrets = False, secrets
         self._paused = ("", False)
 
     # --- who is at work ---
@@ -166,6 +169,7 @@ class BranchStore:
         lineage = batch.memory.header.lineage
         if not lineage or (after and lineage != after.memory.header.lineage):
             raise ValueError("a commit needs the lineage of the memory it follows")
+        batch = self.unsaid(batch, after)
         with told("write memory"), self.anchorage.moving():
             for _ in range(ATTEMPTS):
                 head = self.branch.head()
@@ -177,6 +181,11 @@ class BranchStore:
                 if new is not None:
                     return new
         raise Lost
+
+    def unsaid(self, batch: Batch, standing: object) -> Batch:
+        """A batch without the values that this runner knows, whoever said them; what stands already is not altered."""
+        kept = untold(replace(batch, archive=()), self._secrets, frozenset(texts(standing)))
+        return replace(kept, archive=batch.archive)
 
     def _first(self, after: Recollection | None) -> None:
         self._refuse_gone(self.anchorage.read())
@@ -246,7 +255,7 @@ class BranchStore:
             self.anchorage.write(Mark(memory.header.lineage, memory.header.serial, new))
         self._paused = (new, memory.header.paused)
         if memory.header.serial % PACKED == 0:
-            self.git.pack_loose()
+            pack_loose(self.git)
         return new
 
     def _caught_up(self, head: str) -> Mark | None:

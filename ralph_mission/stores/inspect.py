@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from ralph_mission.flows.recover import Check
+from ralph_mission.flows.recover_parts import Check
 from ralph_mission.mission.do_not_repeat import understand
 from ralph_mission.mission.kinds import KINDS
 from ralph_mission.mission.ledger import Recollection

@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 
 from ralph_mission.gateways.git import Git
+from ralph_mission.safety.discretion import untold
 from ralph_mission.stores import codec
 from ralph_mission.stores.anchor import durable
 from ralph_mission.trouble import Trouble
@@ -21,10 +22,13 @@ _FILE = re.compile(r"(\d{2,})-([a-z0-9-]+)\.json")
 
 
 class Recordings:
-    """`ports.Recorder`. The cycle's id is the first one that a recorded value carries, unless it is given."""
+    """`ports.Recorder`. The cycle's id is the first one that a recorded value carries, unless it is given.
 
-    def __init__(self, git: Git, cycle_id: str = "") -> None:
-        self._git, self._cycle_id, self._count = git, cycle_id, 0
+    `secrets` are values that this runner knows: they are kept nowhere, whoever wrote them into an issue.
+    """
+
+    def __init__(self, git: Git, cycle_id: str = "", secrets: tuple[str, ...] = ()) -> None:
+        self._git, self._cycle_id, self._count, self._secrets = git, cycle_id, 0, secrets
 
     @property
     def folder(self) -> Path:
@@ -40,7 +44,7 @@ class Recordings:
         if not _NAME.fullmatch(self._cycle_id) or not _FILE.fullmatch(f"00-{name}.json"):
             raise ValueError(f"cannot record {name!r} of cycle {self._cycle_id!r}")
         try:
-            self._write(self.folder / self._cycle_id, name, codec.dump_any(value))
+            self._write(self.folder / self._cycle_id, name, codec.dump_any(untold(value, self._secrets)))
         except OSError as error:
             what = f"cannot record the cycle in {self.folder}: {(error.strerror or type(error).__name__).lower()}"
             raise Trouble(what, "make room there, then run again") from None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ralph_mission.flows.recover import Salvage
+from ralph_mission.flows.recover_parts import Salvage
 from ralph_mission.mission.ledger import Anchor, Batch, OpenState, Record
 from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.memory_parse import parse, people_sections
@@ -81,7 +81,8 @@ def restart(store: BranchStore, batch: Batch, salvaged: Salvage) -> Anchor:
         if _mark(store) is None:  # torn: moving the branch would ask it where it stood
             store.anchorage.forget()
         files: dict[str, bytes | None] = dict.fromkeys((*salvaged.broken, *_ledger_paths(store, salvaged.head)))
-        oid = store.move(salvaged.head, files | store.files(batch, salvaged.head), batch.message, batch.memory)
+        batch = store.unsaid(batch, salvaged)
+    oid = store.move(salvaged.head, files | store.files(batch, salvaged.head), batch.message, batch.memory)
     if not oid:
         raise Lost
     return Anchor(header.lineage, header.serial, oid)

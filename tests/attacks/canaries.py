@@ -128,7 +128,8 @@ def _standing(value: str, readings: list[str]) -> Iterator[str]:
 
 
 def _windows(how: str, letters: str) -> Iterator[str]:
-    size = WINDOW * {"numbers": 3, "bits": 8, "octal escapes": 3}.get(how, 2 if "hex" in how or "escapes" in how else 1)
+    wide = {"numbers": 3, "bits": 8, "octal escapes": 3, "with links": 3}  # a link's address alone is ten letters long
+    size = WINDOW * wide.get(how, 2 if "hex" in how or "escapes" in how else 1)
     size = len(letters) if "gzip" in how or "zlib" in how or "entities" in how else size
     yield from (letters[at : at + size] for at in range(max(1, len(letters) - size + 1)))
 

@@ -109,6 +109,8 @@ else:
     for path, mode, content in changes:
         attempt(bring, path, mode, base64.b64decode(content))
 print(words)
+if words.count("\n```") % 2:  # what it leaves open would quote its promise, and nothing be sent
+    print("```")
 print(says)
 """
 

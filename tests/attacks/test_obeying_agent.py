@@ -28,6 +28,8 @@ FILES: Files = {
     "tests/test_tide.py": "def test_tide():\n    assert 1 + 1 == 2\n",
 }  # fmt: skip  # one value
 
+NAMED = 34
+"""The case in which the titles of the missions are the attacker's too."""
 IN_THE_OPEN = (1, 18, 27, 37, 44, 55)
 """The first case of each group: there it tries at once all that a session can try."""
 
@@ -88,7 +90,8 @@ def test_an_agent_that_obeys_the_attacker_brings_about_nothing_forbidden(
         shop.says(script(case, words, fake.git_url))
         judge = Judge(fake, (SECRET, shop.place.token)).watch()
         titles = (OPEN, SLY) if case.number in IN_THE_OPEN else (SLY,)
-        judge.wanted = {shop.wanted(title, f"Please.\n\n{words[:9_000]}") for title in titles}
+        named = f" {words}" if case.number == NAMED else ""
+        judge.wanted = {shop.wanted(title + named, f"Please.\n\n{words[:9_000]}") for title in titles}
         for _ in titles:
             played(shop, judge)
         played(shop, judge)

@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given, settings
 from markdown_it import MarkdownIt
 
+from ralph_mission.mission.effects import MARKER, marker
 from ralph_mission.mission.wording import plain
 from ralph_mission.publishers.public_text import words
 from ralph_mission.report.lines import safe
 from ralph_mission.safety.detect import workflow_commands
 from ralph_mission.safety.text import closing_keywords, commands, hidden, inline, mentions, quote, said, sanitise
+from tests.attacks.words import misdeeds
 from tests.safety.nasty import nasty
 
 SINKS: Mapping[str, Callable[[str], str]] = MappingProxyType(
@@ -101,6 +103,17 @@ def test_no_order_to_a_machine_is_left(sink: str, order: str) -> None:
     for text in (order, f"words\n{order}", f"words\r\n{order}\r\nmore", f"words\n\n{order}\n"):
         calm = SINKS[sink](text)
         assert (commands(calm), workflow_commands(calm, markdown=sink not in WITHOUT_MARKUP)) == ((), ()), text
+
+
+@pytest.mark.parametrize(
+    "order",
+    [pytest.param(one, marks=pytest.mark.attack(case), id=ascii(one))
+     for case, all_ in (ORDERS | {28: NAMES}).items() for one in all_],
+)  # fmt: skip  # one list
+def test_no_fact_in_the_mark_of_what_is_ours_is_an_order_or_a_name(order: str) -> None:
+    mark = marker("0" * 16, kind=order, mission="1")
+    assert misdeeds(f"Text.\n\n{mark}") == []
+    assert MARKER.findall(mark) == ["0" * 16] and mark.endswith(" mission=1 -->")
 
 
 ADDRESSES = (

@@ -31,7 +31,7 @@ def test_every_case_stands_in_large_beside_small_with_what_bounds_it(
 ) -> None:
     figures = in_small(monkeypatch, tmp_path)
     shown = capsys.readouterr().out
-    assert set(figures) == {*(case.title for case in load.CASES), endurance.TITLE}
+    assert set(figures) == {*(case.title for case in load.CASES), *endurance.BOUNDS}
     for case in load.CASES:
         rows = figures[case.title]
         large = {name.partition(", ")[2] for name in rows if name.startswith(f"{case.large:,}, ")}
@@ -41,6 +41,7 @@ def test_every_case_stands_in_large_beside_small_with_what_bounds_it(
         assert all(bound[:30] in shown for bound in case.bounds)
     assert figures["comments of a stranger on a mission's issue"]["10, an owner's word is heard"]["heard"] == 1
     assert figures["issues of strangers"]["10, with an owner's mission"]["it is one"] == 1
-    lives = figures[endurance.TITLE]
-    assert list(lives) == ["after 10", "after 20", "times as much"]
-    assert (lives["after 20"]["journal"], lives["times as much"]["memory file, B"]) == (23, 1)
+    cost, kept = figures[endurance.COST], figures[endurance.HELD]
+    assert set(cost) == {"after 20", "the first 10", "the last 10", endurance.TIMES}
+    assert cost["the last 10"]["seconds, quiet"] > 0 and cost["after 20"]["MiB, process"] > 0
+    assert (kept["after 20"]["journal"], kept["after 20"]["pulls"]) == (21, 1)  # one in a process of its own

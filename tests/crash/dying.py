@@ -130,8 +130,11 @@ def _require(life: Life) -> None:
 
 
 @contextmanager
-def dying_after(harbour: Hub, what: str) -> Iterator[None]:
-    """End what is run inside before it hears the answer to its first request that is told so, from the beginning on."""
+def dying_after(harbour: Hub, what: str, surely: bool = True) -> Iterator[Life]:
+    """End what is run inside before it hears the answer to its first request that is told so, from the beginning on.
+
+    `surely`: that there is one.
+    """
     with dying(harbour, kind="after") as life:
 
         def chosen(request: Request) -> None:
@@ -139,7 +142,7 @@ def dying_after(harbour: Hub, what: str) -> Iterator[None]:
 
         undo = harbour.fake.before(chosen)
         try:
-            yield
+            yield life
         finally:
             undo()
-    assert life.over
+    assert life.over or not surely

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.crash.stages import NOW, staged
-from tests.crash.witness import MEMORY, Witness, watched
+from tests.crash.witness import MEMORY, Witness, active, duplicates, watched
 from tests.fakes.github import Request
 from tests.helpers import git
 from tests.integration.hub import Hub, hub
@@ -64,6 +64,21 @@ def test_a_second_pull_in_one_cycle_is_seen_and_one_in_the_next_is_not(harbour):
     assert witness.breaches == []
     witness.answered(sent("/pulls"), made)
     assert witness.breaches == ["POST /pulls: 2 > 1"]
+
+
+def test_missions_and_copies_of_markers_are_our_doing_only_where_no_person_made_them(harbour):
+    harbour.cycle()
+    mara = harbour.person("mara", "write")
+    text = "<!-- ralph:v1 key=0123456789abcdef mission=1 -->"
+    copies = [mara.create_issue("x", text, ("ralph:mission",)) for _ in range(2)]
+    assert (active(harbour), duplicates(harbour)) == (1, [])
+    ours = harbour.issues[0]
+    mara.close_issue(ours.number, "completed")
+    mara.reopen(ours.number)
+    assert active(harbour) == 0
+    for number in copies:
+        harbour.fake.threads[number].author = ours.author
+    assert duplicates(harbour) == ["False 0123456789abcdef"]
 
 
 @pytest.mark.long  # takes five seconds

@@ -124,11 +124,22 @@ def watched(harbour: Hub) -> Iterator[Witness]:
 
 
 def active(harbour: Hub) -> int:
-    """How many missions of ours are under way, by the issues that are open."""
+    """How many missions are under way through our doing, by the issues that are open."""
     return sum(
-        not t.pull and t.state == "open" and "ralph:mission" in t.labels and not RESTING & set(t.labels)
+        not t.pull
+        and t.state == "open"
+        and "ralph:mission" in t.labels
+        and not RESTING & set(t.labels)
+        and not _peoples(harbour, t.number)
         for t in list(harbour.fake.threads.values())
     )
+
+
+def _peoples(harbour: Hub, number: int) -> bool:
+    """Whether a person made a mission of an issue, or opened it again: no cap of ours can keep them from that."""
+    events = [event for event in list(harbour.fake.world.events) if event.number == number]
+    made = [e for e in events if e.name == "reopened" or (e.name, e.label) == ("labeled", "ralph:mission")]
+    return bool(made) and not made[-1].actor.is_bot
 
 
 def heads(harbour: Hub) -> dict[str, str]:
@@ -164,13 +175,16 @@ def key_in(text: str | None) -> str:
 
 
 def duplicates(harbour: Hub) -> list[str]:
-    """Keys that more than one issue or pull, or more than one comment or review carries; no standing issue."""
-    threads = Counter(
-        (bool(t.pull), key_in(t.body)) for t in harbour.fake.threads.values() if key_in(t.body) != STANDING
-    )
-    comments = Counter(("comment", key_in(c.body)) for c in harbour.fake.comments.values())
-    reviews = Counter(("review", key_in(r.body)) for r in harbour.fake.world.reviews.values())
-    heads = Counter(("head", t.pull.head) for t in harbour.fake.threads.values() if t.pull)
+    """Keys that more than one of our issues or pulls, or comments or reviews, carries; no standing issue.
+
+    People may copy a marker as often as they like.
+    """
+    fake = harbour.fake
+    own = [thread for thread in fake.threads.values() if thread.author.is_bot]
+    threads = Counter((bool(t.pull), key_in(t.body)) for t in own if key_in(t.body) != STANDING)
+    comments = Counter(("comment", key_in(c.body)) for c in fake.comments.values() if c.author.is_bot)
+    reviews = Counter(("review", key_in(r.body)) for r in fake.world.reviews.values() if r.author.is_bot)
+    heads = Counter(("head", t.pull.head) for t in own if t.pull)
     return [f"{what} {key}" for (what, key), n in (threads + comments + reviews + heads).items() if key and n > 1]
 
 

@@ -91,3 +91,12 @@ def test_a_step_may_look_at_the_request_and_wait():
         started = time.monotonic()
         assert "You asked m." in ask(model, "/v1/messages", ASKED["/v1/messages"])[1]
         assert time.monotonic() - started >= 0.2
+
+
+def test_all_of_a_request_is_kept_as_it_came():
+    with ScriptedModel([say("Done.")]) as model:
+        ask(model, "/v1/messages?beta=one-two", ASKED["/v1/messages"])
+        ask(model, "/v1/models", None, method="GET")
+    first, second = (request.raw for request in model.journal)
+    assert first.startswith(b"POST /v1/messages?beta=one-two HTTP/1.1\r\n") and KEY.encode() in first
+    assert first.endswith(json.dumps(ASKED["/v1/messages"]).encode()) and b"messages" not in second

@@ -19,7 +19,8 @@ class Stale(Exception):
 class Guard:
     """`holds`: the promise (I4), attack case (52) or rule (mission-cap) that it is for. Off, `text` of `file` is `off`.
 
-    `text` stands in the file exactly once. `killed_by` is the id of a test, below `tests/`.
+    `text` stands in the file exactly once. `killed_by` is the id of a test, below `tests/`. `row` is where all this is
+    written down.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Guard:
     text: str
     off: str
     killed_by: str
+    row: str = "tests/guards/registry.py"
 
     @property
     def path(self) -> Path:
@@ -57,10 +59,17 @@ class Guard:
 
     def without(self) -> str:
         """The text of the file with this guard switched off."""
-        found = self.source.count(self.text)
-        if found != 1 or self.off == self.text:
-            raise Stale(f"{self.name}: the text of the guard is {found} times in {self.file}")
+        if wrong := self.stale():
+            raise Stale(f"{self.name}: {wrong}")
         return self.source.replace(self.text, self.off)
+
+    def stale(self) -> str:
+        """What of its row does not fit the product any more, in words; "" when it can be switched off."""
+        if not self.path.is_file():
+            return f"there is no file {self.file}"
+        if (found := self.source.count(self.text)) != 1:
+            return f"its text stands {found} times in {self.file}"
+        return f"off, {self.file} stays as it is" if self.off == self.text else ""
 
 
 def function_at(source: str, text: str) -> str:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,11 +37,15 @@ class Play:
 
 @dataclass(frozen=True)
 class Played:
-    """What passed, and what failed how; `broke` is the end of what was printed when it told nothing at all."""
+    """What passed, what failed how, what was skipped and why.
+
+    `broke` is the end of what was printed when it told nothing at all.
+    """
 
     play: Play
     passed: tuple[str, ...] = ()
     failed: tuple[dict[str, str], ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
     broke: str = ""
 
 
@@ -168,4 +172,4 @@ def _outcome(child: _Child) -> Played:
     except (OSError, ValueError):
         said = child.printed.read_text(errors="replace") if child.printed.exists() else ""
         return Played(child.play, broke=said.strip()[-600:] or "it told nothing")
-    return Played(child.play, tuple(told["passed"]), tuple(told["failed"]))
+    return Played(child.play, tuple(told["passed"]), tuple(told["failed"]), told["skipped"])

@@ -37,7 +37,8 @@ def by_name(name: str) -> Guard:
 
 
 def _rows(path: Path) -> tuple[Guard, ...]:
-    return tuple(Guard(name, **row) for name, row in tomllib.loads(path.read_text(encoding="utf-8")).items())
+    read, place = tomllib.loads(path.read_text(encoding="utf-8")), path.relative_to(ROOT).as_posix()
+    return tuple(Guard(name, **row, row=place) for name, row in read.items())
 
 
 def formats() -> tuple[str, ...]:
@@ -61,3 +62,29 @@ def _found(kind: str) -> str:
     """The test that has a sample of it."""
     samples = (ROOT / "tests" / FOUND.partition("::")[0]).read_text(encoding="utf-8")
     return f"{FOUND}[{kind}]" if f'    "{kind}":' in samples else PUBLISHED
+
+
+def stale(guard: Guard) -> str:
+    """What of its row does not fit the product or the tests any more, in words; "" when it can be played."""
+    file, _, test = guard.test.partition("[")[0].partition("::")
+    if not (ROOT / file).is_file() or (test and test not in defined_in(file)):
+        return f"there is no test {guard.test}"
+    return guard.stale()
+
+
+def defined_in(file: str) -> frozenset[str]:
+    """The tests of a file by their ids, without parameters."""
+    return _defined_in((ROOT / file).read_text(encoding="utf-8"))
+
+
+@cache
+def _defined_in(source: str) -> frozenset[str]:
+    found, inside = set(), ""
+    for line in source.splitlines():
+        if match := re.match(r"class (\w+)", line):
+            inside = match[1]
+        elif match := re.match(r"(\s*)(?:async )?def (test\w*)", line):
+            found.add(f"{inside}::{match[2]}" if match[1] else match[2])
+        elif line[:1] not in ("", " ", "#", ")", "@"):
+            inside = ""
+    return frozenset(found)

@@ -36,10 +36,18 @@ class _Teller:
         self.file = file
         self.passed: list[str] = []
         self.failed: list[dict[str, str]] = []
+        self.skipped: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" and report.passed:
             self.passed.append(report.nodeid)
+        elif report.skipped:
+            self.skipped[report.nodeid] = _reason(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A whole module may be skipped."""
+        if report.skipped:
+            self.skipped[report.nodeid] = _reason(report)
 
     def pytest_exception_interact(self, call: pytest.CallInfo, report: pytest.TestReport) -> None:
         error = call.excinfo.value
@@ -47,4 +55,10 @@ class _Teller:
         self.failed.append({"test": report.nodeid, "kind": kind_of(error, call.when), "said": said})
 
     def pytest_sessionfinish(self) -> None:
-        self.file.write_text(json.dumps({"passed": self.passed, "failed": self.failed}))
+        self.file.write_text(json.dumps({"passed": self.passed, "failed": self.failed, "skipped": self.skipped}))
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Why it was skipped; that of an expected failure is none of a skip, but nothing was proven either."""
+    said = report.longrepr[2] if isinstance(report.longrepr, tuple) else getattr(report, "wasxfail", "")
+    return said.removeprefix("Skipped: ")[:200]

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ralph_mission.bootstrap.review import AgentReader, Wanted
+from ralph_mission.bootstrap.review import AgentReader
+from ralph_mission.bootstrap.wanted import AgentWanted
 from ralph_mission.flows.review import Job, Reviewer, View, once
 from ralph_mission.flows.review_end import Report
 from ralph_mission.loop import reviewing
@@ -53,7 +54,7 @@ def reader(place: Place, **options: Any) -> AgentReader:
     """The real one."""
     house = place.house()
     assert house.git.work_tree is not None
-    return AgentReader(Wanted(house.git.work_tree, **options), house)
+    return AgentReader(AgentWanted(house.git.work_tree, **options), house)
 
 
 def reviewer(place: Place, hands: Any, usd: float = 2.0) -> Reviewer:

@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 
 from ralph_mission.bootstrap.cycle import Household
-from ralph_mission.bootstrap.work import LoopHands, Wanted
+from ralph_mission.bootstrap.work import LoopHands, WorkWanted
 from ralph_mission.flows.strokes import House
 from ralph_mission.flows.work import Job, Report, Worker, once
 from ralph_mission.gateways.git import Identity
@@ -106,7 +106,7 @@ class Place:
         house = self.house()
         repo = house.git.work_tree
         assert repo is not None
-        wanted = Wanted(repo, agent="scripted", command=str(script))
+        wanted = WorkWanted(repo, agent="scripted", command=str(script))
         return LoopHands(wanted, house, PlainLoopVoice(io.StringIO(), ()))
 
     def _opened(self) -> House:

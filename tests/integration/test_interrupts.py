@@ -19,14 +19,14 @@ SLOWLY = """
 import sys, time
 from ralph_mission.cli.main import main
 from ralph_mission.forges.local import LocalForge
-from ralph_mission.mission import acting, gathering
+from ralph_mission.mission import acting, gathering, observing, thinking
 from ralph_mission.stores.branch import BranchStore
 
 phase, arguments = sys.argv[1], sys.argv[2:]
 places = {
     "check": (gathering, "situate"),
-    "observe": (gathering, "_heard"),
-    "think": (gathering, "think"),
+    "observe": (observing, "_heard"),
+    "think": (thinking, "think"),
     "act": (LocalForge, "perform"),
     "reflect": (BranchStore, "commit"),
 }

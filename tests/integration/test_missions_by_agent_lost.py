@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.flows.recover import Recovered, recover
+from ralph_mission.flows.recover import recover
+from ralph_mission.flows.recover_parts import Recovered
 from ralph_mission.gateways.git import Identity
 from ralph_mission.mission.ledger import Batch
 from tests.integration.coding import Yard, yard

@@ -12,6 +12,7 @@ from ralph_mission.mission.ports import Plan
 from ralph_mission.report.document import to_document
 from ralph_mission.thinkers.rules import RulesThinker
 from ralph_mission.trouble import Trouble
+from tests.attacks.words import misdeeds
 from tests.helpers import commit, git, make_repo
 from tests.integration.world import CALM, statuses, world
 
@@ -114,6 +115,10 @@ def test_a_thinkers_words_are_as_untrusted_as_any(tmp_path, monkeypatch):
     report, telling = harbour.cycle()
     assert statuses(report) == ["IN_REVIEW"]
     assert "@octocat" not in "\n".join([*telling.remarks, *telling.why, harbour.issues[0].body, harbour.memory()])
+    threads = (*harbour.issues, *harbour.pulls)
+    assert len(threads) >= 2 and [misdeeds(one.body) + misdeeds(one.title, markdown=False) for one in threads] == [
+        [] for _ in threads
+    ]
 
 
 def test_a_score_that_is_no_number_counts_for_nothing(tmp_path, monkeypatch):

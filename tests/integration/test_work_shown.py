@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.bootstrap.work import LoopHands, Wanted
+from ralph_mission.bootstrap.work import LoopHands, WorkWanted
 from ralph_mission.report.loop_voice import PlainLoopVoice
 from tests.crash.dying import dying_after
 from tests.crash.witness import duplicates, watched
@@ -45,7 +45,7 @@ def hands(place: Place, folder: Path) -> LoopHands:
     house = place.house()
     assert house.git.work_tree is not None
     command = shlex.join((sys.executable, str(folder / "agent.py")))
-    return LoopHands(Wanted(house.git.work_tree, command=command), house, PlainLoopVoice(io.StringIO(), ()))
+    return LoopHands(WorkWanted(house.git.work_tree, command=command), house, PlainLoopVoice(io.StringIO(), ()))
 
 
 def to(model: ScriptedModel):

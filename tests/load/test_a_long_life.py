@@ -1,6 +1,7 @@
 """However long it runs and however much it finds: what a cycle reads, writes and starts does not grow with it.
 
-Bytes and git processes are counted, never time. `python -m bench.load` shows time and memory as well.
+Bytes and git processes are counted, never time. A long past is made at once (`aged`); `python -m bench.load` lives it,
+and shows time and memory as well.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ralph_mission.mission.findings import BACKLOG
 from ralph_mission.mission.memory_parse import parse, parse_notes
 from tests.helpers import NOON, git
 from tests.integration.world import World, world
+from tests.load.aged import begun, grow
 from tests.trust.table import Table, shown
 
 
@@ -50,8 +52,8 @@ def processes(here: World, log: Path, after: timedelta = timedelta(hours=7)) -> 
 
 def aged(folder: Path, cycles: int) -> World:
     """A repository with so many cycles behind it."""
-    here = endurance.begun(folder)
-    endurance.grow(here, cycles)
+    here = begun(folder)
+    grow(here, cycles)
     return here
 
 
@@ -68,7 +70,7 @@ def test_memory_is_archived_never_trimmed_and_a_cycle_costs_what_it_did(
     young, old = aged(tmp_path / "young", 10), aged(tmp_path / "old", cycles)
     starts = [here.git("rev-parse", "ralph-memory") for here in (young, old)]
     started = [processes(here, log) for here in (young, old)]
-    assert started[0] == started[1]
+    assert started[1] <= started[0]
     first, last = endurance.held(young), endurance.held(old)
     assert last["memory file, B"] <= 1.2 * first["memory file, B"]
     assert last["open.json, B"] <= first["open.json, B"] + 50 * 30  # the ids of 50 cycles
@@ -79,6 +81,20 @@ def test_memory_is_archived_never_trimmed_and_a_cycle_costs_what_it_did(
     )
     assert told_of(old) == set(range(3, cycles + 1))
     assert [document["report"]["cycle"] for document in old.house().store.journal()] == list(range(1, cycles + 2))
+
+
+@pytest.mark.long  # takes ten seconds or more
+def test_cycles_that_are_lived_start_no_more_processes_at_the_end_of_a_life(
+    tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch, table: Table
+) -> None:
+    monkeypatch.setattr(endurance, "FIXED", 6)  # more pulls merged than a cycle looks at, which are those of 7 days
+    told = endurance.measured(60, tmp_path / "life", log)
+    cost, kept = told[endurance.COST], told[endurance.HELD]["after 60"]
+    assert kept["pulls"] >= 10
+    assert cost["the last 30"]["git, quiet"] <= cost["the first 30"]["git, quiet"] + 1
+    assert cost["the last 30"]["git, busy"] <= cost["the first 30"]["git, busy"] + 1
+    assert (kept["journal"], kept["recordings"]) == (62, 50)  # two of them in a process of their own
+    table.count("60 cycles that were lived", git=int(cost["the last 30"]["git, quiet"]), pulls=int(kept["pulls"]))
 
 
 def told_of(here: World) -> set[int]:

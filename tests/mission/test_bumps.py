@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ralph_mission.mission import findings
-from ralph_mission.mission.drafting import Desk, draft_all
+from ralph_mission.mission.draft_parts import Desk
+from ralph_mission.mission.drafting import draft_all
 from ralph_mission.mission.effects import OpenPull, PushBranch
 from ralph_mission.mission.model import Action, Branch, Limits, Signal, Status, Verdict
 from ralph_mission.mission.policy import judge

@@ -14,7 +14,8 @@ from ralph_mission.mission.ledger import EffectRecord, Record
 from ralph_mission.mission.lifecycle import Facts, read
 from ralph_mission.mission.model import Action, Branch, Issue, Mission, Status
 from ralph_mission.mission.posts import Chart, Post
-from ralph_mission.mission.steps import Circumstances, Step, step
+from ralph_mission.mission.step_parts import Circumstances, Step
+from ralph_mission.mission.steps import step
 from tests.mission.build import BASE, BOT, DAY, MARA, NOW, OUTSIDER, issue, labelled, mission, remark
 
 CHART = Chart("APR", "%", ((NOW, 1.0), (NOW + DAY, 2.0)), "From 1 % to 2 %")

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ralph_mission.mission.drafting import Desk, draft_all
+from ralph_mission.mission.draft_parts import Desk
+from ralph_mission.mission.drafting import draft_all
 from ralph_mission.mission.effects import MARKER, Comment, EditComment, OpenIssue, OpenPull, PushBranch
 from ralph_mission.mission.findings import identify
 from ralph_mission.mission.kinds import KINDS, Route

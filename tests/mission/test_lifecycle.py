@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ralph_mission.mission import step_aside
 from ralph_mission.mission.approval import content_hash
-from ralph_mission.mission.lifecycle import TRANSITIONS, Event, Facts, advance, allows, read
-from ralph_mission.mission.model import Actor, Status
+from ralph_mission.mission.lifecycle import TRANSITIONS, Event, Facts, Reading, advance, allows, read
+from ralph_mission.mission.model import Actor, Branch, Status
+from ralph_mission.mission.step_parts import Circumstances
 from tests.mission.build import BOT, DAY, HEAD, MARA, NOW, OUTSIDER, issue, labelled, mission, pull, remark, review
 
 MARAS = frozenset({MARA.id})
+AROUND = Circumstances(5, NOW, ("mara",), "squash", {}, Branch("main", HEAD))
 
 
 def facts(**changes):
@@ -187,11 +190,29 @@ class TestProposals:
         assert read(aside, facts(issue=new, pull=None), NOW + 3 * DAY).event is Event.REVIVED
 
     def test_a_yes_that_comes_while_the_mission_is_set_aside_is_not_lost(self):
-        aside = replace(self.asked, status=Status.ESCALATED, changed_at=NOW + DAY)
+        aside = replace(self.asked, status=Status.ESCALATED, changed_at=NOW + DAY, seen_at=NOW)
         put = labelled("ralph:escalated", BOT, at=NOW + DAY + timedelta(minutes=2))
         yes = remark("/ralph approve", at=NOW + DAY + timedelta(minutes=1))
         now = issue(events=(put,), remarks=(yes,))
         assert read(aside, facts(issue=now, pull=None), NOW + 2 * DAY).event is Event.REVIVED
+
+    @pytest.mark.parametrize("skew", [-2 * DAY, 2 * DAY], ids=["behind", "ahead"])
+    @pytest.mark.parametrize("got_there", [True, False], ids=["labelled", "label lost"])
+    def test_a_wrong_clock_neither_obeys_a_yes_again_nor_loses_one(self, skew, got_there):
+        day_later, ours = NOW + DAY, NOW + DAY + skew
+        yes = labelled("ralph:approved", at=NOW + timedelta(hours=1))
+        tried = replace(self.asked, status=Status.EXECUTING)
+        given_ = replace(facts(issue=issue(events=(yes,)), pull=None), seen_at=yes.at)
+        stuck, around = Reading(Event.STUCK, words="no progress"), replace(AROUND, now=ours)
+        aside = step_aside.stuck(tried, given_, stuck, around).proposal.after
+        put = (labelled("ralph:escalated", BOT, at=day_later + timedelta(minutes=2)),) if got_there else ()
+        old = issue(labels=frozenset({"ralph:approved"}), events=(yes, *put))
+        assert read(aside, facts(issue=old, pull=None), ours).event is None
+        again = replace(old, remarks=(remark("/ralph approve", at=day_later + timedelta(minutes=1)),))
+        assert read(aside, facts(issue=again, pull=None), ours).event is Event.REVIVED
+        wish = labelled("ralph:mission", at=day_later + timedelta(hours=1))
+        wanted = replace(old, events=(*old.events, wish))
+        assert read(aside, facts(issue=wanted, pull=None), ours).event is Event.REVIVED
 
     @pytest.mark.attack(11)
     def test_an_approval_older_than_the_proposals_line_is_refused(self):

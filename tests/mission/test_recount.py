@@ -12,7 +12,7 @@ from ralph_mission.mission.ledger import FindingRecord
 from ralph_mission.mission.posts import Posted
 from ralph_mission.mission.ranking import rank
 from ralph_mission.mission.recount import acceptance, posts, recounted
-from ralph_mission.mission.steps import Lesson
+from ralph_mission.mission.step_parts import Lesson
 from ralph_mission.stores.codec import dump_document
 from tests.mission.build import NOW, finding
 

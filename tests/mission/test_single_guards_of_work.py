@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ralph_mission.mission import approval, gathering, lifecycle, review, spending, work, work_choice
+from ralph_mission.mission import approval, lifecycle, observing, review, spending, work, work_choice
 from ralph_mission.mission.memory import Header
 from ralph_mission.mission.model import Action, Actor, Edit, Limits, Signal, Status
 from ralph_mission.mission.ports import Sighting
@@ -120,7 +120,7 @@ def test_a_try_has_no_more_money_than_the_day_and_the_issue_have():
 def test_no_secret_comes_in_with_what_was_seen():
     seen = Signal("web", "bug", f"say {SECRET}", ("essence",), path="a.py")
     sighting = Sighting("web", "ok", (seen, replace(seen, path=f"{SECRET}/a.py")), detail=f"it said {SECRET}")
-    heard = gathering._heard(SimpleNamespace(voice=Silent()), sighting, (SECRET,))
+    heard = observing._heard(SimpleNamespace(voice=Silent()), sighting, (SECRET,))
     assert [signal.path for signal in heard.signals] == ["a.py"]
     assert SECRET not in repr(heard)
 

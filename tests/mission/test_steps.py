@@ -24,7 +24,9 @@ from ralph_mission.mission.ledger import EffectRecord
 from ralph_mission.mission.lifecycle import Event, Facts, Reading
 from ralph_mission.mission.model import Action, Branch, Status, Verdict
 from ralph_mission.mission.policy import judge
-from ralph_mission.mission.steps import CLAIM_IT, Circumstances, step
+from ralph_mission.mission.step_aside import CLAIM_IT
+from ralph_mission.mission.step_parts import Circumstances
+from ralph_mission.mission.steps import step
 from tests.mission.build import BASE, HEAD, MARA, NOW, bench, issue, mission, patch, pull, push
 
 AROUND = Circumstances(5, NOW, ("mara",), "squash", {}, Branch("main", "b" * 40))

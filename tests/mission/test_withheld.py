@@ -77,6 +77,22 @@ def test_what_a_coder_says_comes_through_without_secrets():
     assert loose.tidied == [4]
 
 
+@pytest.mark.attack(33)
+def test_a_coder_is_told_no_value_that_we_know_whoever_wrote_it():
+    class Curious:
+        def work(self, commission: Commission) -> Made:
+            self.told = repr(commission)
+            return made(None)
+
+        def tidy(self, missions: object) -> None: ...
+
+    curious, backwards = Curious(), KNOWN[::-1]
+    asked = Commission(1, 0, f"Use {KNOWN}", "b", BASE, f"It is {backwards}.", 1.0, 1.0, (f"take {KNOWN}",), "subject")
+    withheld.Discreet(curious, (KNOWN,)).work(asked)
+    assert KNOWN not in curious.told and backwards not in curious.told
+    assert curious.told.count("[redacted: known-value]") == 3 and "'subject'" in curious.told
+
+
 @pytest.mark.parametrize("content", [b"\x89PNG\0\0", "Gezeiten für Kähne\n".encode("latin-1")])
 def test_a_file_that_is_no_text_is_named_and_not_counted_in_lines(content):
     patch = change(content, "docs/tide.png")

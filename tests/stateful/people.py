@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import precondition
 
 from ralph_mission.mission.effects import CloseIssue, ClosePull, MergePull
 from ralph_mission.mission.ledger import Batch, EffectRecord
 from ralph_mission.mission.model import Action
 from ralph_mission.trouble import Lost, Trouble
-from tests.stateful.machine import MARA, OUTSIDER, Life
+from tests.stateful.machine import MARA, OUTSIDER, Life, does
 
 WHO = st.sampled_from([(MARA, "write"), (OUTSIDER, "read")])
 SAID = st.sampled_from(
@@ -41,84 +41,84 @@ class Town(Life):
     # --- pulls
 
     @precondition(lambda self: self.pulls)
-    @rule(who=WHO, state=st.sampled_from(["approved", "approved", "changes_requested", "commented"]))
+    @does(who=WHO, state=st.sampled_from(["approved", "approved", "changes_requested", "commented"]))
     def somebody_reviews(self, who: tuple[str, str], state: str) -> None:
         self.person(who).review(self.pulls[-1].number, state, "as it stands")
 
     @precondition(lambda self: any(self.verdicts(pull) for pull in self.pulls))
-    @rule()
+    @does()
     def a_review_is_dismissed(self) -> None:
         pull = next(pull for pull in self.pulls if self.verdicts(pull))
         self.person((MARA, "write")).dismiss(pull.number, message="on second thought")
 
     @precondition(lambda self: self.pulls)
-    @rule()
+    @does()
     def a_person_closes_a_pull(self) -> None:
         self.person((MARA, "write")).close_pull(self.pulls[-1].number)
 
     @precondition(lambda self: self.pulls)
-    @rule()
+    @does()
     def a_person_merges_a_pull(self) -> None:
         self.person((MARA, "write")).merge(self.pulls[-1].number)
 
     @precondition(lambda self: self.pulls)
-    @rule()
+    @does()
     def a_person_pushes_to_our_branch(self) -> None:
         self.count += 1
         files = {f"more/{self.count}.md": b"# More\n"}
         self.person((MARA, "write")).push(self.pulls[-1].pull.head, files)
 
     @precondition(lambda self: self.closed)
-    @rule()
+    @does()
     def a_person_opens_again(self) -> None:
         self.person((MARA, "write")).reopen(self.closed[-1].number)
 
     # --- issues
 
     @precondition(lambda self: self.issues)
-    @rule(reason=st.sampled_from(["completed", "not_planned"]))
+    @does(reason=st.sampled_from(["completed", "not_planned"]))
     def a_person_closes_an_issue(self, reason: str) -> None:
         self.person((MARA, "write")).close_issue(self.issues[-1].number, reason)
 
     @precondition(lambda self: self.issues)
-    @rule(label=st.sampled_from(["ralph:approved", "ralph:approved", "ralph:rejected", "ralph:mission"]))
+    @does(label=st.sampled_from(["ralph:approved", "ralph:approved", "ralph:rejected", "ralph:mission"]))
     def a_person_labels(self, label: str) -> None:
         self.person((MARA, "write")).label(self.issues[-1].number, (label,))
 
     @precondition(lambda self: self.issues)
-    @rule(label=st.sampled_from(["ralph:approved", "ralph:mission", "ralph:rejected"]))
+    @does(label=st.sampled_from(["ralph:approved", "ralph:mission", "ralph:rejected"]))
     def an_outsider_labels(self, label: str) -> None:
         """As who sorts issues may, and decides nothing."""
         self.person(("sorter", "triage")).label(self.issues[-1].number, (label,))
 
     @precondition(lambda self: self.issues)
-    @rule()
+    @does()
     def a_label_is_taken_off(self) -> None:
         issue = self.issues[-1]
         self.person((MARA, "write")).unlabel(issue.number, tuple(issue.labels[:1]))
 
     @precondition(lambda self: self.issues)
-    @rule(who=WHO, text=SAID)
+    @does(who=WHO, text=SAID)
     def somebody_comments(self, who: tuple[str, str], text: str) -> None:
         self.person(who).comment(self.issues[-1].number, text)
 
     @precondition(lambda self: self.issues)
-    @rule()
+    @does()
     def a_person_edits_an_issue(self) -> None:
         issue = self.issues[-1]
         self.person((MARA, "write")).edit_issue(issue.number, body=f"Please mind the tide.\n\n{issue.body}")
 
-    @rule(who=WHO, labels=st.sampled_from([(), ("ralph:mission",)]))
+    @does(who=WHO, labels=st.sampled_from([(), ("ralph:mission",)]))
     def somebody_opens_an_issue(self, who: tuple[str, str], labels: tuple[str, ...]) -> None:
         self.person(who).create_issue(WORDS, f"{WORDS}\n::error::x", labels if who[0] == MARA else ())
 
     # --- the repository
 
-    @rule(what=st.sampled_from(sorted(FILES)))
+    @does(what=st.sampled_from(sorted(FILES)))
     def somebody_pushes(self, what: str) -> None:
         self.harbour.fake.push("main", FILES[what])
 
-    @rule()
+    @does()
     def a_person_opens_a_pull(self) -> None:
         self.count += 1
         branch = f"tide-tables-{self.count}"
@@ -129,7 +129,7 @@ class Town(Life):
     # --- whoever can push to memory
 
     @precondition(lambda self: self.has_memory and self.theirs)
-    @rule(kind=st.sampled_from([MergePull, ClosePull, CloseIssue]))
+    @does(kind=st.sampled_from([MergePull, ClosePull, CloseIssue]))
     def a_thief_writes_an_intent(self, kind: type) -> None:
         """A whole commit as a runner would make it, which says that something of a person's was to be ended."""
         runner, self.harbour.runner = self.harbour.runner, "thief"

@@ -45,7 +45,7 @@ class SteppingClock:
         return self.at
 
 
-def branch_store(repo: Path, holder: str = "", **options: str) -> BranchStore:
+def branch_store(repo: Path, holder: str = "", **options: Any) -> BranchStore:
     return BranchStore(Git.open(repo), SteppingClock(), holder=holder, **options)
 
 

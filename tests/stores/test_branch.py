@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ralph_mission.mission.ledger import Recollection
+from ralph_mission.mission.ledger import Batch, Recollection
+from ralph_mission.mission.memory import CycleNote
 from ralph_mission.mission.memory_parse import parse_notes
+from ralph_mission.mission.model import Urgency
 from ralph_mission.stores import layout
 from ralph_mission.stores.branch import BranchStore
 from ralph_mission.trouble import Trouble
-from tests.helpers import commit, git
+from tests.helpers import NOON, commit, git
 from tests.stores.making import (
     LOG,
     Intruder,
@@ -176,6 +180,38 @@ def test_loose_objects_are_packed_before_they_are_many(
     assert branch_store(repo).recall() == past
 
 
+DIES = """
+import os, signal, sys
+from pathlib import Path
+from ralph_mission.gateways import packing
+from ralph_mission.stores import branch
+from tests.stores.making import branch_store, full_batch
+past = branch_store(Path(sys.argv[1])).recall()
+branch.PACKED = 1
+packing._sync = lambda folder: os.kill(os.getpid(), signal.SIGKILL)
+branch_store(Path(sys.argv[1])).commit(full_batch(past, past.memory.header.cycle + 1), past)
+"""
+
+
+def test_a_cycle_killed_while_it_packs_has_committed_and_the_next_one_packs(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    branch_store(repo).commit(full_batch(None, 1), None)
+    (repo / ".git/objects/maintenance.lock").touch()  # of a user's own git that was killed
+    for _ in range(2):
+        killed = subprocess.run(
+            [sys.executable, "-c", DIES, str(repo)], cwd=Path(__file__).resolve().parents[2], check=False
+        )
+        assert killed.returncode == -signal.SIGKILL
+    past = branch_store(repo).recall()
+    assert past is not None and past.memory.header.cycle == 3
+    monkeypatch.setattr("ralph_mission.stores.branch.PACKED", 1)
+    new = branch_store(repo).commit(full_batch(past, 4), past)
+    assert branch_store(repo).recall() == new
+    assert git(repo, "count-objects").startswith("0 objects")
+    assert [one.name for one in (repo / ".git/objects/pack").iterdir() if not one.name.startswith("ralph-")] == []
+
+
 def test_the_number_of_git_processes_does_not_grow_with_the_number_of_cycles(
     store: BranchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,3 +259,24 @@ def test_a_work_tree_that_stands_on_the_unborn_branch_is_left_alone(repo: Path, 
     git(repo, "symbolic-ref", "HEAD", "refs/heads/ralph-memory")
     with pytest.raises(Trouble, match="checked out"):
         store.commit(batch(), None)
+
+
+# --- secrets ---------------------------------------------------------------------------
+
+
+@pytest.mark.attack(33, 34)
+def test_no_value_that_the_runner_knows_gets_onto_the_branch_and_what_stood_there_stays(repo: Path) -> None:
+    known, later = "tidal-harbour-4711", "neaps-and-springs-815"
+    first = branch_store(repo).commit(noted(batch(), f"long ago {known}"), None)
+    store = branch_store(repo, secrets=(known, later))
+    made = noted(batch(first, replace(finding("x"), title=f"use {later}")), f"now {later[::-1]}", f"long ago {known}")
+    landed = store.commit(replace(made, dashboard=f"# {later}\n", journal=("000002-abc", {"said": [later]})), first)
+    added = git(repo, "diff", f"{first.oid}..{landed.oid}")
+    assert later not in added and later[::-1] not in added and added.count("[redacted: known-value]") >= 4
+    assert landed == store.recall() and f"long ago {known}" in git(repo, "show", f"ralph-memory:{LOG}")
+
+
+def noted(made: Batch, *seen: str) -> Batch:
+    """With a cycle's note of what was seen."""
+    note = CycleNote(made.memory.header.cycle, NOON, seen, (), Urgency.LOW, "6h")
+    return replace(made, memory=replace(made.memory, observations=(note,)))

@@ -8,12 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.flows.recover import Recovered, recover
+from ralph_mission.flows.recover import recover
+from ralph_mission.flows.recover_parts import Recovered
 from ralph_mission.forges.local import LocalForge, Person
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.drafting import monitor_key
 from ralph_mission.mission.effects import Comment, OpenIssue, OpenPull, PushBranch, marker
-from ralph_mission.mission.ledger import Anchor, EffectRecord, FindingRecord, MonitorRecord, Recollection, is_settled
+from ralph_mission.mission.ledger import (
+    Anchor,
+    EffectRecord,
+    FindingRecord,
+    MonitorRecord,
+    Recollection,
+    is_settled,
+    monitor_key,
+)
 from ralph_mission.mission.model import Action, Status
 from ralph_mission.safety.edits import Edit, FileDelta
 from ralph_mission.stores.branch import BranchStore

@@ -25,6 +25,7 @@ TITLES = {
     "model": "A model of the protocol, and lives by chance",
     "lives": "The same in larger worlds, and longer lives",
     "attacks": "Attackers that are obeyed",
+    "real": "The real clients before a model that hunts for secrets",
     "guards": "Guards switched off",
     "load": "Load and endurance",
 }
@@ -96,7 +97,7 @@ def _figures(name: str, rows: Rows) -> str:
 
 def _bounds(name: str) -> str:
     """What in the code bounds the figures of a load."""
-    found = {case.title: case.bounds for case in CASES_OF_LOAD} | {endurance.TITLE: endurance.BOUNDS}
+    found = {case.title: case.bounds for case in CASES_OF_LOAD} | endurance.BOUNDS
     return "Bounded by:\n\n" + "\n".join(f"- {bound}" for bound in found[name]) if name in found else ""
 
 

@@ -82,7 +82,9 @@ PROMISES = (
             "attacks/test_secrets_everywhere.py::test_what_a_session_says_of_it_is_in_no_line_and_no_file_of_the_loop",
             "integration/test_places.py::test_a_secret_in_what_a_command_says_reaches_neither_memory_nor_voice",
             "forges/github/test_token.py::test_token_stands_in_no_receipt_error_note_log_file_or_argument",
+            "real/test_canaries.py::test_a_canary_is_nowhere_in_what_the_model_received_nor_in_any_sink",
         ),
+        ("canaries at the hardest isolation",),
     ),
     Promise(
         "I8",
@@ -90,7 +92,9 @@ PROMISES = (
         (
             "integration/test_isolation_attacks.py::test_no_process_tells_our_token",
             "gateways/test_process.py::test_the_environment_is_an_allow_list",
+            "real/test_canaries.py::test_a_canary_is_nowhere_in_what_the_model_received_nor_in_any_sink",
         ),
+        ("canaries at the hardest isolation",),
     ),
     Promise(
         "I9",

@@ -30,11 +30,15 @@ SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "agents": (*CRASH, "tests/integration", "tests/cli", "tests/stores"),
         "model": (*PYTEST, "-m", "not crash and not long", "tests/protocol", "tests/stateful"),
         "attacks": (*PYTEST, "-m", "(attack or benign) and not real and not crash"),
+        "real": (*PYTEST, "-m", "real", "tests/real/test_canaries.py", "tests/real/test_malicious_model.py"),
         "guards": ("-m", "tests.guards", "--jobs", "2"),
         "load": ("-m", "bench.load"),
     }
 )
-"""By name: the arguments of Python. Each takes `--figures FILE`. `make crash` runs the first six as one."""
+"""By name: the arguments of Python. Each takes `--figures FILE`. `make crash` runs the first six as one; `real` needs
+what `make test-real` installs."""
+GENERATED = ("tests/trust/figures", "docs/trust.md")
+"""What a measurement itself writes: it makes no checkout another one."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +57,11 @@ def measure(name: str) -> Measured:
     """Run a suite to its end. Raises CalledProcessError when it fails: figures of a failed run are not published."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "figures.json"
-        begun = time.monotonic()
+        measured, begun = commit(ROOT), time.monotonic()
         subprocess.run([sys.executable, *SUITES[name], "--figures", str(file)], cwd=ROOT, check=True)
         minutes = round((time.monotonic() - begun) / 60, 1)
         told = json.loads(file.read_text())
-    made = Measured(name, command(name), _commit(), datetime.now(UTC).date().isoformat(), minutes, told)
+    made = Measured(name, command(name), measured, datetime.now(UTC).date().isoformat(), minutes, told)
     (FOLDER / f"{name}.json").write_text(json.dumps(vars(made), indent=1, sort_keys=True) + "\n")
     return made
 
@@ -74,6 +78,12 @@ def kept() -> dict[str, Measured]:
     return {one["name"]: Measured(**one) for one in raw}
 
 
-def _commit() -> str:
-    asked = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
-    return subprocess.run(asked, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+def commit(root: Path) -> str:
+    """The commit that is measured; `-dirty` where anything else than what measurements write is not committed."""
+    head = _git(root, "rev-parse", "--short=10", "HEAD")
+    others = (f":(exclude){path}" for path in GENERATED)
+    return f"{head}-dirty" if _git(root, "status", "--porcelain", "--", ".", *others) else head
+
+
+def _git(root: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True).stdout.strip()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bench import endurance, load
 from tests.trust import named
 from tests.trust.attacks import CASES
 from tests.trust.document import FILE, document
 from tests.trust.promises import PROMISES
-from tests.trust.suites import ROOT, SUITES, kept
+from tests.trust.suites import ROOT, SUITES, Measured, kept
 
 
 def test_the_document_is_what_the_figures_say():
@@ -38,3 +39,13 @@ def test_every_file_with_an_enumeration_is_in_a_suite():
     files = (file for file in (ROOT / "tests").rglob("test_*.py") if "mark.crash" in file.read_text("utf-8"))
     names = {file.relative_to(ROOT).as_posix() for file in files if file.parent.name != "trust"}
     assert {name for name in names if not name.startswith(measured)} == set()
+
+
+def test_a_table_of_load_says_what_bounds_its_figures():
+    bounds = {case.title: case.bounds for case in load.CASES} | endurance.BOUNDS
+    tables = {title: {"after 10": {"seconds": 0.1}} for title in bounds}
+    page = document({"load": Measured("load", "python -m bench.load", "c0ffee", "2026-05-04", 1.0, tables)})
+    for title, lines in bounds.items():
+        shown = page.partition(f"### {title}\n")[2].partition("###")[0]
+        assert [line for line in lines if f"- {line}" not in shown] == []
+        assert "| after 10 | 0.1 |" in shown

@@ -37,6 +37,10 @@ def test_a_clock_that_was_wrong_holds_nothing_up(hours):
     assert objection(ONCE, HEADER, NOON + timedelta(hours=hours), 48) == ""
 
 
+def test_a_clock_that_was_a_few_minutes_ahead_wakes_nobody_twice():
+    assert objection(ONCE, HEADER, NOON - minutes(5), 48) == "woken for generation 5 less than 10 minutes ago"
+
+
 def test_a_due_time_that_memory_grants_no_wake_has_none():
     header = replace(HEADER, generation=6, dispatches=36, wake=False)
     assert objection(ONCE, replace(header, wake=True), NOON, 48) == ""

@@ -63,7 +63,7 @@ class Deeds:
 
     @found.register
     def _(self, effect: OpenIssue) -> Receipt | None:
-        for thread in self.desk.threads("issues"):
+        for thread in self.desk.threads("issues", lambda text: effect.key not in text):
             if thread.author.id == BOT.id and mark(thread.body) == effect.key:
                 return self._adopted(effect, thread)
         return None

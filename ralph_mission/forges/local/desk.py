@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -28,6 +28,11 @@ FOLDERS = ("issues", "pulls")
 IGNORED = "/.ralph/"
 
 Stat = tuple[int, int, int]
+
+
+def nothing(text: str) -> bool:
+    """No text is needless."""
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +82,10 @@ class Desk:
             raise Refused(f"there is no {kind or 'issue or pull'} #{number}", hint)
         return thread
 
-    def threads(self, folder: str, only_open: bool = False) -> tuple[Thread, ...]:
-        """All of them, lowest number first; with `only_open` others may be left out."""
+    def threads(self, folder: str, needless: Callable[[str], bool] = nothing) -> tuple[Thread, ...]:
+        """All of them, lowest number first; those whose text is `needless` may be left out: to read one takes time."""
         paths = sorted(self._paths(folder), key=lambda path: int(path.stem))
-        found = (self._read(path, only_open) for path in paths)
+        found = (self._read(path, needless) for path in paths)
         return tuple(thread for thread in found if thread)
 
     def next_number(self) -> int:
@@ -123,7 +128,7 @@ class Desk:
             return
         yield from (Path(entry.path) for entry in entries if NAME.fullmatch(entry.name))
 
-    def _read(self, path: Path, only_open: bool = False) -> Thread | None:
+    def _read(self, path: Path, needless: Callable[[str], bool] = nothing) -> Thread | None:
         try:
             with open(path, "rb") as file:
                 status = os.fstat(file.fileno())
@@ -133,15 +138,15 @@ class Desk:
                 raw = file.read()
         except FileNotFoundError:
             return None
-        thread = self._parse(path, raw, only_open)
+        thread = self._parse(path, raw, needless)
         if thread:
             self._seen[path] = (known, thread)
         return thread
 
-    def _parse(self, path: Path, raw: bytes, only_open: bool) -> Thread | None:
+    def _parse(self, path: Path, raw: bytes, needless: Callable[[str], bool]) -> Thread | None:
         try:
             text = raw.decode("utf-8", "surrogatepass")
-            if only_open and documents.surely_not_open(text):
+            if needless(text):
                 return None
             thread = documents.parse(text)
             if path != self.path(f"{thread.kind}s", thread.number):

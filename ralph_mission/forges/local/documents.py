@@ -26,6 +26,7 @@ ROW = re.compile(r"^=+", re.MULTILINE)
 COMMENT = re.compile(r"comment (\d+) by (.+) \((\d+)\) at (\S+?)(?:, edited (\S+))?")
 REVIEW = re.compile(r"review ([a-z_]+) by (.+) \((\d+)\) at (\S+) of ([0-9a-f]*)")
 CLOSED = re.compile(r"^state: (closed|merged)\s*$", re.MULTILINE)
+CLOSED_AT = re.compile(r"^closed_at: (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z)$", re.MULTILINE)
 
 
 def render(thread: Thread) -> str:
@@ -60,6 +61,12 @@ def surely_not_open(text: str) -> bool:
     """Whether the front matter says closed or merged, found without reading all of it."""
     found = CLOSED.search(text)
     return bool(found and found.start() < text.find(f"\n{FENCE}\n", 1))
+
+
+def surely_closed_by(text: str, since: datetime) -> bool:
+    """Whether the front matter says closed or merged, and then or earlier, found likewise."""
+    found = CLOSED_AT.search(text) if surely_not_open(text) else None
+    return bool(found and found.start() < text.find(f"\n{FENCE}\n", 1) and moment(found[1]) <= since)
 
 
 class _Dumper(yaml.SafeDumper):

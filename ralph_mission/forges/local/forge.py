@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from ralph_mission.forges import history, performing
 from ralph_mission.forges.commits import is_work
-from ralph_mission.forges.local import branches, threads
+from ralph_mission.forges.local import branches, documents, threads
 from ralph_mission.forges.local.deeds import Deeds, may_approve, texts
-from ralph_mission.forges.local.desk import Desk
+from ralph_mission.forges.local.desk import Desk, nothing
 from ralph_mission.forges.local.identity import BOT
 from ralph_mission.forges.local.threads import Thread
 from ralph_mission.forges.refusal import Refused
@@ -63,7 +64,7 @@ class LocalForge:
 
     def issues(self, state: str = "open", labels: Sequence[str] = ()) -> tuple[Issue, ...]:
         """Issues that have all of `labels`, lowest number first. `state`: open | closed | all."""
-        found = self.desk.threads("issues", only_open=state == "open")
+        found = self.desk.threads("issues", _needless(state))
         return tuple(
             threads.issue(thread, self.desk.url(thread), details=False)
             for thread in found
@@ -85,7 +86,7 @@ class LocalForge:
 
     def pulls(self, state: str = "open") -> tuple[Pull, ...]:
         """Pulls, lowest number first, the open ones with `touches`. `state`: open | closed (merged too) | all."""
-        found = self.desk.threads("pulls", only_open=state == "open")
+        found = self.desk.threads("pulls", _needless(state))
         known = branches.tips(self.git) if found else {}
         standing = (branches.settled(self.git, thread, known) for thread in found)
         wanted = {"open": ("open",), "closed": ("closed", "merged")}.get(state, ("open", "closed", "merged"))
@@ -102,7 +103,7 @@ class LocalForge:
 
     def pulse(self, since: datetime) -> Pulse:
         """Merged pulls, and issues opened and closed, since then; a folder has no stars."""
-        issues = self.issues("all")
+        issues = self.desk.threads("issues", partial(documents.surely_closed_by, since=since))
         return Pulse(
             merged=tuple(pull for pull in self.pulls("closed") if _merged_after(pull, since)),
             opened=sum(issue.created_at > since for issue in issues),
@@ -173,10 +174,10 @@ class LocalForge:
         head = branches.head_of(thread, known)
         pull = threads.pull(thread, self.desk.url(thread), head, details)
         assert thread.change
+        if not details and pull.state != "open" and not self._recent(pull.closed_at):
+            return pull
         base = branches.base_of(self.git, thread.change, known)
         if not head or not base:
-            return pull
-        if not details and pull.state != "open" and not self._recent(pull.closed_at):
             return pull
         changes = history.changes(self.git, base, head)
         return replace(
@@ -189,6 +190,10 @@ class LocalForge:
 
     def _recent(self, at: datetime | None) -> bool:
         return at is not None and self.now() - at <= RECENT
+
+
+def _needless(state: str) -> Callable[[str], bool]:
+    return documents.surely_not_open if state == "open" else nothing
 
 
 def _merged_after(pull: Pull, since: datetime) -> bool:

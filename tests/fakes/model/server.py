@@ -23,7 +23,10 @@ ASIDE = say("ok", input_tokens=10, output_tokens=1)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request as it came; `aside` is one that is no agent's turn, `at` is monotonic, in seconds."""
+    """One request as it came; `aside` is one that is no agent's turn, `at` is monotonic, in seconds.
+
+    `raw` is all of it: its first line with the query, every header, and the body, unpacked if it was packed.
+    """
 
     method: str
     path: str
@@ -33,6 +36,7 @@ class Request:
     dialect: str = ""
     aside: bool = False
     tools: tuple[str, ...] = ()
+    raw: bytes = b""
 
     @property
     def text(self) -> str:
@@ -112,6 +116,7 @@ class ScriptedModel:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     served: ScriptedModel
+    content = b""
 
     def log_message(self, *_: object) -> None:
         """The journal has it."""
@@ -162,15 +167,17 @@ class _Handler(BaseHTTPRequestHandler):
     def _asked(self, body: Any, dialect: str = "", aside: bool = False, tools: tuple[str, ...] = ()) -> Request:
         headers = {name.lower(): value for name, value in self.headers.items()}
         path = self.path.partition("?")[0]
-        request = Request(self.command, path, headers, body, time.monotonic(), dialect, aside, tools)
+        raw, self.content = self.raw_requestline + bytes(self.headers) + self.content, b""
+        request = Request(self.command, path, headers, body, time.monotonic(), dialect, aside, tools, raw)
         self.served.asked(request)
         return request
 
     def _body(self) -> Any:
         chunked = self.headers.get("transfer-encoding", "").lower() == "chunked"
         raw = self._chunks() if chunked else self.rfile.read(int(self.headers.get("content-length") or 0))
+        self.content = gzip.decompress(raw) if self.headers.get("content-encoding") == "gzip" else raw
         try:
-            return json.loads(gzip.decompress(raw) if self.headers.get("content-encoding") == "gzip" else raw)
+            return json.loads(self.content)
         except ValueError:
             return None
 

@@ -1,0 +1,72 @@
+"""What `ralph work`, `ralph review` and `ralph publish` begin with alike: memory and forge as in a cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ralph_mission.bootstrap.cycle import Household, build
+from ralph_mission.flows.strokes import House
+from ralph_mission.report.loop_voice import PlainLoopVoice
+from ralph_mission.stores.recordings import keep_out_of_git
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One command line: which repository, which settings, and where its issues live."""
+
+    repo: Path = Path()
+    config: Path | None = None
+    forge: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentWanted(Wanted):
+    """One that has an agent work; empty texts and None mean: as the settings have it."""
+
+    agent: str = ""
+    command: str = ""
+    model: str = ""
+    runtime: float | None = None
+    usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Opens the household anew for each stroke; `first` is for what does not change meanwhile."""
+
+    wanted: Wanted
+    voice: PlainLoopVoice
+    spell: Callable[[str], str] = str
+
+    def first(self) -> Household:
+        """The household, once its warnings are told. Raises Trouble for settings that cannot be."""
+        first = self._opened()
+        for warning in first.config.warnings:
+            self.voice.note(f"note: {warning}")
+        keep_out_of_git(first.git)
+        return first
+
+    def house(self) -> House:
+        """As a stroke wants it. Raises Trouble."""
+        made = self._opened()
+        return House(made.ports, made.store, made.charter, made.secrets)
+
+    def _opened(self) -> Household:
+        wanted = self.wanted
+        return build(wanted.repo, wanted.config, wanted.forge, voice=Noting(self.voice), spell=self.spell)
+
+
+@dataclass(frozen=True, slots=True)
+class Noting:
+    """A cycle's voice that speaks in the lines of a loop's."""
+
+    voice: PlainLoopVoice
+
+    def phase(self, name: str, note: str = "") -> None:
+        """Nothing: there is one phase."""
+
+    def note(self, text: str) -> None:
+        """A line."""
+        self.voice.note(text)
