@@ -7,6 +7,7 @@ that is ended after `SECONDS`.
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -41,7 +42,8 @@ Pattern = Annotated[str, StringConstraints(min_length=1, max_length=1_000), Afte
 def read(raw: bytes, pattern: str, root: Path, home: Path, most: int) -> list[Result]:
     """The first `most` lines that match. Raises Garbled when matching takes too long."""
     lines = [line for line in plain(raw.decode("utf-8", "replace")).split("\n") if line.strip()]
-    asked = {"pattern": pattern, "most": most, "lines": [line for line in lines[:LINES] if len(line) <= LONGEST]}
+    short = [line for line in lines[:LINES] if len(line) <= LONGEST]
+    asked = {"pattern": pattern, "most": most, "lines": short, "seconds": math.ceil(SECONDS) + 1}
     program = (sys.executable, "-I", "-S", matching.__file__)
     question = json.dumps(asked).encode()
     done = run_foreign(program, cwd=root, home=home, timeout=SECONDS, output_cap=20_000_000, stdin=question)

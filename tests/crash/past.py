@@ -52,6 +52,7 @@ class Snapshot:
                 setattr(world, name, value)
             world.ids = count(self.next_id)
             _replaced(fake.bare, self.place / "server")
+            world.bare.merged_tree.cache_clear()  # the trees that it had written are gone
         fake.faults.clear()
         fake.journal.clear()
         for name, network in networks_of(harbour).items():

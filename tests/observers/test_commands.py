@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ from pydantic import ValidationError
 
 from ralph_mission.mission.findings import identify
 from ralph_mission.mission.model import Severity, Sighting
-from ralph_mission.observers import cache, commands
+from ralph_mission.observers import cache, commands, matching
 from tests.helpers import commit, git
 from tests.observers.place import Place
 
@@ -169,6 +172,14 @@ def test_a_regex_that_never_ends_is_ended(place: Place, monkeypatch: pytest.Monk
     monkeypatch.setattr("ralph_mission.observers.lines.SECONDS", 1.0)
     seen = look(place, f"echo '{'a' * 64}!'", {"regex": "(a+)+$"})
     assert seen.status == "unavailable" and "regex took longer" in seen.detail
+
+
+@pytest.mark.attack(57)
+def test_a_regex_that_never_ends_is_ended_though_who_waited_for_it_was_killed() -> None:
+    asked = {"pattern": "(a+)+$", "most": 1, "lines": ["a" * 64 + "!"], "seconds": 1}
+    program = (sys.executable, "-I", "-S", matching.__file__)
+    done = subprocess.run(program, input=json.dumps(asked).encode(), capture_output=True, check=False, timeout=60)
+    assert done.returncode == -signal.SIGALRM
 
 
 def test_more_than_the_cap_is_told(place: Place) -> None:
