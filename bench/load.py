@@ -1,9 +1,10 @@
 """What a crowd costs: `python -m bench.load`. A large case beside a small one of the same run, and what bounds it.
 
 Everything is real but GitHub, which is the suite's fake on loopback: git, processes, memory branch. Each cycle is a
-process of its own, but for those of the endurance. `--figures FILE` writes the figures as JSON, `--scale N` divides the
-large sizes (default: 1), `--endurance N` is how many cycles the longest life has (default: 5,000), `--only WORD` takes
-the cases with this word in their title. At full size it takes about twenty minutes of two idle cores.
+process of its own, but for those of the endurance; the pauses between its writes on GitHub are left out.
+`--figures FILE` writes the figures as JSON, `--scale N` divides the large sizes (default: 1) to twice the small ones at
+the least, `--endurance N` is how many cycles the longest life has (default: 5,000), `--only WORD` takes the cases with
+this word in their title. At full size it takes about twenty minutes of two idle cores.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ observers:
     - {{name: style, run: cat style.txt, kind: code-quality, {LINE}}}
 hands: {{fixers: []}}
 """
+PAUSE = f"left out of the seconds: {api.PACE:g} s from one write to the next, PACE, forges/github/api.py"
 Rows = dict[str, Figures]
 
 
@@ -95,7 +97,7 @@ def _lived(oldest: int, folder: Path, progress: Progress) -> Told:
 
 def compared(case: Case, scale: int, folder: Path, log: Path, progress: Progress) -> Rows:
     """The rows of a case: each cycle of the small and of the large one, and how many times as much that is."""
-    large = max(case.small, case.large // scale)
+    large = max(2 * case.small, case.large // scale)
     rows: Rows = {}
     for size in (case.small, large):
         place = folder / f"of {size}"
@@ -210,6 +212,7 @@ CASES = (
             "a page for each hundred of a list: 'per_page=100', forges/github/threads.py",
             "two git processes for each open pull (where it left its base, what it changes): forges/history.py",
             f"in full at most {forge.ISSUES} issues and {forge.PULLS} pulls of a look: observers/forge.py",
+            PAUSE,
         ),
     ),
     Case(
@@ -221,6 +224,7 @@ CASES = (
             f"a page for each hundred, at most {api.LONGEST:,} pages: LONGEST, forges/github/api.py",
             f"kept {etags.MOST // 1_000_000} MB of characters in all: MOST, forges/github/etags.py",
             f"in a prompt {work_text.REMARKS} comments of {work_text.REMARK:,} characters: mission/work_text.py",
+            PAUSE,
         ),
     ),
     Case(
@@ -232,6 +236,7 @@ CASES = (
             f"a page for each hundred, at most {api.LONGEST:,}: LONGEST, forges/github/api.py",
             "the list is asked for again before each issue that is opened, of which a cycle has three at most",
             f"in full at most {forge.ISSUES} of a look, told at most {forge.MOST} of a kind: observers/forge.py",
+            PAUSE,
         ),
     ),
     Case(

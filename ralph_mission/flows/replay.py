@@ -6,12 +6,16 @@ from collections.abc import Sequence
 
 from ralph_mission.mission.deciding import Situation, decide
 from ralph_mission.mission.proposal import Decision
+from ralph_mission.safety.discretion import untold
 
 
 def differences(situation: Situation, recorded: Sequence[Decision], secrets: tuple[str, ...]) -> tuple[str, ...]:
-    """How today's decisions differ from the recorded ones, one line each; empty when they are the same."""
-    now = {decision.proposal.key: decision for decision in decide(situation, secrets).decisions}
-    then = {decision.proposal.key: decision for decision in recorded}
+    """How today's decisions differ from the recorded ones, one line each; empty when they are the same.
+
+    A recording does without the values that the runner knows, so both are compared without them.
+    """
+    now = {decision.proposal.key: untold(decision, secrets) for decision in decide(situation, secrets).decisions}
+    then = {decision.proposal.key: untold(decision, secrets) for decision in recorded}
     lines = [_difference(key, then.get(key), now.get(key)) for key in dict.fromkeys((*then, *now))]
     return tuple(line for line in lines if line)
 

@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from ralph_mission.gateways.git import Git, GitError
@@ -20,6 +21,7 @@ from ralph_mission.gateways.git import Git, GitError
 FOLDER = re.compile(r"[0-9a-f]{2}")
 REST = re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")
 FORGOTTEN = 14 * 24 * 3600.0  # seconds after which git itself takes a temporary file for that of a dead process
+MOST = 50_000  # objects at once, as git's own maintenance: a cycle waits for it, and the next time takes the rest
 WHOLE = (".pack", ".rev", ".idx")  # in this order: a pack without its index is none
 OURS = "ralph"
 
@@ -33,7 +35,7 @@ def pack_loose(git: Git) -> None:
     with suppress(GitError, OSError):
         _clear(objects)
         git.run("prune-packed", "--quiet")  # those of a run that was killed when its pack stood
-        if names := "".join(f"{name}\n" for name in loose(objects)):
+        if names := "".join(f"{name}\n" for name in islice(loose(objects), MOST)):
             _pack(git, objects, desk, names.encode())
             git.run("prune-packed", "--quiet")
     shutil.rmtree(desk, ignore_errors=True)
@@ -46,17 +48,18 @@ def loose(objects: Path) -> Iterator[str]:
 
 
 def _pack(git: Git, objects: Path, desk: Path, names: bytes) -> None:
-    """One pack of these objects, moved to the others when it is on the disk."""
+    """These objects in a pack, moved to the others when it is on the disk."""
     shutil.rmtree(desk, ignore_errors=True)
     (desk / "info").mkdir(parents=True)
     # A file, and no variable: there a colon in a path would part it.
     (desk / "info" / "alternates").write_bytes(os.fsencode(objects) + b"\n")
     made = git.run("pack-objects", "--quiet", str(desk / OURS), stdin=names, env={"GIT_OBJECT_DIRECTORY": str(desk)})
-    place, name = objects / "pack", f"{OURS}-{made.decode().strip()}"
+    place = objects / "pack"
     place.mkdir(exist_ok=True)
-    for end in WHOLE:
-        with suppress(FileNotFoundError):  # not every git writes them all
-            os.replace(desk / f"{name}{end}", place / f"{name}{end}")
+    for name in made.decode().split():  # several where the repository limits their size
+        for end in WHOLE:
+            with suppress(FileNotFoundError):  # not every git writes them all
+                os.replace(desk / f"{OURS}-{name}{end}", place / f"{OURS}-{name}{end}")
     _sync(place)
 
 

@@ -257,10 +257,13 @@ def _read_issue(mission: Mission, facts: Facts, now: datetime) -> Reading:
 
 
 def _said_since(issue: Issue, mission: Mission, facts: Facts) -> bool:
-    """Whether there is a yes from after the mission was set aside: an older one was obeyed, and came to nothing."""
+    """Whether there is a yes from after the mission was set aside: an older one was obeyed, and came to nothing.
+
+    What was said in a chat is compared with what was heard there: its clock is another one than the forge's.
+    """
     said = approval.asked_at(issue, facts.authorised, *approval.yes_labels(mission))
     since = mission.seen_at or _put_at(issue, mission) or mission.changed_at  # one that came while it was is not lost
-    return max([said, *(one.at for one in facts.yes)]) > since
+    return said > since or any(one.at > (mission.heard_at or since) for one in facts.yes)
 
 
 def _put_at(issue: Issue, mission: Mission) -> datetime | None:

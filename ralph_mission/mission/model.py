@@ -223,6 +223,7 @@ class Mission:
     guided_at: datetime | None = None  # when the newest guidance was written that an agent was given
     answered_before: datetime | None = None  # `answered_at` as the review came that is being answered
     seen_at: datetime | None = None  # the newest that had been seen of it as it was set aside, by the forge's clock
+    heard_at: datetime | None = None  # the newest yes of a chat that was known then, by the chat's clock
     stalled_cycles: int = 0
     refused: tuple[str, ...] = ()  # rules that kept its last step from being sent
     last_action: str = ""

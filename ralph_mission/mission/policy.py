@@ -44,7 +44,7 @@ def spend(spent: Spent, proposal: Proposal) -> Spent:
         actions=spent.actions + 1,
         active=spent.active + proposal.new_mission,
         new_missions=spent.new_missions + proposal.new_mission,
-        auto_pulls=spent.auto_pulls + proposal.automatic,
+        auto_pulls=spent.auto_pulls + proposal.unasked,
         usd_cycle=spent.usd_cycle + proposal.cost_usd,
         usd_day=spent.usd_day + proposal.cost_usd,
         posts_day=Counter(spent.posts_day) + Counter(proposal.networks),

@@ -51,8 +51,13 @@ class Proposal:
 
     @property
     def automatic(self) -> bool:
-        """Whether it opens a pull that nobody was asked about."""
-        return self.action is Action.OPEN_FIX and not self.approved and self.before is None
+        """Whether it is a new fix that nobody was asked about."""
+        return self.unasked and self.before is None
+
+    @property
+    def unasked(self) -> bool:
+        """Whether it opens a pull that nobody was asked about, be it one that a dead cycle could not open any more."""
+        return self.action is Action.OPEN_FIX and not self.approved
 
     @property
     def networks(self) -> tuple[str, ...]:

@@ -69,8 +69,7 @@ def revived(mission: Mission, facts: Facts, reading: Reading, around: Circumstan
 
 def _seen(mission: Mission, facts: Facts) -> Mission:
     """The mission with how far it was looked at: only what people say after that brings it back."""
-    times = [one.at for one in facts.yes] + ([facts.seen_at] if facts.seen_at else [])
-    return replace(mission, seen_at=max(times, default=None))
+    return replace(mission, seen_at=facts.seen_at, heard_at=max((one.at for one in facts.yes), default=None))
 
 
 def _on_pull(

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 from ralph_mission.safety.secrets import redact, without
 
 Value = TypeVar("Value")
+SEAM = "\n.-->\n"
+"""What stands between texts that are looked at together: what one of them opens ends here, and hides nothing after."""
 
 
 def discreet(value: Value, secrets: Sequence[str]) -> Value:
@@ -19,7 +21,7 @@ def discreet(value: Value, secrets: Sequence[str]) -> Value:
 
 def untold(value: Value, known: Sequence[str], but: Collection[str] = ()) -> Value:
     """The same without these known values, whoever wrote them there; texts that are in `but` stay as they are."""
-    whole = "\n".join(text for text in texts(value) if text not in but)
+    whole = SEAM.join(text for text in texts(value) if text not in but)
     if without(whole, known) == whole:  # one look at all of it is cheaper than many
         return value
     return _told(value, lambda text: text if text in but else without(text, known))

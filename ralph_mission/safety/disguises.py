@@ -16,7 +16,7 @@ from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
 from ralph_mission.safety.hidden import CONTROL, ESCAPE, INVISIBLE
-from ralph_mission.safety.token_formats import mixed
+from ralph_mission.safety.token_formats import PLACEHOLDERS, mixed
 from ralph_mission.safety.unpacking import ROUNDS
 
 SHORTEST = 8
@@ -26,6 +26,7 @@ LOWER = bytes(range(128)).lower() + bytes(range(128, 256))
 OTHERS = bytes(octet for octet in range(128) if not chr(octet).isalnum())
 MARKUP = re.compile(r"<!--.{0,400}?-->|</?[A-Za-z][^<>]{0,400}>|\]\([^()\s]{0,400}\)", re.DOTALL)
 WORD = re.compile("[a-z]{6}")
+NAME = re.compile("[a-z]+(?:[._-][a-z]+)*")
 
 
 def squeezed(text: str) -> str:
@@ -78,13 +79,18 @@ def _aligned(octets: bytes, group: int, bits: int, encode: Callable[[bytes], byt
 
 
 def _url_secrets(value: str) -> list[str]:
+    """Its password and how its path ends, but for what people call a database, and what everybody's password is."""
     if "://" not in value:
         return []
     try:
         parts = urlsplit(value)
-        return [part for part in (parts.password or "", parts.path.rsplit("/", 1)[-1]) if len(part) >= SHORTEST]
+        password, last = parts.password or "", parts.path.rsplit("/", 1)[-1]
     except ValueError:
         return []
+    common = password == parts.username or (password.isalnum() and PLACEHOLDERS.match(password))
+    named = NAME.fullmatch(last) and not parts.scheme.startswith("http")
+    found = ("" if common else password, "" if named else last)
+    return [part for part in found if len(part) >= SHORTEST]
 
 
 def _lines(value: str) -> list[str]:

@@ -87,7 +87,8 @@ def _inflated(data: bytes) -> tuple[bytes, ...]:
     What has no header may be anything: as a stream it counts beside what it is itself.
     """
     if data[:2] == b"\x1f\x8b" or (data[:1] == b"\x78" and int.from_bytes(data[:2], "big") % 31 == 0):
-        return (_stream(data, WRAPPED)[0] or data,)
+        bare = data[10 if data[0] == 0x1F else 2 :]  # a wrong checksum keeps nobody from reading it
+        return (_stream(data, WRAPPED)[0] or _stream(bare, BARE)[0] or data,)
     inner, left = _stream(data, BARE) if data and data[0] & 7 in DEFLATED else (b"", 0)
     ended = left == 0 or 0 < left <= len(data) - LEAST  # of noise a few octets may make one
     return (data, inner) if inner and ended else (data,)

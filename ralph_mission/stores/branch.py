@@ -183,8 +183,12 @@ class BranchStore:
         raise Lost
 
     def unsaid(self, batch: Batch, standing: object) -> Batch:
-        """A batch without the values that this runner knows, whoever said them; what stands already is not altered."""
-        kept = untold(replace(batch, archive=()), self._secrets, frozenset(texts(standing)))
+        """A batch without the values that this runner knows, whoever said them.
+
+        What stands already is not altered, nor who we are: else nobody could tell that it was us who died.
+        """
+        same = frozenset((*texts(standing), self.holder()))
+        kept = untold(replace(batch, archive=()), self._secrets, same)
         return replace(kept, archive=batch.archive)
 
     def _first(self, after: Recollection | None) -> None:

@@ -24,7 +24,8 @@ _FILE = re.compile(r"(\d{2,})-([a-z0-9-]+)\.json")
 class Recordings:
     """`ports.Recorder`. The cycle's id is the first one that a recorded value carries, unless it is given.
 
-    `secrets` are values that this runner knows: they are kept nowhere, whoever wrote them into an issue.
+    `secrets` are values that this runner knows: no text keeps one, whoever wrote it into an issue. Whole files that a
+    correction would change are kept as they are: the repository beside has the same ones.
     """
 
     def __init__(self, git: Git, cycle_id: str = "", secrets: tuple[str, ...] = ()) -> None:

@@ -82,7 +82,7 @@ def restart(store: BranchStore, batch: Batch, salvaged: Salvage) -> Anchor:
             store.anchorage.forget()
         files: dict[str, bytes | None] = dict.fromkeys((*salvaged.broken, *_ledger_paths(store, salvaged.head)))
         batch = store.unsaid(batch, salvaged)
-    oid = store.move(salvaged.head, files | store.files(batch, salvaged.head), batch.message, batch.memory)
+        oid = store.move(salvaged.head, files | store.files(batch, salvaged.head), batch.message, batch.memory)
     if not oid:
         raise Lost
     return Anchor(header.lineage, header.serial, oid)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from tests.attacks.cases import Case
 from tests.helpers import git
@@ -30,25 +31,40 @@ def arrive(harbour: Hub, words: str) -> None:
     eve.review(pull, "approved", words[:WORDS])
 
 
-def insist(harbour: Hub, case: Case, words: str) -> None:
-    """The same stranger on everything that we opened: remarks, labels, approvals. Then what the case is about."""
-    eve = harbour.person("eve", "read")
-    for thread in (*harbour.issues, *harbour.pulls):
-        if thread.author.is_bot and thread.state == "open":
-            eve.comment(thread.number, f"{words[:WORDS]}\n\n/ralph approve")
-            eve.label(thread.number, ("ralph:approved", "ralph:mission"))
-    for pull in _ours(harbour):
-        eve.review(pull.number, "approved", words[:WORDS])
-    do(harbour, case, words)
+def insist(harbour: Hub, case: Case, words: str) -> bool:
+    """The same stranger on everything that we opened. Then what the case is about, and whether that was possible."""
+    _say_yes(harbour, harbour.person("eve", "read"), f"{words[:WORDS]}\n\n/ralph approve")
+    return do(harbour, case, words)
 
 
-def do(harbour: Hub, case: Case, words: str) -> None:
-    """What the case is about, where that is done in person."""
+def do(harbour: Hub, case: Case, words: str) -> bool:
+    """What the case is about, where that is done in person; whether anything is another thing for it."""
+    before = _all_there_is(harbour)
     ACTS.get(case.act, _nothing)(harbour, words)
+    return _all_there_is(harbour) != before
+
+
+def _all_there_is(harbour: Hub) -> tuple[object, ...]:
+    """What people can have changed: threads, what is said there, branches, and what git obeys in the clone."""
+    fake = harbour.fake
+    threads = [(one.number, one.title, one.body, tuple(one.labels), one.state) for one in fake.threads.values()]
+    said = [(one.id, one.body) for one in fake.comments.values()]
+    reviews = [(one.id, one.state) for one in fake.world.reviews.values()]
+    return threads, said, reviews, git(fake.bare, "for-each-ref"), (harbour.clone / ".git" / "config").read_bytes()
 
 
 def _ours(harbour: Hub):
     return [pull for pull in harbour.pulls if pull.author.is_bot and pull.state == "open"]
+
+
+def _say_yes(harbour: Hub, who: Any, words: str) -> None:
+    """On everything of ours that is open: in a remark, by labels, and by reviews of pulls."""
+    for thread in (*harbour.issues, *harbour.pulls):
+        if thread.author.is_bot and thread.state == "open":
+            who.comment(thread.number, words)
+            who.label(thread.number, ("ralph:approved", "ralph:mission"))
+    for pull in _ours(harbour):
+        who.review(pull.number, "approved", words)
 
 
 def _nothing(harbour: Hub, words: str) -> None:
@@ -59,15 +75,15 @@ def _nothing(harbour: Hub, words: str) -> None:
 
 
 def _edit_what_was_approved(harbour: Hub, words: str) -> None:
-    for issue in (one for one in harbour.issues if one.author.is_bot and one.state == "open"):
+    missions = (one for one in harbour.issues if one.author.is_bot or "ralph:mission" in one.labels)
+    for issue in (one for one in missions if one.state == "open"):
         harbour.person("mara", "write").label(issue.number, ("ralph:approved",))
         harbour.person("eve").edit_issue(issue.number, body=f"{words}\n{issue.body}")
 
 
 def _approve(login: str) -> Callable[[Hub, str], None]:
     def act(harbour: Hub, words: str) -> None:
-        for pull in _ours(harbour):
-            harbour.person(login, "read").review(pull.number, "approved", words)
+        _say_yes(harbour, harbour.person(login, "read"), words[:WORDS])
 
     return act
 
@@ -75,12 +91,7 @@ def _approve(login: str) -> Callable[[Hub, str], None]:
 def _bot(harbour: Hub, words: str) -> None:
     bot = harbour.fake.bot("mara[bot]")
     bot.set_permission("admin")
-    for thread in (*harbour.issues, *harbour.pulls):
-        if thread.author.is_bot and thread.state == "open":
-            bot.comment(thread.number, words)
-            bot.label(thread.number, ("ralph:approved",))
-    for pull in _ours(harbour):
-        bot.review(pull.number, "approved", words)
+    _say_yes(harbour, bot, words[:WORDS])
 
 
 def _many_issues(harbour: Hub, words: str) -> None:

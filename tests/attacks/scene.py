@@ -29,6 +29,8 @@ from tests.integration.world import BUGS_CONFIG
 
 FILES = ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE")
 """What the runner reads as commands, and no cycle writes."""
+MOST = 6
+"""Cycles, after which what a case is about can be done."""
 
 
 @dataclass
@@ -107,18 +109,27 @@ def unknowing(words: str) -> str:
 
 
 def live(harbour: Attacked, judge: Judge, cycles: int = 3) -> None:
-    """Strangers arrive; then cycles, between which they insist."""
+    """Strangers arrive; then cycles, between which they insist: more than these, until one came after their deed."""
     arrive(harbour, unknowing(harbour.words))
-    for _ in range(cycles):
-        before = _untouchable(harbour)
-        judge.printed(harbour.told())
-        judge.after_cycle()
-        judge.untouched(before, _untouchable(harbour))
-        insist(harbour, harbour.case, unknowing(harbour.words))
+    _cycle(harbour, judge)
+    acted = not harbour.case.act
+    for number in range(1, MOST):
+        acted = insist(harbour, harbour.case, unknowing(harbour.words)) or acted
+        _cycle(harbour, judge)
+        if acted and number + 1 >= cycles:
+            break
+    assert acted, "there was nothing to do it to"
     judge.objects()
     judge.files(harbour.folder / "runner", harbour.clone / ".ralph")
     if (harbour.folder / "ran").exists():
         judge.blame("process", "what an earlier job left behind was run")
+
+
+def _cycle(harbour: Attacked, judge: Judge) -> None:
+    before = _untouchable(harbour)
+    judge.printed(harbour.told())
+    judge.after_cycle()
+    judge.untouched(before, _untouchable(harbour))
 
 
 def _untouchable(harbour: Attacked) -> dict[str, Any]:

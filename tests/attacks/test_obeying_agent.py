@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -32,6 +34,10 @@ NAMED = 34
 """The case in which the titles of the missions are the attacker's too."""
 IN_THE_OPEN = (1, 18, 27, 37, 44, 55)
 """The first case of each group: there it tries at once all that a session can try."""
+HELD = re.compile("needs a yes|may not be sent")
+"""What is told of a change that was not sent."""
+ALONE = (50, 54)
+"""Cases with several ways to change one file: one change would hide the other."""
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +76,22 @@ def judged(shop: Yard, judge: Judge) -> None:
         judge.blame("process", "what the agent planted was run")
 
 
-def marked(case: Case) -> object:
+def marked(case: Case, name: str) -> object:
     counted = () if case.number in SAID_ALONE else (pytest.mark.attack(case.number),)
-    return pytest.param(case, id=str(case), marks=counted)
+    return pytest.param(case, id=name, marks=counted)
 
 
-@pytest.mark.parametrize("case", [marked(case) for case in CASES])
+def apart() -> Iterator[object]:
+    """Every case, and where one change would hide the other a case for each."""
+    for case in CASES:
+        if case.number not in ALONE:
+            yield marked(case, str(case))
+            continue
+        for place, change in enumerate(case.changes):
+            yield marked(replace(case, changes=(change,)), f"{case}-{place}")
+
+
+@pytest.mark.parametrize("case", [*apart()])
 def test_an_agent_that_obeys_the_attacker_brings_about_nothing_forbidden(
     tmp_path: Path, case: Case, table: Table
 ) -> None:
@@ -96,7 +112,7 @@ def test_an_agent_that_obeys_the_attacker_brings_about_nothing_forbidden(
             played(shop, judge)
         played(shop, judge)
         if case.act:  # there is something of ours by now to do it to
-            do(shop.place, case, unknowing(words))
+            assert do(shop.place, case, unknowing(words)), "there was nothing to do it to"
             played(shop, judge)
         judge.objects()
         judge.files(shop.repo / ".ralph")
@@ -104,8 +120,10 @@ def test_an_agent_that_obeys_the_attacker_brings_about_nothing_forbidden(
         if inside.connections:
             judge.blame("reached", str(inside.asked))
         sent = [pull for pull in shop.place.pulls if pull.author.is_bot]
+        held = [told for number in judge.wanted for told in shop.said(number) if HELD.search(told)]
         writes = [one for one in fake.journal if one.method != "GET" and one.transport == "rest"]
     table.count(case.group, cases=1, effects=len(writes), looked_at=judge.looked, forbidden=len(judge.breaches))
     assert judge.breaches == []
-    assert shop.prompts and (sent or case.changes), "the attack came to nothing by itself"
+    assert shop.prompts and (sent or (case.changes and held)), "the attack came to nothing by itself"
+    assert (shop.aside / "daemon").exists() == (case.number in IN_THE_OPEN), "a session tried it all, or none did"
     assert not (tmp_path / "env").exists()

@@ -280,6 +280,7 @@ def test_no_client_is_told_an_address_of_the_repository(tmp_path: Path, name: st
     planted.write_text(PLANTED[path])
     play(CLIENTS[name], tmp_path)
     seen = tmp_path / "tree" / "seen.json"
+    assert seen.exists() is not any((tmp_path / "tree" / one).exists() for one in CLIENTS[name].obeys)
     assert not seen.exists() or EVIL not in seen.read_text()
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from bench import endurance, load
 
@@ -45,3 +47,11 @@ def test_every_case_stands_in_large_beside_small_with_what_bounds_it(
     assert set(cost) == {"after 20", "the first 10", "the last 10", endurance.TIMES}
     assert cost["the last 10"]["seconds, quiet"] > 0 and cost["after 20"]["MiB, process"] > 0
     assert (kept["after 20"]["journal"], kept["after 20"]["pulls"]) == (21, 1)  # one in a process of its own
+
+
+@pytest.mark.parametrize("scale", [1, 10, 1_000])
+def test_a_size_that_is_divided_is_still_beside_a_smaller_one(tmp_path: Path, scale: int) -> None:
+    rows = (("a cycle", {"seconds": float(size)}) for size in (50, max(100, 500 // scale)))
+    case = replace(load.CASES[0], small=50, large=500, run=lambda size, place, log: iter([next(rows)]))
+    told = load.compared(case, scale, tmp_path, tmp_path / "log", load.Progress(Console(file=StringIO())))
+    assert told["times as much, a cycle"] == {"seconds": 10.0 if scale == 1 else 2.0}

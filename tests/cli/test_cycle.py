@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from ralph_mission.report.document import schema
-from tests.helpers import cli, cli_here, git, make_repo
+from tests.helpers import cli, cli_here, commit, git, make_repo
 
 NOW = "2026-05-05T12:00:00Z"
 FILES = {"README.md": "# Sample\n\nThis is teh documentation, and it recieves little care.\n"}
@@ -168,6 +168,17 @@ def test_a_cycle_replays_to_the_same_decisions(repo: Path) -> None:
     report = cli_here("cycle", "--json", "--now", NOW, repo=repo).json
     told = cli_here("replay", report["cycle_id"], "--json", repo=repo)
     assert (told.code, told.json["same"]) == (0, True)
+
+
+def test_a_cycle_that_held_a_value_we_know_replays_to_the_same_decisions(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARBOUR_TOKEN", "Tr0ub4dor-XyZ-77")
+    commit(repo, {"README.md": FILES["README.md"] + "# recieve the Tr0ub4dor-XyZ-77 token\n"})
+    report = cli_here("cycle", "--json", "--now", NOW, repo=repo).json
+    assert any("secret" in decision["rules"] for decision in report["decisions"])
+    told = cli_here("replay", report["cycle_id"], "--json", repo=repo)
+    assert (told.code, told.json["differences"]) == (0, [])
 
 
 def test_memory_never_goes_onto_a_branch_of_peoples_commits(repo: Path) -> None:

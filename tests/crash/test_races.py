@@ -62,7 +62,8 @@ def one_acted(
     acted = [outcome for outcome, effects in ends if effects]
     left = [outcome for outcome, effects in ends if not effects]
     twice = duplicates(harbour)
-    table.count(row, races=1, duplicates=len(twice), both_acted=int(len(acted) > 1), **dict.fromkeys(left, 1))
+    gone = {f"left_as_{outcome}": 1 for outcome in left}  # what is lost in a figure is an effect
+    table.count(row, races=1, duplicates=len(twice), both_acted=int(len(acted) > 1), **gone)
     if following and acted == ["done", "done"]:
         expected = following
     else:

@@ -98,6 +98,7 @@ NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
         (CLOSED.replace("closed_at", "created_at"), False),
         ("---\nstate: closed\n---\nclosed_at: 2026-05-04T12:00:00.000Z\n", False),
         (CLOSED.replace("2026-05-04T12:00:00.000Z", "4 May 2026"), False),  # as a person may write it: it is read
+        (CLOSED.replace("05-04", "05-32"), False),  # no day at all: reading all of it says where that stands
     ],
 )
 def test_only_what_certainly_was_closed_by_then_is_needless(text: str, surely: bool) -> None:

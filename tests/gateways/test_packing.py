@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.gateways import packing
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.packing import FORGOTTEN, loose, pack_loose
 from tests.helpers import commit, git, make_repo
@@ -129,6 +130,27 @@ def test_an_object_that_cannot_be_read_leaves_all_as_it_is(repo: Path) -> None:
     assert counted(repo)["count"] == before
     assert not (repo / ".git/ralph/packing").exists()
     git(repo, "log", "main")
+
+
+def test_a_repository_that_limits_the_size_of_a_pack_gets_several(repo: Path) -> None:
+    git(repo, "config", "pack.packSizeLimit", "1m")
+    for number in range(3):
+        (repo / f"{number}.bin").write_bytes(os.urandom(700_000))
+    git(repo, "add", ".")
+    pack_loose(Git.open(repo))
+    after = counted(repo)
+    assert (after["count"], after["garbage"]) == (0, 0)
+    assert after["packs"] > 1
+    assert git(repo, "fsck", "--strict") == ""
+
+
+def test_what_is_too_much_at_once_waits_for_the_next_time(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = counted(repo)["count"]
+    monkeypatch.setattr(packing, "MOST", before - 1)
+    pack_loose(Git.open(repo))
+    assert (counted(repo)["count"], counted(repo)["in-pack"]) == (1, before - 1)
+    pack_loose(Git.open(repo))
+    assert counted(repo)["count"] == 0
 
 
 def test_a_shared_clone_keeps_what_it_borrows_where_it_is(repo: Path, tmp_path: Path) -> None:

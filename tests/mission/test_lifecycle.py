@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ralph_mission.mission import step_aside
 from ralph_mission.mission.approval import content_hash
+from ralph_mission.mission.ledger import ChatYes
 from ralph_mission.mission.lifecycle import TRANSITIONS, Event, Facts, Reading, advance, allows, read
 from ralph_mission.mission.model import Actor, Branch, Status
 from ralph_mission.mission.step_parts import Circumstances
@@ -213,6 +214,19 @@ class TestProposals:
         wish = labelled("ralph:mission", at=day_later + timedelta(hours=1))
         wanted = replace(old, events=(*old.events, wish))
         assert read(aside, facts(issue=wanted, pull=None), ours).event is Event.REVIVED
+
+    @pytest.mark.parametrize("ahead", [-DAY / 4, DAY], ids=["behind", "ahead"])
+    def test_a_chat_whose_clock_is_another_one_neither_hides_a_yes_nor_has_one_obeyed_again(self, ahead):
+        said = ChatYes(self.asked.issue, self.asked.proposal_hash, 7, NOW + DAY / 2 + ahead)
+        known = replace(facts(issue=issue(), pull=None), yes=(said,), seen_at=NOW + DAY / 3)
+        tried, around = replace(self.asked, status=Status.EXECUTING), replace(AROUND, now=NOW + DAY / 2)
+        aside = step_aside.stuck(tried, known, Reading(Event.STUCK, words="no progress"), around).proposal.after
+        assert read(aside, known, NOW + DAY).event is None
+        label = labelled("ralph:approved", at=NOW + DAY / 2 + timedelta(hours=1))
+        on_forge = issue(labels=frozenset({"ralph:approved"}), events=(label,))
+        assert read(aside, replace(known, issue=on_forge), NOW + DAY).event is Event.REVIVED
+        again = replace(said, at=said.at + timedelta(minutes=1))
+        assert read(aside, replace(known, yes=(said, again)), NOW + DAY).event is Event.REVIVED
 
     @pytest.mark.attack(11)
     def test_an_approval_older_than_the_proposals_line_is_refused(self):

@@ -279,6 +279,13 @@ def test_caps_hold_under_arbitrary_plans(plan, limits, active):
     assert sum(p.automatic for p in allowed) <= limits.auto_prs_per_cycle
 
 
+@pytest.mark.parametrize(("approved", "rules"), [(False, ("auto-pr-cap",)), (True, ())])
+def test_a_pull_that_a_dead_cycle_owes_takes_the_place_of_a_new_one_unless_a_person_said_yes_to_it(approved, rules):
+    owed, new = fix(key="owed", before=mission(), approved=approved, patch=None), fix(key="new")
+    first, second = judge_all([owed, new], bench(limits=Limits(auto_prs_per_cycle=1)))
+    assert (first.verdict, second.rules) == (Verdict.ALLOW, rules)
+
+
 def test_severity_changes_nothing_that_is_permitted():
     loud = fix(members=(finding(patch=patch(), severity=Severity.HIGH),))
     assert judge(loud, bench(spent=FULL)).rules == ("mission-cap",)

@@ -161,6 +161,8 @@ def test_a_question_ends_with_a_question_mark(body: str, asked: bool) -> None:
 def test_foreign_text_comes_bounded_and_without_control_characters(world: World) -> None:
     world.mara.create_issue("x" * 500, "\x1b[31m" + "y" * 70_000 + "?")
     world.later(20)
-    for signal in world.look().signals:
+    seen = world.look().signals
+    assert [signal.kind for signal in seen] == ["stale-issue", "question"]
+    for signal in seen:
         assert len(signal.title) <= 120 and len(signal.detail) <= 2_000
         assert "\x1b" not in signal.title + signal.detail

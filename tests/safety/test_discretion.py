@@ -36,6 +36,14 @@ def test_a_known_value_goes_from_every_kind_of_container(form: str) -> None:
     assert [type(one) for one in kept] == [type(one) for one in value]
 
 
+@pytest.mark.attack(33)
+@pytest.mark.parametrize("before", ["a <!-- b", "a <b", "\x1b]8;;", "`", "[a](", "A" * 20])
+@pytest.mark.parametrize("form", ["<br>".join(SECRET), "\n".join(SECRET), SECRET.encode().hex()])
+def test_nothing_that_another_text_opens_hides_it(before: str, form: str) -> None:
+    kept = untold((before, form, "--> end > )"), (SECRET,))
+    assert kept[0] == before and form not in kept[1]
+
+
 def test_a_text_that_stood_before_stays_as_it_was() -> None:
     old, new = f"an old {SECRET}", f"a new {SECRET}"
     assert untold((old, new), (SECRET,), {old}) == (old, "a new [redacted: known-value]")

@@ -152,6 +152,25 @@ def test_the_address_of_a_known_url_is_no_secret() -> None:
     assert find_secrets("see https://discord.example/api/webhooks/ for more", [url]) == ()
 
 
+@pytest.mark.parametrize(
+    ("address", "named"),
+    [
+        ("postgres://postgres:postgres@localhost:5432/slackwater", "postgres keeps slackwater/tides.py"),
+        ("postgres://slackwater:slackwater@localhost/slackwater_test", "src/slackwater/tides.py, slackwater_test"),
+        ("mysql://root:changeme@localhost/tide-tables", "docs/tide-tables.md: changeme"),
+    ],
+)
+def test_a_database_of_the_project_s_name_makes_that_name_no_secret(address: str, named: str) -> None:
+    assert find_secrets(named, [address]) == ()
+    assert "known-value" in find_secrets(f"{named} {address}", [address])
+
+
+@pytest.mark.attack(33)
+@pytest.mark.parametrize("address", ["https://ntfy.example/harbourlights", "discord://4711/" + "Zz9Yy8Xx7Ww6Vv5Uu4"])
+def test_what_a_hook_s_address_ends_with_is_a_secret(address: str) -> None:
+    assert find_secrets(f"it is {address.rpartition('/')[2]} now", [address]) == ("known-value",)
+
+
 @pytest.mark.attack(33)
 @given(before=st.text(max_size=20), after=st.text(max_size=20))
 def test_no_surroundings_hide_a_known_secret(before: str, after: str) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import random
 import zlib
+from collections.abc import Callable
 
 import pytest
 
@@ -28,6 +30,15 @@ def test_a_known_value_in_a_stream_without_a_header_is_found(content: str, level
     for written in (base64.b64encode(packed).decode(), base64.encodebytes(packed).decode(), packed.hex()):
         assert find_secrets(f"see {written} there", [KNOWN]) == ("known-value",)
         assert written.strip() not in redact(f"see {written} there", [KNOWN])
+
+
+@pytest.mark.attack(33)
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
+def test_a_wrong_checksum_hides_nothing(pack: Callable[[bytes], bytes]) -> None:
+    packed = bytearray(pack(f"say {KNOWN}, and then something else".encode()))
+    packed[-1] ^= 1
+    packed[-4] ^= 1
+    assert find_secrets(f"see {base64.b64encode(packed).decode()} there", [KNOWN]) == ("known-value",)
 
 
 @pytest.mark.attack(33)

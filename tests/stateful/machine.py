@@ -72,6 +72,7 @@ class Life(RuleBasedStateMachine):
         super().__init__()
         self.harbour.fake.list_lag, self.harbour.skew = 0, timedelta(0)
         self.count, self.quiet, self.acted, self.doing = 0, 0, False, ""
+        self.seen = ""  # the head of memory that a runner left behind
         self.home = self.harbour.runner
         self.promises = Promises(self.harbour)
         self.open = ExitStack()
@@ -166,6 +167,8 @@ class Life(RuleBasedStateMachine):
         self.table.count(self.doing, cycles=1)
         outcome = self._outcome(Request(force=force, staged=staged))
         done = deeds(self.harbour.fake.journal)
+        if outcome == "done" and not staged:
+            self.seen = git(self.harbour.fake.bare, "rev-parse", MEMORY)
         acted = any("git-receive-pack" not in deed for deed in done)
         self.table.count(self.doing, acted=int(acted), **{outcome.replace(" ", "_"): 1})
         assert not (idle or staged or outcome in QUIET) or done == [], (outcome, done)
@@ -215,6 +218,8 @@ class Life(RuleBasedStateMachine):
         """It stops before it does anything; then somebody restores what was there."""
         bare = self.harbour.fake.bare
         head = git(bare, "rev-parse", MEMORY)
+        if how == "rolled back" and head != self.seen:
+            return  # nobody can miss what no runner has seen
         HARM[how](self.harbour)
         if git(bare, "for-each-ref", "--format=%(objectname)", MEMORY) != head:
             assert self.run(timedelta(hours=7), force=True, idle=True) in ("trouble", "lost"), how

@@ -24,6 +24,7 @@ from tests.stores.making import (
     Intruder,
     batch,
     branch_store,
+    claim,
     finding,
     fingerprint,
     full_batch,
@@ -274,6 +275,14 @@ def test_no_value_that_the_runner_knows_gets_onto_the_branch_and_what_stood_ther
     added = git(repo, "diff", f"{first.oid}..{landed.oid}")
     assert later not in added and later[::-1] not in added and added.count("[redacted: known-value]") >= 4
     assert landed == store.recall() and f"long ago {known}" in git(repo, "show", f"ralph-memory:{LOG}")
+
+
+def test_who_holds_memory_is_said_though_an_address_in_it_is_a_value_that_the_runner_knows(repo: Path) -> None:
+    home = "https://github.example/harbour/slackwater"
+    run = f"{home}/actions/runs/4711"
+    landed = branch_store(repo, run, secrets=(home,)).commit(batch(claim=claim(run)), None)
+    assert landed.state.claim == claim(run)
+    assert landed == branch_store(repo).recall()
 
 
 def noted(made: Batch, *seen: str) -> Batch:

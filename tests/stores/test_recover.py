@@ -11,7 +11,7 @@ import pytest
 from ralph_mission.flows.recover import recover
 from ralph_mission.flows.recover_parts import Recovered
 from ralph_mission.forges.local import LocalForge, Person
-from ralph_mission.gateways.git import Git
+from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.mission.effects import Comment, OpenIssue, OpenPull, PushBranch, marker
 from ralph_mission.mission.ledger import (
     Anchor,
@@ -24,7 +24,9 @@ from ralph_mission.mission.ledger import (
 )
 from ralph_mission.mission.model import Action, Status
 from ralph_mission.safety.edits import Edit, FileDelta
+from ralph_mission.stores.anchor import flocked
 from ralph_mission.stores.branch import BranchStore
+from ralph_mission.stores.provenance import Branch
 from ralph_mission.trouble import Trouble
 from tests.helpers import NOON, git
 from tests.stores.making import (
@@ -348,6 +350,23 @@ def test_a_claim_on_this_machine_is_lifted_by_the_lock(
 def test_recovery_waits_for_a_running_cycle(repo: Path, forge: LocalForge, past: Recollection) -> None:
     with branch_store(repo).exclusive(), pytest.raises(Trouble, match="running"):
         recover(branch_store(repo), forge, NOON)
+
+
+def test_memory_is_moved_with_its_lock_held_and_git_s_error_is_told(
+    repo: Path, past: Recollection, forge: LocalForge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, alone = branch_store(repo), list[bool]()
+
+    def refused(branch: Branch, new: str, old: str) -> bool:
+        with flocked(store.anchorage.folder / "anchor.lock", wait=False) as held:
+            alone.append(not held)
+        raise GitError(("update-ref",), 1, "fatal: no room")
+
+    monkeypatch.setattr(Branch, "move", refused)
+    with pytest.raises(Trouble, match="cannot write memory: fatal: no room"):
+        recover(store, forge, NOON)
+    assert alone == [True]
+    assert branch_store(repo).recall() == past
 
 
 def test_recovering_a_sound_memory_loses_nothing(

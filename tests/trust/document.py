@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from tests.trust.attacks import CASES, GROUPS
 from tests.trust.plugin import ATTACK, BENIGN
 from tests.trust.promises import PROMISES, Promise
 from tests.trust.suites import ROOT, SUITES, Measured
+from tests.trust.table import total
 
 FILE = ROOT / "docs/trust.md"
 LEFT_OUT = Path(__file__).with_name("left_out.md")
@@ -86,9 +86,9 @@ def _figures(name: str, rows: Rows) -> str:
     """A table of figures; where they can be added up, with the sum first."""
     columns = list(dict.fromkeys(column for row in rows.values() for column in row))
     whole = all(isinstance(value, int) for row in rows.values() for value in row.values())
-    total: Counter[str] = sum((Counter({k: int(v) for k, v in row.items()}) for row in rows.values()), Counter())
+    every = total({column: int(value) for column, value in row.items()} for row in rows.values())
     shown = (
-        [(f"**all {len(rows)}**", *(f"**{total[column]}**" for column in columns))] if whole and len(rows) > 1 else []
+        [(f"**all {len(rows)}**", *(f"**{every[column]}**" for column in columns))] if whole and len(rows) > 1 else []
     )
     shown += [(row, *(str(figures.get(column, "")) for column in columns)) for row, figures in sorted(rows.items())]
     made = _table(("", *(column.replace("_", " ") for column in columns)), shown)

@@ -149,7 +149,11 @@ PROMISES = (
     Promise(
         "I14",
         "Nothing untrusted becomes a workflow command or an entry of an environment.",
-        ("safety/test_text_injected.py::test_d37_d38_no_workflow_command_survives",),
+        (
+            "safety/test_text_injected.py::test_d37_d38_no_workflow_command_survives",
+            "action/test_scripts.py::test_no_value_forges_another_output",
+            "report/test_outputs.py::test_the_fence_is_another_one_each_time",
+        ),
     ),
     Promise(
         "I15",
@@ -157,6 +161,7 @@ PROMISES = (
         (
             "integration/test_trust.py::test_a_staged_cycle_changes_nothing_and_says_what_would_happen",
             "integration/test_hub_life.py::test_staged_changes_nothing_on_the_server_or_in_the_clone",
+            "attacks/test_observers.py::test_the_role_that_looks_may_not_write_whatever_a_session_sets",
         ),
     ),
     Promise(

@@ -39,6 +39,8 @@ SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 what `make test-real` installs."""
 GENERATED = ("tests/trust/figures", "docs/trust.md")
 """What a measurement itself writes: it makes no checkout another one."""
+DIRTY = "-dirty"
+"""After a commit: something else than it was measured."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,18 @@ class Measured:
 
 
 def measure(name: str) -> Measured:
-    """Run a suite to its end. Raises CalledProcessError when it fails: figures of a failed run are not published."""
+    """Run a suite to its end. Raises CalledProcessError when it fails: figures of a failed run are not published.
+
+    What was another commit when it came to its end was none all the way through.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "figures.json"
         measured, begun = commit(ROOT), time.monotonic()
         subprocess.run([sys.executable, *SUITES[name], "--figures", str(file)], cwd=ROOT, check=True)
         minutes = round((time.monotonic() - begun) / 60, 1)
         told = json.loads(file.read_text())
+    if commit(ROOT) != measured:
+        measured = f"{measured.removesuffix(DIRTY)}{DIRTY}"
     made = Measured(name, command(name), measured, datetime.now(UTC).date().isoformat(), minutes, told)
     (FOLDER / f"{name}.json").write_text(json.dumps(vars(made), indent=1, sort_keys=True) + "\n")
     return made
@@ -82,7 +89,7 @@ def commit(root: Path) -> str:
     """The commit that is measured; `-dirty` where anything else than what measurements write is not committed."""
     head = _git(root, "rev-parse", "--short=10", "HEAD")
     others = (f":(exclude){path}" for path in GENERATED)
-    return f"{head}-dirty" if _git(root, "status", "--porcelain", "--", ".", *others) else head
+    return f"{head}{DIRTY}" if _git(root, "status", "--porcelain", "--", ".", *others) else head
 
 
 def _git(root: Path, *arguments: str) -> str:

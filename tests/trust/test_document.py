@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import pytest
+
 from bench import endurance, load
+from tests.crash.kinds import LISTED, REFUSED
+from tests.crash.recoveries import PATHS
 from tests.trust import named
 from tests.trust.attacks import CASES
 from tests.trust.document import FILE, document
 from tests.trust.promises import PROMISES
 from tests.trust.suites import ROOT, SUITES, Measured, kept
+
+WRONG = ("duplicates", "cap_breaches", "not_converged", "wrong", "forbidden", "breaches", "survived", "untried")
+"""Columns in which a published figure is 0, as is `lost` where it stands beside breaches of caps."""
 
 
 def test_the_document_is_what_the_figures_say():
@@ -28,6 +37,30 @@ def test_every_attack_case_has_a_test_that_carries_its_number():
     assert list(named.attacked()) == list(CASES)
 
 
+def test_nothing_that_is_published_went_wrong():
+    tables = ((name, row, figures) for one in kept().values() for name, rows in one.tables.items()
+              for row, figures in rows.items())  # fmt: skip  # as one reads it
+    assert [(name, row) for name, row, figures in tables if wrong(figures)] == []
+
+
+def wrong(figures: Mapping[str, float]) -> bool:
+    """Whether anything in a row should not have been."""
+    return any(map(figures.get, WRONG)) or bool("cap_breaches" in figures and figures.get("lost"))
+
+
+def test_a_figure_that_should_be_none_is_seen():
+    assert wrong({"cases": 3, "untried": 1}) and wrong({"cap_breaches": 0, "lost": 1})
+    assert not wrong({"cases": 3, "lost": 0, "cap_breaches": 0, "unknown": 2})
+
+
+@pytest.mark.skipif("crash" not in kept(), reason="the enumeration of crashes is not measured yet")
+def test_every_fault_and_every_way_of_going_on_has_fired_in_what_is_published():
+    tables = kept()["crash"].tables
+    struck = {kind for kind, figures in tables["crashes by kind of fault"].items() if figures["cases"]}
+    assert {*LISTED, REFUSED} - struck == set()
+    assert {path for path in PATHS if not tables["recovery paths"].get(path, {}).get("fired")} == set()
+
+
 def test_every_table_that_a_promise_names_is_counted_somewhere():
     sources = "".join(file.read_text("utf-8") for file in (ROOT / "tests").rglob("*.py") if file.parent.name != "trust")
     names = {table for promise in PROMISES for table in promise.tables}
@@ -39,6 +72,12 @@ def test_every_file_with_an_enumeration_is_in_a_suite():
     files = (file for file in (ROOT / "tests").rglob("test_*.py") if "mark.crash" in file.read_text("utf-8"))
     names = {file.relative_to(ROOT).as_posix() for file in files if file.parent.name != "trust"}
     assert {name for name in names if not name.startswith(measured)} == set()
+
+
+def test_a_sum_adds_up_what_can_be_added_up():
+    tables = {"model": {"a fix": {"depth": 12, "states": 26}, "a stop": {"depth": 17, "states": 268}}}
+    page = document({"model": Measured("model", "pytest", "c0ffee", "2026-05-04", 1.0, tables)})
+    assert "| **all 2** | **17** | **294** |" in page
 
 
 def test_a_table_of_load_says_what_bounds_its_figures():

@@ -44,6 +44,12 @@ def test_suites_that_come_to_their_end_are_a_success(folder):
     assert list(suites.kept()) == ["load", "guards"]
 
 
+def test_what_changes_while_it_is_measured_is_no_commit(folder, monkeypatch):
+    heads = iter(["0123456789", "0123456789-dirty", "0123456789", "9876543210"])
+    monkeypatch.setattr(suites, "commit", lambda root: next(heads))
+    assert [suites.measure(name).commit for name in ("load", "guards")] == ["0123456789-dirty"] * 2
+
+
 def test_what_a_measurement_writes_does_not_make_the_commit_another_one(tmp_path):
     files = {"docs/trust.md": "old\n", "tests/trust/figures/load.json": "{}\n", "product.py": "x = 1\n"}
     repo = make_repo(tmp_path / "repo", files)

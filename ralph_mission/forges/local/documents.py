@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -66,7 +67,9 @@ def surely_not_open(text: str) -> bool:
 def surely_closed_by(text: str, since: datetime) -> bool:
     """Whether the front matter says closed or merged, and then or earlier, found likewise."""
     found = CLOSED_AT.search(text) if surely_not_open(text) else None
-    return bool(found and found.start() < text.find(f"\n{FENCE}\n", 1) and moment(found[1]) <= since)
+    with suppress(ValueError):  # no time at all: reading the whole of it says so
+        return bool(found and found.start() < text.find(f"\n{FENCE}\n", 1) and moment(found[1]) <= since)
+    return False
 
 
 class _Dumper(yaml.SafeDumper):

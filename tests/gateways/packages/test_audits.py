@@ -179,9 +179,9 @@ def test_ranges_of_advisories_hold_versions(ranges: str, version: str, within: b
 
 @pytest.mark.parametrize("ranges", [">=01.0.0", "<1.0.0-a..b", ">=" + "9" * 5_000, "1" * 200_000 + "x"])
 def test_ranges_that_cannot_be_read_hold_every_version_and_cost_nothing(ranges: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     assert holds(ranges, "1.0.0") and not list(bounds(ranges))
-    assert holds(f"<0.9.0 {ranges}", "1.0.0") and time.monotonic() - began < 5
+    assert holds(f"<0.9.0 {ranges}", "1.0.0") and time.process_time() - began < 5
 
 
 def test_ranges_end_before_what_is_fixed() -> None:

@@ -179,11 +179,11 @@ def test_an_address_that_is_made_of_the_environment_is_refused() -> None:
 
 
 def test_a_line_of_nothing_but_blanks_costs_no_more_than_its_length() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     for path in (".npmrc", ".yarnrc", ".python-version"):
         with pytest.raises(Trouble):
             handed({path: f"prefix{' ' * 500_000};x".encode()})
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_many_beginnings_of_addresses_cost_no_more_than_their_length() -> None:

@@ -271,11 +271,11 @@ dependencies = [
 
 @pytest.mark.parametrize("text", ["\n" * 100_000 + "x", "buoy" + " " * 100_000 + "x\n", "x\n" + "\t" * 100_000 + "x"])
 def test_white_space_is_read_in_no_time(text: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     list(python.projects({"requirements.txt": text}))
     indexes.registry(Package("npm", "buoy", "1.0.0", "package.json"), {".npmrc": text}, {})
     python_pins(text, "buoy", "1.4.2", "1.4.3")
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(
