@@ -12,7 +12,7 @@ from tests.trust.attacks import CASES, GROUPS
 from tests.trust.plugin import ATTACK, BENIGN
 from tests.trust.promises import PROMISES, Promise
 from tests.trust.suites import ROOT, SUITES, Measured
-from tests.trust.table import total
+from tests.trust.table import in_doubt, total
 
 FILE = ROOT / "docs/trust.md"
 LEFT_OUT = Path(__file__).with_name("left_out.md")
@@ -92,7 +92,11 @@ def _figures(name: str, rows: Rows) -> str:
     )
     shown += [(row, *(str(figures.get(column, "")) for column in columns)) for row, figures in sorted(rows.items())]
     made = _table(("", *(column.replace("_", " ") for column in columns)), shown)
-    return "\n\n".join(part for part in (f"### {name}", made, _bounds(name)) if part)
+    return "\n\n".join(part for part in (f"### {name}", made, _sentence(in_doubt(every)), _bounds(name)) if part)
+
+
+def _sentence(said: str) -> str:
+    return f"{said[0].upper()}{said[1:]}." if said else ""
 
 
 def _bounds(name: str) -> str:

@@ -12,13 +12,26 @@ Told = dict[str, dict[str, dict[str, int]]]
 """Figures by table and row, as they go from one process to another."""
 LARGEST = ("depth",)
 """Figures that nobody can add up."""
+TRIED = ("cases", "pairs", "interleavings", "faults")
+"""What is counted once for each life, whose effects may end in doubt."""
 
 
 def total(rows: Iterable[Mapping[str, int]]) -> Counter[str]:
     """The figures of all rows together: their sum, or the largest of them."""
     every = [Counter(row) for row in rows]
     summed = sum(every, Counter())
-    return Counter({**summed, **{name: max(row[name] for row in every) for name in LARGEST if name in summed}})
+    largest = {name: max(row[name] for row in every) for name in LARGEST if name in summed}
+    return Counter({name: summed[name] for row in every for name in row} | largest)
+
+
+def in_doubt(every: Mapping[str, int]) -> str:
+    """The rate of `unknown`: effects of which nobody but a person can say whether they happened."""
+    tried = next((name for name in TRIED if every.get(name)), None)
+    if tried is None or "unknown" not in every:
+        return ""
+    return (
+        f"in doubt: {every['unknown']} effects in {every[tried]} {tried}, {every['unknown'] / every[tried]:.2f} in each"
+    )
 
 
 @dataclass
@@ -34,13 +47,14 @@ class Table:
 
     @property
     def lines(self) -> list[str]:
-        """One line for each row, and the sum."""
-        figures = list(dict.fromkeys(name for row in self.rows.values() for name in row))
-        shown = {**self.rows, f"all {len(self.rows)}": total(self.rows.values())}
-        return [
-            f"[{self.name}] {row}: " + ", ".join(f"{one[name]} {name}" for name in figures)
-            for row, one in shown.items()
-        ]
+        """One line for each row, the sum, and the rate of what is in doubt."""
+        figures, every = (
+            list(dict.fromkeys(name for row in self.rows.values() for name in row)),
+            total(self.rows.values()),
+        )
+        shown = {**self.rows, f"all {len(self.rows)}": every}
+        said = [f"{row}: " + ", ".join(f"{one[name]} {name}" for name in figures) for row, one in shown.items()]
+        return [f"[{self.name}] {line}" for line in (*said, in_doubt(dict(every))) if line]
 
 
 KEPT = pytest.StashKey[dict[str, Table]]()

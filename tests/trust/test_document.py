@@ -80,6 +80,12 @@ def test_a_sum_adds_up_what_can_be_added_up():
     assert "| **all 2** | **17** | **294** |" in page
 
 
+def test_the_rate_of_what_is_in_doubt_is_told():
+    tables = {"pairs": {"one": {"pairs": 30, "unknown": 0}, "two": {"pairs": 10, "unknown": 6}}}
+    page = document({"pairs": Measured("pairs", "pytest", "c0ffee", "2026-05-04", 1.0, tables)})
+    assert "In doubt: 6 effects in 40 pairs, 0.15 in each." in page
+
+
 def test_a_table_of_load_says_what_bounds_its_figures():
     bounds = {case.title: case.bounds for case in load.CASES} | endurance.BOUNDS
     tables = {title: {"after 10": {"seconds": 0.1}} for title in bounds}
