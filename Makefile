@@ -34,7 +34,7 @@ test-real: install-dev  ## what is too large for that: real agents, an emulator 
 	@$(BIN)/python scripts/node.py
 	@$(BIN)/python -m pytest -q -m real -n $(WORKERS)
 
-crash: install-dev  ## every moment of dying, every fault at every write, every race, every pair, a soak (about an hour)
+crash: install-dev  ## every moment of dying, every fault at every write, every race, every pair, a soak (about two hours)
 	@$(BIN)/python -m pytest -q -m crash -n $(WORKERS) -o faulthandler_timeout=0
 
 guards: install-dev  ## every rule and guard switched off once: a named test has to fail (minutes)

@@ -175,7 +175,8 @@ class Struck:
             return frozenset({"threads", "labels"}) if self._late else frozenset()
         if kind in ("401", "403") and request.transport == "rest":
             return LEFT_TO_A_PERSON
-        if kind in ("401", "403", "404", "rate-primary", "rate-secondary") and request.transport == "git":
+        told = kind.removeprefix("read-")  # a push begins with a read
+        if told in ("401", "403", "404", "rate-primary", "rate-secondary") and request.transport == "git":
             return LEFT_TO_A_PERSON | {"branches"}  # git tells 403, which GitHub says of what a token may not do
         return frozenset()
 
