@@ -30,6 +30,8 @@ TITLES = {
     "load": "Load and endurance",
 }
 """Of the suites whose tables are shown, in this order."""
+WIDE = 12
+"""Columns; a table of more has a line for each figure."""
 Rows = Mapping[str, Mapping[str, int | float]]
 
 INTRODUCTION = """# Trust
@@ -91,7 +93,10 @@ def _figures(name: str, rows: Rows) -> str:
         [(f"**all {len(rows)}**", *(f"**{every[column]}**" for column in columns))] if whole and len(rows) > 1 else []
     )
     shown += [(row, *(str(figures.get(column, "")) for column in columns)) for row, figures in sorted(rows.items())]
-    made = _table(("", *(column.replace("_", " ") for column in columns)), shown)
+    lines = [("", *(column.replace("_", " ") for column in columns)), *shown]
+    if len(columns) > WIDE:
+        lines = list(zip(*lines, strict=True))
+    made = _table(lines[0], lines[1:])
     return "\n\n".join(part for part in (f"### {name}", made, _sentence(in_doubt(every)), _bounds(name)) if part)
 
 

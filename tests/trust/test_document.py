@@ -86,6 +86,12 @@ def test_the_rate_of_what_is_in_doubt_is_told():
     assert "In doubt: 6 effects in 40 pairs, 0.15 in each." in page
 
 
+def test_a_table_that_is_too_wide_to_read_has_a_line_for_each_figure():
+    tables = {"soak": {"seed 2": {f"kind_{number}": number for number in range(20)}}}
+    page = document({"soak": Measured("soak", "pytest", "c0ffee", "2026-05-04", 1.0, tables)})
+    assert "|  | seed 2 |\n| --- | --- |\n| kind 0 | 0 |\n" in page
+
+
 def test_a_table_of_load_says_what_bounds_its_figures():
     bounds = {case.title: case.bounds for case in load.CASES} | endurance.BOUNDS
     tables = {title: {"after 10": {"seconds": 0.1}} for title in bounds}
