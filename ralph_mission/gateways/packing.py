@@ -16,6 +16,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from ralph_mission.gateways import durable
 from ralph_mission.gateways.git import Git, GitError
 
 FOLDER = re.compile(r"[0-9a-f]{2}")
@@ -60,7 +61,7 @@ def _pack(git: Git, objects: Path, desk: Path, names: bytes) -> None:
         for end in WHOLE:
             with suppress(FileNotFoundError):  # not every git writes them all
                 os.replace(desk / f"{OURS}-{name}{end}", place / f"{OURS}-{name}{end}")
-    _sync(place)
+    durable.sync(place)
 
 
 def _clear(objects: Path) -> None:
@@ -73,11 +74,3 @@ def _clear(objects: Path) -> None:
         for one in objects.glob(f"pack/{OURS}-*{end}"):
             if not one.with_suffix(WHOLE[-1]).exists():
                 one.unlink()
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

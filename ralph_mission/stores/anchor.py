@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ralph_mission.gateways.durable import sync
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.mission.position import refuse
 
@@ -112,7 +113,7 @@ def durable(path: Path, content: bytes) -> None:
         with suppress(OSError):
             scratch.unlink()
         raise
-    _sync_folder(path.parent)
+    sync(path.parent)
 
 
 def this_holder(clone: str = "") -> str:
@@ -143,11 +144,3 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
     if set(values) != set(kinds) or any(type(values[name]) is not kind for name, kind in kinds.items()):
         raise ValueError
     return values
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -75,10 +75,10 @@ class Branch:
         """The newest commit of ours that `head` is or stands on. Raises Trouble.
 
         A clone that remembers nothing trusts what the forge was told of, or else what it finds, once, if its files are
-        regular. Unless it has to be
-        `alone` (a cycle is under way), a clone of a server's repository lets runners elsewhere have gone on meanwhile:
-        as far as the forge was told of it, and by the few commits more that a runner may have died after. One of them
-        may even have started memory anew (`ralph memory recover`), if the forge was told of that.
+        regular. Unless it has to be `alone` (a cycle is under way), a clone of a server's repository lets runners
+        elsewhere have gone on meanwhile: as far as the forge was told of it, and by the few commits more that a runner
+        may have died after. One of them may even have started memory anew (`ralph memory recover`), if the forge was
+        told of that.
         """
         if mark is None or not mark.oid + mark.pending:
             self._refuse_odd_files(head)

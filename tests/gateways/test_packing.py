@@ -33,7 +33,7 @@ elif moment == "the pack has no index yet":
         real(*places) if left[0] else dying()
     packing.os.replace = replace
 else:
-    packing._sync = dying
+    packing.durable.sync = dying
 packing.pack_loose(Git.open(repo))
 """
 MOMENTS = ("the pack is not yet moved", "the pack has no index yet", "the pack stands")

@@ -21,12 +21,8 @@ from ralph_mission.mission.memory_parse import parse, parse_notes
 from tests.helpers import NOON, git
 from tests.integration.world import World, world
 from tests.load.aged import begun, grow
+from tests.load.sizes import real
 from tests.trust.table import Table, shown
-
-
-def real(size: int):
-    """The size that is promised, where there is time."""
-    return pytest.param(size, marks=pytest.mark.long)  # `make test` has a small one of each
 
 
 @pytest.fixture(scope="module")

@@ -19,15 +19,11 @@ from tests.forges.github_world import github, kept_file
 from tests.integration.hub import Hub, hub
 from tests.integration.test_hub_requests import CROWDED, asked, crowd, one_more, single
 from tests.integration.world import CALM
+from tests.load.sizes import real
 from tests.trust.table import Table, shown
 
 MOST_TOLD = 2 * work_text.BODY + 2 * work_text.REMARKS * work_text.REMARK  # characters: text, comments, Learnings
 IDLE = 12  # requests of a cycle that begins a mission of an owner, whatever else there is
-
-
-def real(size: int):
-    """The size that is promised, where there is time."""
-    return pytest.param(size, marks=pytest.mark.long)  # `make test` has a small one of each
 
 
 @pytest.fixture(scope="module")

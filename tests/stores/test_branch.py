@@ -184,12 +184,12 @@ def test_loose_objects_are_packed_before_they_are_many(
 DIES = """
 import os, signal, sys
 from pathlib import Path
-from ralph_mission.gateways import packing
+from ralph_mission.gateways import durable
 from ralph_mission.stores import branch
 from tests.stores.making import branch_store, full_batch
 past = branch_store(Path(sys.argv[1])).recall()
 branch.PACKED = 1
-packing._sync = lambda folder: os.kill(os.getpid(), signal.SIGKILL)
+durable.sync = lambda folder: os.kill(os.getpid(), signal.SIGKILL)
 branch_store(Path(sys.argv[1])).commit(full_batch(past, past.memory.header.cycle + 1), past)
 """
 

@@ -19,6 +19,7 @@ from ralph_mission.forges.local import documents
 from ralph_mission.forges.local.front_matter import Mangled
 from ralph_mission.forges.local.threads import Thread
 from ralph_mission.forges.refusal import Refused
+from ralph_mission.gateways.durable import sync
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.trouble import Trouble
@@ -182,8 +183,4 @@ def _replace(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync(path.parent)
