@@ -157,8 +157,14 @@ class Struck:
 
     @property
     def _late(self) -> bool:
-        """Whether cycles may have other numbers: what comes after a report does, and what a person does in between."""
-        return not self.case.kind.startswith(("crash", "kill")) or self.scene.stage.meanwhile is not lives.nothing
+        """Whether cycles may have other numbers: what comes after a report does, and what a person does in between.
+
+        So does what comes after a claim that was made to pay for sessions.
+        """
+        stage = self.scene.stage
+        return (
+            not self.case.kind.startswith(("crash", "kill")) or stage.meanwhile is not lives.nothing or stage.sessions
+        )
 
     @property
     def _left_out(self) -> frozenset[str]:
@@ -170,9 +176,15 @@ class Struck:
         if kind == "cas-stranger":
             return LEFT_TO_A_PERSON | {"branches", "failures"}
         if self.scene.stage.meanwhile is not lives.nothing:
-            return frozenset({"threads", "labels"})  # she may have closed it before it had its label
+            return self._refused | {"threads", "labels"}  # she may have closed it before it had its label
         if request.below.endswith("/labels"):
             return frozenset({"threads", "labels"}) if self._late else frozenset()
+        return self._refused
+
+    @property
+    def _refused(self) -> frozenset[str]:
+        """What a refusal for want of rights leaves to a person."""
+        kind, request = self.case.kind, self.call.request
         if kind in ("401", "403") and request.transport == "rest":
             return LEFT_TO_A_PERSON
         told = kind.removeprefix("read-")  # a push begins with a read

@@ -7,13 +7,15 @@ cycle, networks, an agent, memory that is damaged, people in between, two runner
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from ralph_mission.flows import control
+from ralph_mission.forges.github.api import Api
 from ralph_mission.mission.account import CycleReport, Telling
 from ralph_mission.mission.effects import Publish
 from ralph_mission.mission.ledger import EffectRecord
@@ -58,7 +60,7 @@ class Stage:
     """What has been until now, what happens next (`act`) and what must have come of it undisturbed (`expect`).
 
     `scenario` is what it is an instance of. `meanwhile` is what people do after each cycle; a stage that `halts`
-    comes to rest in an error, until a person mends it.
+    comes to rest in an error, until a person mends it. One with `sessions` of an agent pays for them before they begin.
     """
 
     scenario: str
@@ -73,6 +75,7 @@ class Stage:
     request: Mapping[str, Any] = field(default_factory=dict)
     networks: bool = False
     news: bool = False
+    sessions: bool = False
 
 
 STAGES = {
@@ -108,7 +111,12 @@ EVERY = {
         "approval issue → approved → acted", wanted.one_pull, lives.agreed, lives.LONG
     ),
     "a review is answered": Stage(
-        "changes requested → fixed", wanted.answered, lives.answered, {"src/tide.py": "TIDE = 1\n"}, lives.with_agent
+        "changes requested → fixed",
+        wanted.answered,
+        lives.answered,
+        {"src/tide.py": "TIDE = 1\n"},
+        lives.with_agent,
+        sessions=True,
     ),
     "a merge is announced": Stage(
         "approved → merged → announced",
@@ -149,13 +157,18 @@ def staged(folder: Path, name: str) -> Iterator[Hub]:
     """A hub in which the stage's cycle is the next thing to happen, at this very moment."""
     stage = EVERY[name]
     config = stage.config if isinstance(stage.config, str) else stage.config(folder)
-    with hub(folder, dict(stage.files), config) as harbour, _surrounded(harbour, stage) as place:
+    with hub(folder, dict(stage.files), config) as harbour, _surrounded(harbour, stage) as place, _still():
         place.fake.validate = False
         assert place.clone.exists(), "it is there before anything happens"
         stage.before(place)
         place.now += stage.later
         place.fake.journal.clear()
         yield place
+
+
+def _still() -> AbstractContextManager[Any]:
+    """GitHub's clock is what it told last: how long a session takes here decides nothing."""
+    return mock.patch.object(Api, "now", property(lambda api: api._seen[0]))
 
 
 @contextmanager

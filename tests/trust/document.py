@@ -17,7 +17,12 @@ from tests.trust.table import in_doubt, total
 FILE = ROOT / "docs/trust.md"
 LEFT_OUT = Path(__file__).with_name("left_out.md")
 TITLES = {
-    "crash": "Deaths and faults at every call",
+    "crash-deaths": "Deaths at every call",
+    "crash-answers": "An answer is lost, at every call",
+    "crash-servers": "Servers in trouble, at every call",
+    "crash-refusals": "Refusals, and others in between, at every call",
+    "crash-kills": "Processes that are killed, and other machines that carry on",
+    "crash-recoveries": "Late lists, and every way of going on",
     "pairs": "Pairs of faults",
     "races": "Races and interleavings",
     "soak": "A soak",

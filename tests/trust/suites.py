@@ -20,9 +20,19 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).parent / "figures"
 PYTEST = ("-m", "pytest", "-q", "-n", "2")
 CRASH = (*PYTEST, "-o", "faulthandler_timeout=0", "-m", "crash")
+GROUPS = ("deaths", "answers", "servers", "refusals")
+"""Of kinds of faults: what takes long is measured in parts, by words of the names of their tests."""
 SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "crash": (*CRASH, *(f"tests/crash/test_{one}.py" for one in ("cases", "deaths", "faults", "recoveries"))),
+        **{f"crash-{group}": (*CRASH, "tests/crash/test_cases.py", "-k", group) for group in GROUPS},
+        "crash-kills": (
+            *CRASH,
+            "tests/crash/test_cases.py",
+            "tests/crash/test_deaths.py",
+            "-k",
+            "killed or another_machine",
+        ),
+        "crash-recoveries": (*CRASH, "tests/crash/test_faults.py", "tests/crash/test_recoveries.py"),
         "pairs": (*CRASH, "tests/crash/test_pairs.py"),
         "races": (*CRASH, "tests/crash/test_races.py", "tests/crash/test_interleavings.py"),
         "soak": (*CRASH, "tests/crash/test_soak.py"),
@@ -35,7 +45,7 @@ SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "load": ("-m", "bench.load"),
     }
 )
-"""By name: the arguments of Python. Each takes `--figures FILE`. `make crash` runs the first six as one; `real` needs
+"""By name: the arguments of Python. Each takes `--figures FILE`. `make crash` runs the first eleven as one; `real` needs
 what `make test-real` installs."""
 GENERATED = ("tests/trust/figures", "docs/trust.md")
 """What a measurement itself writes: it makes no checkout another one."""
