@@ -161,10 +161,8 @@ class Struck:
 
         So does what comes after a claim that was made to pay for sessions.
         """
-        stage = self.scene.stage
-        return (
-            not self.case.kind.startswith(("crash", "kill")) or stage.meanwhile is not lives.nothing or stage.sessions
-        )
+        dies, stage = self.case.kind.startswith(("crash", "kill")), self.scene.stage
+        return not dies or stage.meanwhile is not lives.nothing or stage.sessions
 
     @property
     def _left_out(self) -> frozenset[str]:

@@ -45,8 +45,8 @@ SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "load": ("-m", "bench.load"),
     }
 )
-"""By name: the arguments of Python. Each takes `--figures FILE`. `make crash` runs the first eleven as one; `real` needs
-what `make test-real` installs."""
+"""By name: the arguments of Python. Each takes `--figures FILE`. `make crash` runs the first eleven as one; `real`
+needs what `make test-real` installs."""
 GENERATED = ("tests/trust/figures", "docs/trust.md")
 """What a measurement itself writes: it makes no checkout another one."""
 DIRTY = "-dirty"
