@@ -87,11 +87,16 @@ class Hub:
             "--now",
             self.now.isoformat(),
         ]
+        self._show_the_time()
         return subprocess.Popen(command, env=self.process_environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def _show_the_time(self) -> None:
+        """GitHub's clock shows this moment too, and never went back."""
+        self.fake.clock.now = max(self.now, self.fake.clock.now)
 
     def house(self, staged: bool = False) -> Household:
         """The ports, at this moment."""
-        self.fake.clock.now = max(self.now, self.fake.clock.now)
+        self._show_the_time()
         with mock.patch.dict(os.environ, self.environ), unpaced():
             return build(self.clone, forge="github", staged=staged, now=self.now + self.skew)
 
