@@ -176,7 +176,9 @@ class Struck:
         if self.scene.stage.meanwhile is not lives.nothing:
             return self._refused | {"threads", "labels"}  # she may have closed it before it had its label
         if request.below.endswith("/labels"):
-            return frozenset({"threads", "labels"}) if self._late else frozenset()
+            # the label of a pull is no deed of its own, that of a text that was published is one
+            deed = self._refused if self.scene.stage.networks else frozenset()
+            return deed | (frozenset({"threads", "labels"}) if self._late else frozenset())
         return self._refused
 
     @property
