@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ralph_mission.loop.commands import denied
 from ralph_mission.loop.model import Hat
 from ralph_mission.loop.scope import why_outside
+from ralph_mission.safety.text import cut
 
 if TYPE_CHECKING:
     from claude_agent_sdk import (
@@ -180,12 +181,12 @@ class _Driver:
 
 def _short(given: Mapping[str, Any]) -> dict[str, str]:
     """What a tool was given, without whole files."""
-    return {name: str(value)[:LONGEST] for name, value in given.items()}
+    return {name: cut(str(value), LONGEST) for name, value in given.items()}
 
 
 def _target(denial: Mapping[str, Any]) -> str:
     given = denial.get("tool_input") or {}
-    return str(given.get("file_path") or given.get("command") or "")[:200]
+    return cut(str(given.get("file_path") or given.get("command") or ""), 200)
 
 
 def _print(value: Mapping[str, Any]) -> None:

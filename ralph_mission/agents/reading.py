@@ -18,7 +18,7 @@ from typing import Any
 from ralph_mission.agents.waits import seconds_until
 from ralph_mission.loop.model import Failure, Turn, Usage
 from ralph_mission.safety.secrets import redact
-from ralph_mission.safety.text import sanitise
+from ralph_mission.safety.text import cut, sanitise
 
 LAST_LINES, LAST_CHARACTERS = 5, 600
 MOST_USD, MOST = 1_000.0, 10_000_000_000
@@ -117,7 +117,7 @@ def called(tool: str, given: object) -> str:
 
 def line(text: str) -> str:
     """Words of a session or of its processes as one line for the record."""
-    return " ".join(sanitise(redact(text[:CALL_CHARACTERS]), "log").split())
+    return " ".join(sanitise(redact(cut(text, CALL_CHARACTERS)), "log").split())
 
 
 def _turn(gave: Gave, now: datetime, said: Said) -> Turn:

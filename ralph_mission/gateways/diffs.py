@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ralph_mission.safety.patch import REGULAR, FileChange
 
-HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+HUNK = re.compile(rb"@@ -\d+(?:,(\d{1,18}))? \+\d+(?:,(\d{1,18}))? @@")  # git takes none of more digits
 HEADER = re.compile(rb"diff --git (.+)")
 NAMED = re.compile(rb"(?:---|\+\+\+|rename from|rename to|copy from|copy to) (.+)")
 MODE = re.compile(rb"(?:new file mode|new mode|deleted file mode|old mode) (\d{6})")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import shutil
 import socket
 import tempfile
@@ -152,6 +153,6 @@ def _asked(came: socket.socket) -> Endpoint | None:
     came.settimeout(None)
     method, _, rest = head.decode("latin-1").partition(" ")
     host, _, port = rest.partition(" ")[0].rpartition(":")
-    if method != "CONNECT" or not (port.isascii() and port.isdigit()):
+    if method != "CONNECT" or not re.fullmatch("[0-9]{1,5}", port):
         return None
     return Endpoint(host.strip("[]").lower(), int(port))

@@ -13,6 +13,7 @@ from ralph_mission.gateways.workshop import clone
 from ralph_mission.mission.ports import Verification
 from ralph_mission.safety.hidden import without_controls, without_invisible
 from ralph_mission.safety.patch import FileChange, Patch
+from ralph_mission.safety.text import cut
 
 LAST_LINES = 5
 SECONDS = 600.0
@@ -86,4 +87,4 @@ def _told(failure: Failure, fails_anyway: bool) -> str:
 
 def _last_lines(output: bytes) -> list[str]:
     plain = without_invisible(without_controls(output[-20_000:].decode(errors="replace")))
-    return [line[:300] for line in plain.splitlines() if line.strip()][-LAST_LINES:]
+    return [cut(line, 300) for line in plain.splitlines() if line.strip()][-LAST_LINES:]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ralph_mission.loop.assignments import Unclear, document
+from ralph_mission.safety.text import cut
 
 APPROVALS, REFUSALS = ("approve", "approved", "accept", "accepted"), ("reject", "rejected", "revise")
 NONE_GIVEN = "rejected without a reason"
@@ -38,7 +39,8 @@ def read(payload: str, names: Sequence[str]) -> Critique:
     try:
         return _read(document(payload), names)
     except Unclear as unclear:
-        return Critique(objections=(Objection("", f"the verdict cannot be understood ({unclear}): {payload[:200]}"),))
+        why = f"the verdict cannot be understood ({unclear}): {cut(payload, 200)}"
+        return Critique(objections=(Objection("", why),))
 
 
 def _read(value: Mapping[str, Any], names: Sequence[str]) -> Critique:
@@ -80,4 +82,4 @@ def _texts(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Objections; one that is no text speaks against it all the same."""
     value = row.get("objections") or []
     texts = value if isinstance(value, list) else [value]
-    return tuple(" ".join(str(text).split())[:LONGEST] or NONE_GIVEN for text in texts[:MOST])
+    return tuple(cut(" ".join(str(text).split()), LONGEST) or NONE_GIVEN for text in texts[:MOST])

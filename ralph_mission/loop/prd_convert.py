@@ -19,7 +19,7 @@ TYPECHECK_PASSES = "Typecheck passes"
 VERIFY_IN_BROWSER = "Verify in browser"
 
 _ID = re.compile(r"^\W*(?P<id>[A-Z][A-Z0-9]*-\d+)\b[\s:.)\]–—-]*(?P<title>.*)$")  # noqa: RUF001  # people write all dashes
-_NUMBER = re.compile(r"^(?:user )?story\s+#?(?P<number>\d+)\b[\s:.)–—-]*(?P<title>.*)$", re.IGNORECASE)  # noqa: RUF001  # as above
+_NUMBER = re.compile(r"^(?:user )?story\s+#?(?P<number>\d{1,18})\b[\s:.)–—-]*(?P<title>.*)$", re.IGNORECASE)  # noqa: RUF001  # as above
 _STORIES = re.compile(r"^\W*(?:\d+[.)]?\s*)?(?:user )?stories\b", re.IGNORECASE)
 _REQUIREMENTS = re.compile(r"^\W*(?:\d+[.)]?\s*)?(?:functional |core )?(?:requirements|features)\b", re.IGNORECASE)
 _LABEL = re.compile(r"^\*\*(?P<name>[^*]+?):?\*\*:?\s*(?P<rest>.*)$", re.DOTALL)

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from ralph_mission.loop.model import VERDICT, Event, Issue, Severity
+from ralph_mission.safety.text import cut
 
 SEVERITIES: dict[str, Severity] = {
     **dict.fromkeys(("major", "medium", "moderate", "warning"), "major"),
@@ -50,7 +51,7 @@ def issues(event: Event) -> tuple[Issue, ...]:
     try:
         return _understood(payload)[:MOST]
     except (Unclear, RecursionError) as error:
-        return (Issue(f"the verdict cannot be understood ({error}): {payload[:200] or 'it is empty'}"),)
+        return (Issue(f"the verdict cannot be understood ({error}): {cut(payload, 200) or 'it is empty'}"),)
 
 
 def _understood(payload: str) -> tuple[Issue, ...]:
@@ -114,11 +115,11 @@ def _item(item: Any) -> Issue:
     if isinstance(item, str) and item.strip():
         return _line(item.strip())
     if not isinstance(item, Mapping):
-        return Issue(f"an issue that cannot be understood: {str(item)[:200]}")
+        return Issue(f"an issue that cannot be understood: {cut(str(item), 200)}")
     file, line = _place(_first(item, FILE), _first(item, LINE))
     severity = SEVERITIES.get(str(item.get("severity", "")).strip().lower(), "critical")
     message = _first(item, MESSAGE) or "(no message)"
-    return Issue(message[:LONGEST], file[:LONGEST], line, _first(item, KIND)[:100], severity)
+    return Issue(cut(message, LONGEST), cut(file, LONGEST), line, cut(_first(item, KIND), 100), severity)
 
 
 def _first(item: Mapping[str, Any], names: Iterable[str]) -> str:
@@ -156,7 +157,7 @@ def _listed(payload: str) -> Iterator[Issue]:
 
 def _line(text: str) -> Issue:
     """`src/a.py:12 [race] message`, in any order, each part but the message optional."""
-    file, line, kind, severity, text = "", 0, "", "", text[: 2 * LONGEST]
+    file, line, kind, severity, text = "", 0, "", "", cut(text, 2 * LONGEST)
     while text:
         mark, place, word = MARK.match(text), PLACE.match(text), WORD.match(text)
         if mark and mark[1].strip().lower() in SEVERITIES:
@@ -169,7 +170,8 @@ def _line(text: str) -> Issue:
             severity, text = word[1].lower(), text[word.end() :]
         else:
             break
-    return Issue((text or "(no message)")[:LONGEST], file[:LONGEST], line, kind, SEVERITIES.get(severity, "critical"))
+    message = cut(text or "(no message)", LONGEST)
+    return Issue(message, cut(file, LONGEST), line, kind, SEVERITIES.get(severity, "critical"))
 
 
 def _unnamed(number: int) -> tuple[Issue, ...]:

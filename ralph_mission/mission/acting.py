@@ -41,6 +41,7 @@ from ralph_mission.mission.lifecycle import Facts
 from ralph_mission.mission.model import Mission
 from ralph_mission.mission.ports import Ports
 from ralph_mission.mission.proposal import Decision, Proposal
+from ralph_mission.safety.text import cut
 from ralph_mission.trouble import Missing, Trouble
 
 
@@ -163,7 +164,7 @@ def _perform(ports: Ports, effect: Effect) -> Receipt:
         said = error.what if isinstance(error, Trouble) else f"{type(error).__name__}: {error}"
         status: Fate = "unknown" if at_most_once(effect) else "failed"
         at = ports.clock.now() if isinstance(effect, Publish) else None
-        return Receipt(effect.key, status, detail=said[:300], at=at)
+        return Receipt(effect.key, status, detail=cut(said, 300), at=at)
 
 
 def _say(ports: Ports, effect: Publish) -> Receipt:

@@ -89,10 +89,9 @@ def on_issue(
     noes = [o for o in _noes(issue) if o.actor and o.actor.id in authorised]
     if noes:
         return noes[-1]
-    since = max(_asked_at(issue, mission), edited_at or issue.created_at)
-    chats = [one.chat for one in yes if offered_at is None and _counts_from_chat(one, issue, mission, since)]
-    if chats:
-        return Opinion("approved", Actor(0, f"an owner in the Telegram chat {chats[-1]}"))
+    since = _since(issue, mission, edited_at)
+    if chats := said_in_chat(issue, mission, yes, offered_at, edited_at):
+        return Opinion("approved", Actor(0, f"an owner in the Telegram chat {chats[-1].chat}"))
     attempts = list(_approvals(issue, max(since, offered_at) if offered_at else since, mission))
     if not attempts:
         return NONE
@@ -102,6 +101,21 @@ def on_issue(
         rules = (*rules, "approval-content") if "approval-content" not in rules else rules
     actor = (counted or [attempts[-1][0]])[-1]
     return Opinion("refused", actor, rules=rules) if rules else Opinion("approved", actor)
+
+
+def said_in_chat(
+    issue: Issue,
+    mission: Mission,
+    yes: Iterable[ChatYes],
+    offered_at: datetime | None = None,
+    edited_at: datetime | None = None,
+) -> tuple[ChatYes, ...]:
+    """Those of `yes` that count, as for `on_issue`.
+
+    A change in a remark is none of the text that a chat says yes to: a yes to it is given where it is shown.
+    """
+    since = _since(issue, mission, edited_at)
+    return tuple(one for one in yes if offered_at is None and _counts_from_chat(one, issue, mission, since))
 
 
 def yes_labels(mission: Mission) -> tuple[str, ...]:
@@ -220,12 +234,14 @@ def _objections(counted: bool, fresh: bool) -> tuple[str, ...]:
 
 
 def _counts_from_chat(yes: ChatYes, issue: Issue, mission: Mission, since: datetime) -> bool:
-    """Whether it names the very text that stands there, which is what was asked about, and was given since.
-
-    A change in a remark is none of that text: a yes to it is given where it is shown.
-    """
+    """Whether it names the very text that stands there, which is what was asked about, and was given since."""
     meant = yes.issue == issue.number and yes.hash == mission.proposal_hash
     return meant and stands(issue, mission) and yes.at > since
+
+
+def _since(issue: Issue, mission: Mission, edited_at: datetime | None) -> datetime:
+    """What a yes has to be newer than: our line, and the last edit by somebody without a say."""
+    return max(_asked_at(issue, mission), edited_at or issue.created_at)
 
 
 def _asked_at(issue: Issue, mission: Mission) -> datetime:

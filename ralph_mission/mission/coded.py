@@ -75,14 +75,16 @@ def _sent(mission: Mission, begun: Mission, facts: Facts, made: Made, patch: Pat
     interim = replace(begun, pending=(push.key, pull.key), failure="", failures=0, stalled_cycles=0, turns=0)
     interim = told(interim, around, f"{_effort(made)}; its change is in a pull", "Review the pull.")
     after = replace(advance(interim, Event.PULL_OPENED, around.now), pending=(), waiting_since=around.now)
-    return _step(mission, interim, after, (said, push, pull), patch)
+    return _step(mission, interim, after, (said, push, pull), patch, wished=not facts.unasked)
 
 
-def _step(mission: Mission, interim: Mission, after: Mission, effects: Sequence[Effect], patch: Patch) -> Step:
+def _step(
+    mission: Mission, interim: Mission, after: Mission, effects: Sequence[Effect], patch: Patch, wished: bool
+) -> Step:
     key = key_of(mission.key, "carry-out", *(effect.key for effect in effects))
     proposal = Proposal(
         key, Action.OPEN_FIX, mission.kind, mission.title, tuple(effects), patch=patch, before=mission,
-        interim=interim, after=after,
+        interim=interim, after=after, wished=wished,
     )  # fmt: skip  # one value
     return Step(waited(mission), proposal)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ralph_mission.mission.effects import marker
 from ralph_mission.mission.kinds import reason
 from ralph_mission.mission.model import Actor, Issue, Mission, Remark
-from ralph_mission.mission.wording import DIFF, HOW_TO_SAY_NO, diff, person, plain, seal_line
+from ralph_mission.mission.wording import DIFF, HOW_TO_SAY_NO, diff, numbered, person, plain, seal_line
 from ralph_mission.safety.patch import Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import fenced, quote, said
@@ -63,7 +63,7 @@ def task(
 
 def message(mission: Mission, round: int) -> str:
     """Subject and body of the one commit of a round."""
-    named = f"{plain(mission.title, 100)} (#{mission.issue})"
+    named = numbered(plain(mission.title, 100), mission.issue)
     subject = f"Answer review {round} of #{mission.pull}" if round else named
     why = f"a review of #{mission.pull} asked for it" if round else reason(mission.kind)
     return (

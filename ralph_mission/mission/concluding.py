@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -15,11 +15,11 @@ from ralph_mission.mission.effects import Effect, OpenIssue, Receipt
 from ralph_mission.mission.kinds import BUMPS
 from ralph_mission.mission.ledger import Finished, absorb, is_settled
 from ralph_mission.mission.memory import Header
-from ralph_mission.mission.model import Acceptance, Action, Finding, Mission, Sighting, Verdict
+from ralph_mission.mission.model import Acceptance, Action, Finding, Limits, Mission, Sighting, Verdict
 from ralph_mission.mission.ports import THINKER
 from ralph_mission.mission.posts import Posted
-from ralph_mission.mission.proposal import Decision, Proposal
-from ralph_mission.mission.step_parts import Lesson
+from ralph_mission.mission.proposal import Proposal
+from ralph_mission.mission.step_parts import Lesson, Step
 from ralph_mission.safety.bumps import counted
 from ralph_mission.safety.patch import measure
 
@@ -50,7 +50,7 @@ def conclude(situation: Situation, decided: Decided, acts: Sequence[Act]) -> Con
     by_key = {act.decision.proposal.key: act for act in acts}
     dropped = tuple(act for act in acts if _came_to_nothing(act))
     missions = {mission.id: mission for mission in situation.missions}
-    for mission in _moved(decided, by_key):
+    for mission in _moved(decided, by_key, situation.charter.limits):
         missions[mission.id] = mission
     for act in dropped:
         if act.decision.proposal.interim:
@@ -81,12 +81,13 @@ def conclude(situation: Situation, decided: Decided, acts: Sequence[Act]) -> Con
 # --- missions -------------------------------------------------------------------------
 
 
-def _moved(decided: Decided, acts: Mapping[str, Act]) -> Iterable[Mission]:
+def _moved(decided: Decided, acts: Mapping[str, Act], limits: Limits) -> Iterable[Mission]:
     refusing = {d.proposal.key: d.rules for d in decided.decisions if d.verdict is not Verdict.ALLOW}
     for step in decided.steps:
         act = acts.get(step.proposal.key) if step.proposal else None
         rules = refusing.get(step.proposal.key, ()) if step.proposal else ()
-        yield replace(after(act) if act else step.mission, refused=() if act else rules)
+        stays = _waiting_its_turn(step) if _cut_by_cap(rules, limits) else step.mission
+        yield replace(after(act) if act else stays, refused=() if act else rules)
     stepped = {step.proposal.key for step in decided.steps if step.proposal}
     for decision in decided.decisions:
         proposal = decision.proposal
@@ -94,6 +95,18 @@ def _moved(decided: Decided, acts: Mapping[str, Act]) -> Iterable[Mission]:
         if proposal.key in stepped or not proposal.interim or decision.verdict is not Verdict.ALLOW:
             continue
         yield after(act) if act else proposal.interim
+
+
+def _waiting_its_turn(step: Step) -> Mission:
+    """The mission without its step, which comes in a later cycle: that is no lack of progress to ask a person about."""
+    before = step.proposal.before if step.proposal else None
+    return replace(step.mission, stalled_cycles=before.stalled_cycles) if before else step.mission
+
+
+def _cut_by_cap(rules: Collection[str], limits: Limits) -> bool:
+    """Whether a cap alone keeps something from being done now, and will not in a cycle to come."""
+    for_good = frozenset() if limits.auto_prs_per_cycle else frozenset({"auto-pr-cap"})
+    return bool(rules) and CUT_BY_CAP - for_good >= set(rules)
 
 
 def after(act: Act) -> Mission:
@@ -217,7 +230,7 @@ def automatic_lines(situation: Situation, proposals: Iterable[Proposal]) -> Iter
 def _ready(situation: Situation, decided: Decided, acts: Sequence[Act]) -> bool:
     """Whether a cap alone cut work that made progress, and today's wakes are not used up."""
     progress = any(act.complete and act.deeds for act in acts)
-    return progress and _cut(decided.decisions) and _granted(situation)[1]
+    return progress and _cut(situation, decided) and _granted(situation)[1]
 
 
 def _agent_waits(situation: Situation, missions: Iterable[Mission]) -> bool:
@@ -260,7 +273,7 @@ def _answered(situation: Situation, acts: Iterable[Act]) -> bool:
 def _header(situation: Situation, decided: Decided, at_once: bool) -> Header:
     before, same_day = situation.memory.header, _same_day(situation)
     waited = {finding.fingerprint for finding in situation.state.backlog}
-    urgency, cause, streak = schedule.assess(decided.fresh, _cut(decided.decisions), before, waited)
+    urgency, cause, streak = schedule.assess(decided.fresh, _cut(situation, decided), before, waited)
     dispatches, wake = _granted(situation)
     header = replace(
         before,
@@ -284,10 +297,10 @@ def carried(situation: Situation) -> tuple[tuple[str, str], ...]:
     return tuple((before | ({THINKER: situation.plan.cursor} if situation.plan.cursor else {})).items())
 
 
-def _cut(decisions: Iterable[Decision]) -> bool:
+def _cut(situation: Situation, decided: Decided) -> bool:
     """Whether a cap alone kept something from being done now."""
-    held = (set(d.rules) for d in decisions if d.verdict is Verdict.HOLD and d.proposal.action is not Action.ANSWER)
-    return any(rules and rules <= CUT_BY_CAP for rules in held)
+    held = (d for d in decided.decisions if d.verdict is Verdict.HOLD and d.proposal.action is not Action.ANSWER)
+    return any(_cut_by_cap(decision.rules, situation.charter.limits) for decision in held)
 
 
 def cursors(before: Iterable[tuple[str, str]], sightings: Iterable[Sighting]) -> tuple[tuple[str, str], ...]:

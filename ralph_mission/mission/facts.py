@@ -79,7 +79,8 @@ def _named(mission: Mission, issue: Issue | None, us: int) -> Facts:
     texts = (issue.body if issue and issue.author.id == us else "", shown.body if shown else "")
     named, asked = (frozenset().union(*(announced.announced(text, yes) for text in texts)) for yes in (False, True))
     offered_at = shown.created_at if shown and announced.announced(shown.body, True) else None
-    return Facts(issue, None, frozenset(), "", named, asked, offered_at, us=us, seen_at=_newest(issue))
+    unasked, seen_at = bool(announced.announced(texts[0], False)), _newest(issue)
+    return Facts(issue, None, frozenset(), "", named, asked, offered_at, us=us, seen_at=seen_at, unasked=unasked)
 
 
 def _newest(issue: Issue | None) -> datetime | None:

@@ -107,6 +107,8 @@ class Facts:
     yes: tuple[ChatYes, ...] = ()  # what owners approved in a chat
     guidance: tuple[ChatGuidance, ...] = ()  # what they said there to its next session
     seen_at: datetime | None = None  # the newest that anybody did to its issue, by the forge's clock
+    heard_at: datetime | None = None  # the newest yes of a chat that memory holds, be it proven or not
+    unasked: bool = False  # whether our own issue says that we began it without asking anybody
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,11 +261,14 @@ def _read_issue(mission: Mission, facts: Facts, now: datetime) -> Reading:
 def _said_since(issue: Issue, mission: Mission, facts: Facts) -> bool:
     """Whether there is a yes from after the mission was set aside: an older one was obeyed, and came to nothing.
 
-    What was said in a chat is compared with what was heard there: its clock is another one than the forge's.
+    What was said in a chat is compared with what was heard there: its clock is another one than the forge's. Where
+    nothing had been heard of it, whatever counts is news.
     """
     said = approval.asked_at(issue, facts.authorised, *approval.yes_labels(mission))
     since = mission.seen_at or _put_at(issue, mission) or mission.changed_at  # one that came while it was is not lost
-    return said > since or any(one.at > (mission.heard_at or since) for one in facts.yes)
+    heard = mission.heard_at or (None if mission.seen_at else since)
+    chats = approval.said_in_chat(issue, mission, facts.yes, facts.offered_at, facts.edited_at)
+    return said > since or any(heard is None or one.at > heard for one in chats)
 
 
 def _put_at(issue: Issue, mission: Mission) -> datetime | None:

@@ -203,13 +203,21 @@ def _why_not(issue: Issue, mission: Mission | None, us: int) -> str:
 
 
 def known_to(facts: Iterable[tuple[int, Facts]], state: OpenState, seal: Seal | None) -> tuple[tuple[int, Facts], ...]:
-    """The facts of missions, with what owners said in a chat that concerns each: what memory alone says is left out."""
-    state = _proven(state, seal)
-    return tuple((id, _with(found, id, state) if state.yes or state.guidance else found) for id, found in facts)
+    """The facts of missions, with what owners said in a chat that concerns each: what memory alone says is left out.
+
+    But for how far anything was heard: what was obeyed, and cannot be proven for a while, is no news after it.
+    """
+    proven = _proven(state, seal)
+    return tuple((id, _with(_heard(found, state), id, proven)) for id, found in facts)
+
+
+def _heard(facts: Facts, state: OpenState) -> Facts:
+    said = (one.at for one in state.yes if facts.issue is not None and one.issue == facts.issue.number)
+    return replace(facts, heard_at=max(said, default=None))
 
 
 def _with(facts: Facts, mission: int, state: OpenState) -> Facts:
-    if facts.issue is None:
+    if facts.issue is None or not (state.yes or state.guidance):
         return facts
     yes = tuple(one for one in state.yes if one.issue == facts.issue.number)
     return replace(facts, yes=yes, guidance=tuple(g for g in state.guidance if g.mission in (0, mission)))

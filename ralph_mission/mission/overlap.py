@@ -11,6 +11,9 @@ from ralph_mission.safety.edits import Edit, edits
 from ralph_mission.safety.patch import Patch, patch_ids
 from ralph_mission.safety.text import closing_keywords
 
+_NUMBER = re.compile(r"(?<!\d)\d{1,18}$")
+"""What a reference ends in. No forge counts further, and some thousand digits are none that `int` takes."""
+
 
 def others(pulls: Iterable[Pull], bot: int) -> tuple[Pull, ...]:
     """Open pulls of anybody but us."""
@@ -25,7 +28,7 @@ def recent(pulls: Iterable[Pull], bot: int) -> tuple[Pull, ...]:
 def closes(pull: Pull) -> frozenset[int]:
     """The issues that merging this pull closes, by what its title and text say."""
     said = closing_keywords(f"{pull.title}\n\n{pull.body}")
-    return frozenset(int(number) for words in said for number in re.findall(r"\d+$", words))
+    return frozenset(int(number) for words in said for number in _NUMBER.findall(words))
 
 
 def same_change(pull: Pull, patch: Patch | None) -> bool:

@@ -32,6 +32,7 @@ from ralph_mission.mission.model import (
 )
 from ralph_mission.mission.posts import Order, Post, Wording
 from ralph_mission.safety.patch import Patch
+from ralph_mission.safety.text import cut
 from ralph_mission.trouble import Trouble
 
 
@@ -335,7 +336,7 @@ def _look(observer: Observer, gaze: Gaze) -> Sighting:
     except Exception as error:  # a dead observer is a line in the report, never the end of the cycle
         # A foreign error's text may hold a connection string or a token, so only its type is told.
         said = error.what if isinstance(error, Trouble) else f"failed unexpectedly ({type(error).__name__})"
-        return Sighting(observer.name, "unavailable", detail=said[:200], cursor=gaze.cursor)
+        return Sighting(observer.name, "unavailable", detail=cut(said, 200), cursor=gaze.cursor)
 
 
 class Thinker(Protocol):

@@ -43,6 +43,7 @@ class Proposal:
     cost_usd: float = 0.0
     dispatches: int = 0
     pings: tuple[str, ...] = ()  # configured owners that an escalation may name
+    wished: bool = False  # whether a person made its mission, or said yes to it: by the forge, as memory grants nothing
 
     @property
     def new_mission(self) -> bool:
@@ -56,8 +57,12 @@ class Proposal:
 
     @property
     def unasked(self) -> bool:
-        """Whether it opens a pull that nobody was asked about, be it one that a dead cycle could not open any more."""
-        return self.action is Action.OPEN_FIX and not self.approved
+        """Whether it opens a pull that nobody was asked about, be it one that a dead cycle could not open any more.
+
+        A new one that waits for a slot has no effects yet; of an old one without any, nothing is left to be opened.
+        """
+        opens = self.before is None or bool(self.effects)
+        return self.action is Action.OPEN_FIX and not self.approved and opens
 
     @property
     def networks(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from ralph_mission.mission.model import Issue, Pull
 from ralph_mission.mission.review import GRAVEST, MOST, Gravity, Point, gravest
 from ralph_mission.mission.wording import person, plain
 from ralph_mission.safety.secrets import redact
-from ralph_mission.safety.text import fenced, inline, quote, said
+from ralph_mission.safety.text import cut, fenced, inline, quote, said
 
 TASK, DIFF = 20_000, 80_000
 """Characters of the task and of the diff that a reviewer is shown."""
@@ -49,7 +49,7 @@ def material(
         _task(task, secrets),
         redact(guides, secrets),
         f"**The change**, from {fork[:12]} to {pull.head_sha[:12]}:",
-        fenced(redact(diff[:DIFF], secrets), DIFF, "diff"),
+        fenced(redact(cut(diff, DIFF), secrets), DIFF, "diff"),
         f"The diff has {len(diff):,} characters, and the first {DIFF:,} are shown. Read the rest in the checkout: "
         f"`git diff {fork} {pull.head_sha}`." if len(diff) > DIFF else "",
     ]  # fmt: skip  # one text

@@ -47,7 +47,9 @@ def _action_cap(proposal: Proposal, bench: Bench) -> bool:
 
 
 def _auto_pr_cap(proposal: Proposal, bench: Bench) -> bool:
-    return proposal.automatic and bench.spent.auto_pulls >= bench.limits.auto_prs_per_cycle
+    # What a person wished for counts too, as nobody saw its change yet; it never waits for what nobody asked for.
+    used_up = bench.spent.auto_pulls >= bench.limits.auto_prs_per_cycle
+    return used_up and proposal.unasked and not proposal.wished
 
 
 def _spend_cycle(proposal: Proposal, bench: Bench) -> bool:

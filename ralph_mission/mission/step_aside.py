@@ -69,7 +69,8 @@ def revived(mission: Mission, facts: Facts, reading: Reading, around: Circumstan
 
 def _seen(mission: Mission, facts: Facts) -> Mission:
     """The mission with how far it was looked at: only what people say after that brings it back."""
-    return replace(mission, seen_at=facts.seen_at, heard_at=max((one.at for one in facts.yes), default=None))
+    heard = max(filter(None, (mission.heard_at, facts.heard_at)), default=None)
+    return replace(mission, seen_at=facts.seen_at, heard_at=heard)
 
 
 def _on_pull(

@@ -82,5 +82,6 @@ def _carried_out(mission: Mission, executing: Mission, facts: Facts, around: Cir
         approved=bool(who),
         approver=who,
         objections=("approval-content",) if strange else (),
+        wished=not facts.unasked,
     )
     return Step(waited(mission), proposal, lesson(mission, "accepted") if who else None)

@@ -18,7 +18,7 @@ from ralph_mission.mission.model import Actor, Branch, Finding, Mission
 from ralph_mission.mission.ranking import days
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.safety.secrets import redact
-from ralph_mission.safety.text import fenced, inline, quote, said, sanitise
+from ralph_mission.safety.text import closing_keywords, fenced, inline, quote, said, sanitise
 
 TITLE = 120  # characters; what a phone shows of a title in two lines
 SHOWN = 40  # lines of evidence in a body
@@ -34,6 +34,12 @@ def plain(text: str, limit: int = TITLE) -> str:
     """One line of plain text for a title or a commit message; nothing in it pings, closes or commands."""
     line = " ".join(sanitise(redact(text), "commit").split())
     return " ".join(sanitise(line, "commit", limit=limit).split())  # a cut can lay open what the rest had hidden
+
+
+def numbered(title: str, issue: int) -> str:
+    """A title that ends with its issue's number, and closes it not even where its last word is "close" or "fix"."""
+    line = f"{title} (#{issue})"
+    return f"{title}, issue (#{issue})" if closing_keywords(line, markdown=False) else line
 
 
 def person(actor: Actor | None) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ralph_mission.mission.effects import marker
 from ralph_mission.mission.ledger import WorkRecord
 from ralph_mission.mission.model import Actor, Issue, Remark
-from ralph_mission.mission.wording import person, plain
+from ralph_mission.mission.wording import numbered, person, plain
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline, quote, said
 
@@ -129,14 +129,14 @@ def _cost(record: WorkRecord) -> str:
 
 def pull_title(issue: Issue) -> str:
     """The pull's title."""
-    return f"{title(issue)} (#{issue.number})"
+    return numbered(title(issue), issue.number)
 
 
 def message(issue: Issue) -> str:
     """Subject and body of the one commit on the branch."""
     who = person(issue.author)
     return (
-        f"{title(issue)} (#{issue.number})\n\nWhy: {who} asked for it in #{issue.number}; an agent made it.\n\n"
+        f"{pull_title(issue)}\n\nWhy: {who} asked for it in #{issue.number}; an agent made it.\n\n"
         f"Part of #{issue.number}.\nTo say no: close its pull; once merged, revert this commit.\n"
     )
 

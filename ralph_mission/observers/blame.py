@@ -14,6 +14,8 @@ FILES = 30  # blamed in one look
 LINES = 50  # of one file
 SECONDS = 5.0  # for all of them
 AT_A_TIME = 4
+LATEST = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp())
+DIGITS = 18  # of a time that are read: the calendar ends long before
 
 Place = tuple[str, int]
 """A path and a 1-based line."""
@@ -73,5 +75,10 @@ def _read(raw: bytes, shallow: bool) -> Iterator[tuple[int, Origin]]:
 
 
 def _origin(facts: Mapping[bytes, bytes]) -> Origin:
-    when = datetime.fromtimestamp(int(facts.get(b"author-time", b"0")), UTC)
-    return Origin(facts.get(b"author", b"").decode("utf-8", "replace"), when)
+    when = facts.get(b"author-time", b"").decode("ascii", "replace")
+    return Origin(facts.get(b"author", b"").decode("utf-8", "replace"), moment(when))
+
+
+def moment(told: str) -> datetime:
+    """A time as git tells it. Whoever made a commit chose it, be it in a year that no calendar has."""
+    return datetime.fromtimestamp(min(int(told[:DIGITS] or 0), LATEST), UTC)

@@ -6,10 +6,9 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from ralph_mission.gateways.git import Git
-from ralph_mission.observers.blame import Origin
+from ralph_mission.observers.blame import Origin, moment
 
 MOST = 1_000  # commits read at most
 
@@ -42,4 +41,4 @@ def _commit(record: str) -> Commit:
     author, at, rest = record.split("\0", 2)  # AUTHOR NUL TIME NUL [LF PATH NUL PATH NUL …]
     name = author.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     paths = rest.removeprefix("\n").split("\0")
-    return Commit(Origin(name, datetime.fromtimestamp(int(at), UTC)), tuple(path for path in paths if path))
+    return Commit(Origin(name, moment(at)), tuple(path for path in paths if path))

@@ -76,7 +76,8 @@ def views(text: str, markdown: bool) -> tuple[str, ...]:
         return tuple(dict.fromkeys((text, plain, meant)))
     bare = grammar.ESCAPED.sub(r"\1", meant)
     untagged = re.sub(r"</?[A-Za-z][^<>]*>", "", grammar.COMMENT.sub("", bare))
-    return tuple(dict.fromkeys((text, plain, meant, bare, untagged)))
+    unmarked = re.sub(r"[*_~]+", "", untagged)
+    return tuple(dict.fromkeys((text, plain, meant, bare, untagged, unmarked)))
 
 
 def decoded(text: str) -> str:

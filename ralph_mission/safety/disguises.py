@@ -13,10 +13,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from ralph_mission.safety.hidden import CONTROL, ESCAPE, INVISIBLE
-from ralph_mission.safety.token_formats import PLACEHOLDERS, mixed
+from ralph_mission.safety.secret_parts import WORD, parts
+from ralph_mission.safety.token_formats import mixed
 from ralph_mission.safety.unpacking import ROUNDS
 
 SHORTEST = 8
@@ -25,8 +26,6 @@ UNCOUNTED = re.compile("[^A-Za-z0-9]+")
 LOWER = bytes(range(128)).lower() + bytes(range(128, 256))
 OTHERS = bytes(octet for octet in range(128) if not chr(octet).isalnum())
 MARKUP = re.compile(r"<!--.{0,400}?-->|</?[A-Za-z][^<>]{0,400}>|\]\([^()\s]{0,400}\)", re.DOTALL)
-WORD = re.compile("[a-z]{6}")
-NAME = re.compile("[a-z]+(?:[._-][a-z]+)*")
 
 
 def squeezed(text: str) -> str:
@@ -39,9 +38,9 @@ def squeezed(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def forms(value: str) -> frozenset[str]:
-    """Every writing of one value, squeezed: plain, reversed, in parts, rot13, as numbers, base32 and base64."""
-    parts = [value, *_url_secrets(value), *_lines(value)] if len(value) >= SHORTEST else []
-    found = {form for part in parts for form in _written(part)}
+    """Every writing of one value, squeezed: plain, in parts, rot13, as numbers, base32 and base64; reversed, too."""
+    known = [value, *parts(value), *_lines(value)] if len(value) >= SHORTEST else []
+    found = {form for part in known for form in _written(part)}
     return frozenset(form for form in found if len(form) >= SHORTEST)
 
 
@@ -51,10 +50,14 @@ def _written(value: str) -> Iterator[str]:
     for part in _telling_parts(value):
         for text in (part, part[::-1]):
             yield from (squeezed(text), codecs.encode(squeezed(text), "rot13"))
-            octets = text.encode("utf-8", "surrogateescape")
-            yield from _numbers(octets)
-            yield from _aligned(octets, 3, 6, base64.b64encode)
-            yield from _aligned(octets, 5, 5, base64.b32encode)
+            for form in _encoded(text.encode("utf-8", "surrogateescape")):
+                yield from (form, form[::-1])
+
+
+def _encoded(octets: bytes) -> Iterator[str]:
+    yield from _numbers(octets)
+    yield from _aligned(octets, 3, 6, base64.b64encode)
+    yield from _aligned(octets, 5, 5, base64.b32encode)
 
 
 def _telling_parts(value: str) -> tuple[str, ...]:
@@ -76,21 +79,6 @@ def _aligned(octets: bytes, group: int, bits: int, encode: Callable[[bytes], byt
     for shift in range(group):
         encoded = encode(b"\0" * shift + octets).decode().rstrip("=")
         yield squeezed(encoded[-(-shift * 8 // bits) : (shift + len(octets)) * 8 // bits])
-
-
-def _url_secrets(value: str) -> list[str]:
-    """Its password and how its path ends, but for what people call a database, and what everybody's password is."""
-    if "://" not in value:
-        return []
-    try:
-        parts = urlsplit(value)
-        password, last = parts.password or "", parts.path.rsplit("/", 1)[-1]
-    except ValueError:
-        return []
-    common = password == parts.username or (password.isalnum() and PLACEHOLDERS.match(password))
-    named = NAME.fullmatch(last) and not parts.scheme.startswith("http")
-    found = ("" if common else password, "" if named else last)
-    return [part for part in found if len(part) >= SHORTEST]
 
 
 def _lines(value: str) -> list[str]:

@@ -1,7 +1,9 @@
 """What makes a forge, a bot, a CI or a runner act on a text. Patterns only, each with its source.
 
 Every pattern is wider than the original where the original is not documented: a harmless text
-that is reworded costs nothing, a live one may close an issue.
+that is reworded costs nothing, a live one may close an issue. So words end at an underscore too:
+it is mark-up as often as a part of a word (`_@name_`, `__fixes #3__`), and the forge reads what is
+rendered. Letters and digits are ASCII's, as they are where these patterns come from.
 """
 
 from __future__ import annotations
@@ -11,19 +13,21 @@ import re
 ANY_CASE = re.IGNORECASE
 LINES = re.MULTILINE
 
+NAME = r"[\w.-]{1,100}"
+"""Of an owner or a repository, neither of which is longer; without an end, a row of them takes quadratic time."""
 REFERENCE = (
-    r"\\?#(?:\d+|\{[0-9a-f]+\})(?![A-Za-z0-9_])"  # the second form: a number that is filled in after judging
-    r"|[\w.-]+\\?/[\w.-]+\\?#\d+(?!\w)|GH\\?-\d+(?!\w)"
-    r"|(?:https?|hxxps?)?:?(?://)?[\w.-]+/[\w.-]+/[\w.-]+/(?:issues|pull|discussions)/\d+(?!\w)"
+    rf"(?:(?P<place>{NAME}\\?/{NAME})?\\?#|GH\\?-"
+    rf"|(?:https?|hxxps?)?:?(?://)?[\w.-]{{1,253}}/(?P<home>{NAME}/{NAME})/(?:issues|pull|discussions)/)"
+    r"(?P<number>\d+|\{[0-9a-f]+\})(?![A-Za-z0-9])"  # the second form: a number that is filled in after judging
 )
 CLOSING = re.compile(
-    r"(?<![A-Za-z0-9_])(?P<word>close[sd]?|fix(?:e[sd])?|resolve[sd]?)"
-    rf"(?P<gap>\s*+\\?:?[\s\\*_~(<\"']*+(?:\[[^\]\n]{{0,200}}\]\(\s*<?)?[\s\\*_~(\[<\"']*+)(?P<what>{REFERENCE})",
+    r"(?<![A-Za-z0-9])(?P<word>close[sd]?|(?:fi|\ufb01)x(?:e[sd])?|resolve[sd]?)"  # Ruby takes the ligature for f and i
+    rf"(?P<gap>\s*+\\?:?[\s\\*_~(<\"']*+(?:\[[^\]\n]{{0,200}}\]\(\s*<?)?[\s\\*_~(\[<\"']*+){REFERENCE}",
     ANY_CASE,
 )
 """docs.github.com, "Linking a pull request to an issue": nine keywords, any case, with or without a colon."""
 
-MENTION = re.compile(r"(?<![A-Za-z0-9_])@(?=[A-Za-z0-9_&!])")
+MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9_&!])")
 """GitHub `@user` and `@org/team`, Discord `@everyone` and `<@&id>`; an address like a@b.org is none."""
 BOTS = re.compile(
     r"@(?=(?:dependabot|renovate|mergify|bors|homu|claude|codex|copilot|coderabbit|cursor|gemini|greptile|sweep|devin|"
@@ -32,8 +36,8 @@ BOTS = re.compile(
 )
 """Accounts that read the raw text and so act on code spans too."""
 
-COMMAND = re.compile(r"^(?P<lead>(?:[^\S\n]|[>*`+-])*+)/(?=[a-z][\w-]*(?:[ \t`]|$))", ANY_CASE | LINES)
-"""Prow, GitLab and our own `/ralph approve`: a slash and a word that begin a line; /usr/bin is none."""
+COMMAND = re.compile(r"^(?P<lead>(?:[^\S\n]|[>*`+-])*+)/(?=[a-z][\w-]*+(?!/|\.\w))", ANY_CASE | LINES)
+"""Prow, GitLab and our own `/ralph approve`: a slash and a word that begin a line; /usr/bin and /index.md are none."""
 BORS = re.compile(
     r"^(?P<lead>[^\w\n]*+(?:bors|homu|mergify|jenkins|ok|retest))"
     r"(?=\s+(?:r[+=-]|try|merge|retry|delegate|p=|ping|retest|test this|to test|this please))",
@@ -90,7 +94,8 @@ HOST = re.compile(
     r"(?P<scheme>https?|ftps?|wss?)(?P<colon>\\?:)(?P<slashes>(?:\\?/|\\){2,})(?P<host>[^\s/\\?#<>()\[\]\"'`|]*)",
     ANY_CASE,
 )
-BARE_HOST = re.compile(r"(?<![\w./@-])www\.(?=[\w-]+\.)[\w.-]+", ANY_CASE)
+BARE_HOST = re.compile(r"(?<![A-Za-z0-9./@-])www\.(?=[^\s.])[^\s!-,/:-@\[-^`{-~]+", ANY_CASE)
+"""GFM, "Extended www autolink": also right behind mark-up, and of a host with any letter or symbol in it."""
 TARGET = re.compile(
     r"(?P<lead>\]\(\s*<?|^ {0,3}\[[^\]\n]+\]:\s*<?|<(?=[a-z][a-z0-9+.-]{1,31}:)|"
     r"\b(?:href|src|srcset|formaction|poster)\s*=\s*[\"']?\s*)(?P<target>[^\s>)\"']+)",

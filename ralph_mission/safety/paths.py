@@ -15,73 +15,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ralph_mission.safety.hidden import INVISIBLE
+from ralph_mission.safety.protected import AGENT_FOLDERS, AGENT_GUIDES, AGENT_NAMES, CAPITALS, FOLDERS, NAMES
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
-
-AGENT_FOLDERS = frozenset(
-    """
-    .claude .codex .gemini .cursor .continue .windsurf .aider .roo .clinerules .kiro .amazonq .opencode .agents .junie
-    .amp
-    """.split()
-)
-AGENT_NAMES = tuple(
-    """
-    .mcp.json mcp.json agents*.md claude*.md gemini*.md copilot-instructions* *.instructions.md .cursorrules
-    .windsurfrules .clinerules .goosehints .aider* .roomodes skill.md opencode.json* .env
-    """.split()
-)
-"""Folders and file names, as globs, that coding agents read by themselves in a repository they work in."""
-AGENT_GUIDES = ("agents*.md", "claude*.md", "gemini*.md")
-"""Those that say in prose how work is done: part of what is worked on, unlike hooks, servers and permissions."""
-
-FOLDERS = AGENT_FOLDERS | frozenset(
-    """
-    .github .gitlab .gitea .forgejo .circleci .buildkite .woodpecker .teamcity .azure-pipelines .semaphore .harness .ci
-    .husky .githooks .git-hooks .hooks .lefthook
-    .vscode .idea .fleet .zed .devcontainer .ralph .omc
-    .cargo .mvn .yarn .bundle node_modules site-packages
-    """.split()
-)
-"""Folders whose content is configuration of a forge, a CI, a hook, an agent, an editor or a package manager."""
-
-NAMES = AGENT_NAMES + tuple(
-    """
-    action.yml action.yaml codeowners ralph.yml ralph.yaml ralph-log.md prd.json prompt.md .last-branch
-    .gitattributes .gitmodules .gitignore .gitconfig .mailmap .env.* .envrc *.env .pre-commit-config*
-    .pre-commit-hooks* lefthook* .lefthook* *simple-git-hooks.* .huskyrc* .lintstagedrc* lint-staged.config.*
-    conftest.py sitecustomize.py usercustomize.py *.pth setup.py
-    setup.cfg tox.ini noxfile.py fabfile.py pytest.ini makefile makefile.* gnumakefile *.mk justfile .justfile
-    taskfile.y*ml rakefile gruntfile.* gulpfile.* jakefile* dockerfile* *.dockerfile containerfile* docker-compose*
-    compose.y*ml configure configure.ac configure.in sconstruct sconscript wscript .dockerignore tiltfile
-    skaffold.y*ml vagrantfile procfile cmakelists.txt *.cmake meson.build meson_options.txt build.bazel workspace
-    workspace.* module.bazel* *.bzl .bazelrc build.rs build.zig* *.gradle *.gradle.kts gradle.properties gradlew*
-    gradle-wrapper.* pom.xml mvnw* package.json package-lock.json npm-shrinkwrap.json pnpm-lock.yaml
-    pnpm-workspace.yaml bun.lock* bunfig.toml deno.json* .npmrc .yarnrc* .pnpmfile.* .nvmrc .node-version
-    .tool-versions mise.toml .mise.toml pyproject.toml poetry.toml uv.toml pipfile* pylock*.toml pixi.toml
-    hatch.toml hatch_build.py manifest.in *.lock *.lockb .python-version pip.conf *requirements*.txt
-    *requirements*.in constraints*.txt environment.y*ml conda-lock* .condarc cargo.toml rust-toolchain* clippy.toml
-    .clippy.toml go.mod go.sum go.work* gemfile* *.gemspec composer.json mix.exs rebar.* package.swift
-    package.resolved podfile* cartfile* pubspec.* *.csproj *.fsproj *.vbproj *.sln packages.lock.json
-    packages.config nuget.config directory.*.props directory.*.targets global.json *.cabal cabal.project*
-    stack.yaml* project.clj deps.edn build.sbt flake.nix *.nix *.opam dune-project chart.yaml *.tf *.tfvars
-    .terraform.lock.hcl vcpkg*.json conanfile.* manifest.toml project.toml shard.yml lerna.json nx.json turbo.json
-    rush.json dependabot.y*ml owners maintainers .readthedocs.y*ml renovate.json* .renovaterc* .dependabot*
-    .releaserc* release-please-config.json .gitlab-ci* .travis.yml appveyor.yml .appveyor.yml azure-pipelines*
-    bitbucket-pipelines.yml jenkinsfile* .drone.yml .woodpecker* cloudbuild.y*ml buildspec.y*ml codemagic.yaml
-    .cirrus.* wercker.yml netlify.toml vercel.json fly.toml render.yaml railway.* codecov.y*ml .codecov.y*ml
-    .coveragerc sonar-project.properties .snyk .gitleaks* *.config.js *.config.cjs *.config.mjs *.config.ts
-    *.config.mts *.config.json .commitlintrc* .babelrc* .eslintrc* .eslintignore .prettierrc* .mocharc* wdio.conf.*
-    cypress.json webpack.mix.* .swcrc karma.conf.* tslint*.json tsconfig*.json jsconfig*.json biome.json*
-    mkdocs.y*ml mypy.ini .mypy.ini pyrightconfig.json ruff.toml .ruff.toml .flake8 .pylintrc pylintrc .bandit
-    .golangci* .rubocop* phpstan.neon* phpunit.xml* .importlinter license license.* licence licence.* copying
-    copying.*
-    """.split()
-)
-"""File names, as globs, that decide what is run, installed, checked, ignored or told to an agent.
-
-`.gitignore` is among them: what it hides is not reviewed. So are licences: no machine changes terms.
-"""
 
 SHORT_NAME = re.compile(r"[^.]{1,6}~[0-9]+(?:\.[^.]{0,3})?")
 """NTFS gives every long name one like GIT~1 or CLAUDE~1.MD; nobody writes such names by hand."""
@@ -108,7 +45,8 @@ def protected_path(path: str, extra: Sequence[str] = ()) -> str:
     for folder in (*folders, name):
         if folder in FOLDERS:
             return f"{folder}/ configures what is run or trusted"
-    if _names().fullmatch(name) or (folders[-1:] == ["requirements"] and name.endswith((".txt", ".in"))):
+    required = folders[-1:] == ["requirements"] and name.endswith((".txt", ".in"))
+    if required or _names().fullmatch(name) or path.rpartition("/")[2] in CAPITALS:
         return f"{name} decides what is run, installed, checked or told to an agent"
     return "is protected by configuration" if extra and _spec(tuple(extra)).match_file(path.casefold()) else ""
 

@@ -40,9 +40,11 @@ def redact(text: str, known: Sequence[str] = ()) -> str:
 
 
 def without(text: str, known: Sequence[str]) -> str:
-    """`text` without these known values; formats are left alone, and values that are one plain word or number.
+    """`text` without these known values; a line that holds one in disguise goes whole. Formats are left alone.
 
-    A line that holds one in disguise goes whole.
+    So are values of lower-case letters alone, of upper-case letters alone, or of digits and dots: this cleans what a
+    prompt, memory or a recording says, where a test database's password may be the name of the project or a version,
+    and nobody could work on a text without these. Issues, pulls and posts are for `redact`, which spares none.
     """
     telling = [value for value in known if not PLAIN.fullmatch(value)]
     text = _cut_out(text, _known(text, telling))

@@ -182,10 +182,9 @@ def _closing(text: str, context: Context) -> str:
 
 
 def _number(match: re.Match[str]) -> str:
-    place, number = re.split(r"\\?#|GH\\?-|/(?:issues|pull|discussions)/", match["what"], flags=re.IGNORECASE)
-    place = "/".join(place.split("/")[-2:]).replace("\\", "")
+    place = (match["place"] or match["home"] or "").replace("\\", "")
     gap = match["gap"] if match["gap"].strip(":\\") else match["gap"] + " "
-    return f"{match['word']}{gap}{place + ' ' if place else ''}no. {number}"
+    return f"{match['word']}{gap}{place + ' ' if place else ''}no. {match['number']}"
 
 
 def _skip_marks(text: str, _: Context) -> str:

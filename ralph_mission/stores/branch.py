@@ -6,7 +6,7 @@ the commit that was read; what was read is trusted as `provenance` says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -17,8 +17,8 @@ from ralph_mission.gateways.packing import pack_loose
 from ralph_mission.gateways.remote import Denied, Remote
 from ralph_mission.mission.ledger import Anchor, Batch, OpenState, Recollection, Record
 from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.memory_parse import parse
-from ralph_mission.mission.memory_text import render
+from ralph_mission.mission.memory_parse import parse, parse_notes
+from ralph_mission.mission.memory_text import render, render_notes
 from ralph_mission.mission.ports import Clock
 from ralph_mission.mission.position import merged, people_edits, refuse, with_people_of
 from ralph_mission.safety.discretion import texts, untold
@@ -189,7 +189,8 @@ class BranchStore:
         """
         same = frozenset((*texts(standing), self.holder()))
         kept = untold(replace(batch, archive=()), self._secrets, same)
-        return replace(kept, archive=batch.archive)
+        archive = tuple((month, _notes_without(text, self._secrets, same)) for month, text in batch.archive)
+        return replace(kept, archive=archive)
 
     def _first(self, after: Recollection | None) -> None:
         self._refuse_gone(self.anchorage.read())
@@ -335,6 +336,13 @@ class BranchStore:
         from ralph_mission.stores.inspect import checks
 
         return checks(self)
+
+
+def _notes_without(text: str, known: Sequence[str], but: Collection[str]) -> str:
+    """Notes for the archive, cleaned one by one: of the text as a whole a heading could go, and be read no more."""
+    notes = parse_notes(text)
+    kept = untold(notes, known, but)
+    return text if kept is notes else render_notes(*kept)
 
 
 def _record(key: str, path: str, data: bytes) -> Record:

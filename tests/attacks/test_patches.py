@@ -23,7 +23,7 @@ from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, Fi
 from tests.helpers import git, make_repo
 from tests.integration.world import CALM, TYPOS, world
 from tests.mission.build import bench, fix
-from tests.safety.checker import breaches
+from tests.safety.checker import FOLDERS, KINDS, SETTINGS, breaches
 from tests.safety.making import BASE, change, patch
 from tests.safety.test_paths import ORDINARY, PROTECTED, UNSAFE
 from tests.trust.table import Table, shown
@@ -48,7 +48,13 @@ CONTENTS: dict[str, bytes] = {
 MODES = [(REGULAR, REGULAR), (EXECUTABLE, EXECUTABLE), (REGULAR, EXECUTABLE), (EXECUTABLE, REGULAR), (REGULAR, SYMLINK),
          (SYMLINK, REGULAR), ("", REGULAR), ("", EXECUTABLE), ("", SYMLINK), ("", GITLINK),
          (REGULAR, "")]  # fmt: skip  # pairs
-PATHS = [*ORDINARY, *PROTECTED, *UNSAFE]
+ONE_OF_EACH = (
+    [word.replace("+", "harbour") for words in KINDS.values() for word in words.split()]
+    + [f"{folder}/harbour" for folder in FOLDERS]
+    + [f".harbour{ending}" for ending in SETTINGS]
+)
+"""What the second opinion holds to be protected, whatever the first one has on its list."""
+PATHS = [*ORDINARY, *PROTECTED, *UNSAFE, *ONE_OF_EACH]
 
 
 @pytest.fixture(scope="module")

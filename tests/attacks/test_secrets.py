@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from ralph_mission.agents import reading
 from ralph_mission.bootstrap.known import known_secrets
+from ralph_mission.loop import critique, verdicts
+from ralph_mission.loop.model import VERDICT, Event
+from ralph_mission.mission import review_text
+from ralph_mission.safety.discretion import discreet
 from ralph_mission.safety.objections import inspect, verdict
 from ralph_mission.safety.secrets import find_secrets, redact, without
 from tests.attacks.canaries import CANARY, ENVIRONMENT, PASSPHRASE, TRANSFORMS, left_in
+from tests.mission.build import pull
 from tests.safety.making import change, patch
 
 KNOWN = tuple(ENVIRONMENT.values())
@@ -41,6 +49,37 @@ def test_what_a_cut_left_of_a_value_is_found_by_where_it_was_cut(name: str) -> N
     for length in range(14, len(echo), 3):
         cut = f"{echo[:length]}…"
         assert left_in(redact(cut, KNOWN).encode()) == [], cut
+
+
+def verdict_of(payload: object) -> str:
+    return str(discreet(verdicts.issues(Event(VERDICT, json.dumps(payload))), KNOWN))
+
+
+BOUNDED = {
+    "a call of a tool": (reading.CALL_CHARACTERS, lambda text: discreet((reading.line(text),), KNOWN)[0]),
+    "what a reviewer says": (verdicts.LONGEST, lambda text: verdict_of({"issues": [{"message": text}]})),
+    "where it says so": (verdicts.LONGEST, lambda text: verdict_of({"issues": [{"message": "a", "file": text}]})),
+    "its kind": (100, lambda text: verdict_of({"issues": [{"message": "a", "kind": text}]})),
+    "a line of a reviewer": (verdicts.LONGEST, lambda text: verdict_of([text])),
+    "a verdict of no form": (200, lambda text: str(discreet(verdicts.issues(Event(VERDICT, text)), KNOWN))),
+    "an objection": (critique.LONGEST, lambda text: str(discreet(critique.read(objecting(text), ()), KNOWN))),
+    "a critique of no form": (200, lambda text: str(discreet(critique.read(text, ()), KNOWN))),
+    "a diff": (review_text.DIFF, lambda text: review_text.material(pull(), None, text, "a" * 40, secrets=KNOWN)),
+}
+"""Where a text is cut before it is known to hold nothing, how long it may be there, and what is said of it at last."""
+
+
+def objecting(text: str) -> str:
+    return json.dumps({"verdict": "reject", "objections": [text]})
+
+
+@pytest.mark.attack(33)
+@pytest.mark.parametrize("place", BOUNDED)
+def test_what_the_bound_of_a_text_leaves_of_a_value_is_not_said(place: str) -> None:
+    bound, told = BOUNDED[place]
+    for left in (12, 16, 19):
+        text = ("tides " * bound)[: bound - left - 1] + f" {CANARY} and more"
+        assert left_in(told(text).encode()) == [], left
 
 
 @pytest.mark.long  # every writing in every place; tests/safety has some of them
@@ -153,6 +192,16 @@ NAMED = (
     "SESSION_COOKIE",
     "APP_CREDENTIALS",
     "MYAPIKEY",
+    "DB_PASS",
+    "SMTP_PASS",
+    "MYSQL_PWD",
+    "FTP_PW_2",
+    "STRIPE_KEY",
+    "OPENAI_KEY",
+    "BASIC_AUTH",
+    "GITLAB_PAT",
+    "CLOUD_CREDS",
+    "PASS",
 )
 
 
@@ -166,6 +215,51 @@ def test_a_variable_is_known_as_a_secret_by_its_looks(monkeypatch: pytest.Monkey
     proxy = "http://mara:" + "kelp41harbour" + "@proxy.example:3128"
     monkeypatch.setenv("COMPANY_PROXY", proxy)
     assert proxy in known_secrets()
+
+
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [
+        ("SENTRY_DSN", "https://{}@sentry.example/42"),
+        ("REDIS_URL", "redis://:{}@cache.example:6379/0"),
+        ("HOOK_URI", "https://hooks.example/a?token={}&x=1"),
+        ("STORE_DSN", "host=db.example user=mara password={}"),
+        ("CHAT_URL", "https://chat.example/a#{}"),
+    ],
+)
+def test_an_address_with_which_somebody_signs_in_is_one_and_so_is_that_part_alone(
+    name: str, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, address.format(CANARY))
+    known = known_secrets()
+    assert address.format(CANARY) in known
+    assert left_in(redact(f"it is {CANARY} there", known).encode()) == []
+
+
+@pytest.mark.benign("secrets")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PWD", "/home/mara/no-such-folder"),
+        ("OLDPWD", "/home/mara/no-such-folder"),
+        ("SSH_AUTH_SOCK", "/run/no-such-socket"),
+        ("COMPASS", "north-by-northwest"),
+        ("BYPASS_CHECKS", "on-weekends"),
+        ("SSH_PUBLIC_KEY", "ssh-ed25519 AAAAC3NzaC1lZDI1 mara"),
+        ("NEXT_PUBLIC_MAP_KEY", "pk-0a1b2c3d4e5f"),
+        ("CACHE_KEY", "linux-py3.11-0a1b2c3d"),
+        ("SORT_KEY", "created-at"),
+        ("GPG_KEY", "A035C8C19219BA821ECEA86B64E628F8D684696D"),
+        ("BASIC_AUTH", "required"),
+        ("KEYBOARD", "querty-uiop"),
+        ("APP_URL", "https://tides.example/harbour?lang=en"),
+        ("DATA_DSN", "host=db.example user=mara dbname=slackwater"),
+        ("STORE_URI", "sqlite:///var/tides.db"),
+    ],
+)
+def test_a_variable_that_lets_nobody_in_is_no_secret(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value)
+    assert value not in known_secrets()
 
 
 def test_where_a_secret_is_kept_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

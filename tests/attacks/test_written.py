@@ -17,8 +17,8 @@ from ralph_mission.mission.wording import plain
 from ralph_mission.publishers.public_text import words
 from ralph_mission.report.lines import safe
 from ralph_mission.safety.detect import workflow_commands
-from ralph_mission.safety.text import closing_keywords, commands, hidden, inline, mentions, quote, said, sanitise
-from tests.attacks.words import misdeeds
+from ralph_mission.safety.text import commands, hidden, inline, quote, said, sanitise
+from tests.attacks.words import misdeeds, wrapped
 from tests.safety.nasty import nasty
 
 SINKS: Mapping[str, Callable[[str], str]] = MappingProxyType(
@@ -52,10 +52,19 @@ def test_what_was_made_harmless_for_a_place_stays_as_it_is(sink: str, text: str)
     assert SINKS[sink](once) == once
 
 
+def done(sink: str, text: str) -> list[str]:
+    """What it would still do there. Words within a body are read in both ways."""
+    ways = (True, False) if sink == "words within a body" else (sink not in WITHOUT_MARKUP,)
+    return [deed for markdown in ways for deed in misdeeds(SINKS[sink](text), markdown)]
+
+
 WORDS = ("close", "closes", "closed", "fix", "fixes", "fixed", "resolve", "resolves", "resolved")
 CASES = (str.lower, str.upper, str.title)
 GAPS = (" ", ": ", ":", "\t", "  ", "\n", " : ")
-WHAT = ("#3", "owner/repo#4", "GH-6", "https://github.com/o/r/issues/5", "https://github.com/o/r/pull/7", "&#35;8")
+WHAT = (
+    "#3", "owner/repo#4", "GH-6", "https://github.com/o/r/issues/5", "https://github.com/o/r/pull/7", "&#35;8",
+    "GH-team/repo#9", "https://github.com/gh-actions/gh-1/issues/2",
+)  # fmt: skip  # one list
 
 
 @pytest.mark.attack(27)
@@ -63,8 +72,8 @@ WHAT = ("#3", "owner/repo#4", "GH-6", "https://github.com/o/r/issues/5", "https:
 @pytest.mark.parametrize("sink", first_of(ON_A_FORGE))
 def test_no_spelling_of_a_closing_keyword_closes_anything(sink: str, word: str) -> None:
     for case, gap, what in product(CASES, GAPS, WHAT):
-        text = f"This {case(word)}{gap}{what}."
-        assert closing_keywords(SINKS[sink](text), markdown=sink not in WITHOUT_MARKUP) == (), text
+        for text in wrapped(f"{case(word)}{gap}{what}"):
+            assert done(sink, f"This {text}.") == [], text
 
 
 NAMES = (
@@ -77,7 +86,8 @@ NAMES = (
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
 @pytest.mark.parametrize("sink", first_of(ON_A_FORGE))
 def test_no_name_is_called(sink: str, name: str) -> None:
-    assert mentions(SINKS[sink](f"Thanks {name}!"), markdown=sink not in WITHOUT_MARKUP) == ()
+    for text in wrapped(name):
+        assert done(sink, f"Thanks {text}!") == [], text
 
 
 ORDERS = {

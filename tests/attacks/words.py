@@ -13,13 +13,16 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 CLOSING = re.compile(
-    r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\b\W{0,3}"
-    r"(?:[\w.-]+/[\w.-]+)?(?:#|GH-|https?://\S+/(?:issues|pull)/)\d",
+    r"(?<![A-Za-z0-9])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)(?:\s*:\s*|\s+)"
+    r"(?:(?:[\w.-]+/[\w.-]+)?#|GH-|https?://\S+/(?:issues|pull)/)\d+(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
-MENTION = re.compile(r"(?<![\w`/.])@(?:[A-Za-z0-9][A-Za-z0-9-]*(?:/[\w.-]+)?|!?&?\d)")
+MENTION = re.compile(r"(?<![A-Za-z0-9])@(?:[A-Za-z0-9][A-Za-z0-9-]*(?:/[\w.-]+)?|!?&?\d)")
+ADDRESS = re.compile(r"(?<![A-Za-z0-9./@-])(?:(?:https?|ftp)://|www\.)[^\s<]+", re.IGNORECASE)
+"""What a forge makes a link of where it stands in the text itself."""
 BOTS = re.compile(
-    r"^(?:/(?:merge|approve|lgtm|retest|close|ralph|deploy|ok-to-test|rebase|assign)\b|[\s>]*bors (?:r[+=]|merge|try))"
+    r"^(?:/(?:merge|approve|lgtm|retest|close|ralph|deploy|ok-to-test|rebase|assign)\b(?!/|\.\w)"
+    r"|[\s>]*bors (?:r[+=]|merge|try))"
     r"|@(?:dependabot|renovate|mergify|bors|claude|copilot|codex|coderabbit|everyone|here)\b",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -37,14 +40,25 @@ OURS = re.compile(r"(?:<!-- ralph:(?:v1|anchor)(?: [a-z]+=[^\s<>]+)* -->\s*)+\Z"
 """The marks at the end of what is ours, and the only comments that may be there."""
 TAGS = re.compile(r"</?(?:details|summary|sub|sup|br|kbd|b|i)\s*/?>", re.IGNORECASE)
 HOSTS = ("https://github.com/", "https://docs.github.com/", "http://127.0.0.1:")
+EDGE = "\ufffc"
+"""Stands for mark-up where it matters that the text on both sides is apart: no word, no space."""
+WRAPPINGS = ("{}", "_{}_", "__{}__", "*{}*", "~~{}~~", "_x_{}")
+"""Mark-up after which the same is said: what is harmless in one has to be so in each."""
+
+
+def wrapped(text: str) -> list[str]:
+    """`text` in each of the wrappings."""
+    return [wrapping.format(text) for wrapping in WRAPPINGS]
 
 
 def misdeeds(text: str, markdown: bool = True) -> list[str]:
     """Everything of it, named; no more than one line for each kind."""
-    seen = rendered(OURS.sub("", text)) if markdown else text
+    own = OURS.sub("", text)
+    seen = UNSEEN.sub("", rendered(own) if markdown else text)
+    apart = UNSEEN.sub("", rendered(own, EDGE)) if markdown else seen  # names are sought between mark-up
     reading = {
-        "closing keyword": CLOSING.search(_plain(seen)),
-        "mention": MENTION.search(_plain(seen)),
+        "closing keyword": CLOSING.search(seen) or CLOSING.search(apart),
+        "mention": MENTION.search(apart),
         "bot": BOTS.search(text),
         "skips CI": SKIPPING.search(text),
         "trailer": TRAILER.search(text),
@@ -52,28 +66,31 @@ def misdeeds(text: str, markdown: bool = True) -> list[str]:
         "unseen": UNSEEN.search(text),
     }
     found = [f"{name}: {match.group()!r}" for name, match in reading.items() if match]
-    return found + (sorted(set(_embedded(OURS.sub("", text)))) if markdown else [])
+    return found + (sorted({*_embedded(own), *_bare(apart)}) if markdown else [])
 
 
-def rendered(text: str) -> str:
-    """What a reader sees, without code: entities decoded, mark-up taken away."""
-    return "\n".join(_shown(token) for token in _markdown().parse(text))
+def rendered(text: str, edge: str = "") -> str:
+    """What a reader sees, without code: entities decoded, `edge` instead of mark-up."""
+    return "\n".join(_shown(token, edge) for token in _markdown().parse(text))
 
 
-def _shown(token: Token) -> str:
+def _shown(token: Token, edge: str) -> str:
     if token.type == "html_block":
-        return re.sub(r"<[^>]*>", "", token.content)
-    return "".join(_piece(child) for child in token.children or ())
+        return re.sub(r"<[^>]*>", edge, token.content)
+    return "".join(_piece(child, edge) for child in token.children or ())
 
 
-def _piece(token: Token) -> str:
-    if token.type == "image":
+def _piece(token: Token, edge: str) -> str:
+    if token.type in ("text", "image"):
         return token.content
-    return {"text": token.content, "softbreak": "\n", "hardbreak": "\n", "code_inline": "`"}.get(token.type, "")
+    return {"softbreak": "\n", "hardbreak": "\n", "code_inline": "`"}.get(token.type, edge)
 
 
-def _plain(text: str) -> str:
-    return UNSEEN.sub("", text)
+def _bare(seen: str) -> Iterator[str]:
+    """Addresses that become links by themselves."""
+    for match in ADDRESS.finditer(seen):
+        if not _known(match.group()):
+            yield f"leads away: {match.group()[:60]!r}"
 
 
 def _embedded(text: str) -> Iterator[str]:
@@ -96,6 +113,6 @@ def _known(target: str) -> bool:
 @cache
 def _markdown() -> MarkdownIt:
     # Every target is looked at, those that a careful renderer would drop too.
-    made = MarkdownIt("commonmark").enable("table")
+    made = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     made.validateLink = lambda url: True  # type: ignore[method-assign]  # as its documentation has it
     return made

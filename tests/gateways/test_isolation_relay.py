@@ -97,6 +97,12 @@ def test_nobody_else_is_reached(echo: list[tuple[str, int]], head: str) -> None:
     assert echo == []
 
 
+def test_a_port_of_endless_digits_is_refused_like_any_other(echo: list[tuple[str, int]]) -> None:
+    with relay([MODEL]) as folder:
+        assert talk(folder, b"CONNECT model.example.org:" + b"4" * 5_000 + b" HTTP/1.1\r\n\r\n") == REFUSED
+    assert echo == []
+
+
 def test_a_host_of_this_machine_is_reached_without_a_word_before(echo: list[tuple[str, int]]) -> None:
     with relay([MODEL, Endpoint("localhost", 4000)]) as folder:
         assert talk(folder, b"CONNECT is what it says\r\n\r\n", 1) == b"CONNECT is what it says\r\n\r\n"

@@ -280,7 +280,16 @@ def test_an_empty_diff_is_an_empty_patch(repo: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"no diff at all\n", b"\0\xff", DIFF.replace(b"b = 2", b"b = 7"), DIFF[:-20], new_file(b"a.py")]
+    "text",
+    [
+        b"no diff at all\n",
+        b"\0\xff",
+        DIFF.replace(b"b = 2", b"b = 7"),
+        DIFF[:-20],
+        new_file(b"a.py"),
+        new_file(b"x").replace(b"+1", b"+1," + b"9" * 5_000),
+    ],
+    ids=["none", "binary", "other lines", "cut off", "there already", "endless number"],
 )
 def test_what_does_not_apply_is_trouble(repo: Path, text: bytes) -> None:
     with pytest.raises(Trouble):

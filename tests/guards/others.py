@@ -116,8 +116,7 @@ WITHOUT: dict[str, tuple[str, ...]] = {
     ),
     "words for people or agents, cleaned once more by acting, framing or a voice, which have guards": (
         "mission/analysis.py", "mission/coding_text.py", "mission/content_text.py", "mission/hearing.py",
-        "mission/review_text.py", "mission/verifying.py", "mission/wording.py", "mission/work_text.py",
-        "observers/web/telling.py",
+        "mission/verifying.py", "mission/work_text.py", "observers/web/telling.py",
     ),
     "makes or reads files of a checkout for the modules beside it, whose guards compare and put back": (
         "gateways/checkout_checks.py", "gateways/landing.py", "gateways/steering.py",
@@ -141,9 +140,6 @@ WITHOUT: dict[str, tuple[str, ...]] = {
     ),
     "reads what strangers wrote in a process of its own, which gateways/process ends": (
         "observers/web/reading.py", "observers/web/source.py",
-    ),
-    "names what the environment holds; safety/secrets looks for it": (
-        "bootstrap/known.py",
     ),
 }  # fmt: skip  # one table
 """By reason: the modules (below the product's folder) that refuse or bound something and have no guard of their own."""

@@ -6,6 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from ralph_mission.forges.local import LocalForge
+from ralph_mission.mission.effects import OpenPull, Receipt
+from ralph_mission.mission.ledger import NEEDS_PERSON
 from tests.helpers import commit, git
 from tests.integration.world import CALM, TYPOS, statuses, verdicts, world
 
@@ -241,6 +244,15 @@ def test_an_outsiders_mission_label_is_ignored(tmp_path):
     assert report.missions == ()
 
 
+@pytest.mark.attack(17)
+def test_an_outsiders_title_that_closes_elsewhere_ends_no_cycle(tmp_path):
+    harbour = world(tmp_path, {"a.txt": "fine\n"}, CALM)
+    harbour.person("eve").create_issue("Why are the tables wrong? It fixes GH-team/repo#3", "Why is it?")
+    harbour.now += timedelta(days=60)
+    report, _ = harbour.cycle()
+    assert report.outcome == "done"
+
+
 class TestMonitoring:
     config = "hands: {fixers: []}\n"
 
@@ -323,6 +335,73 @@ def test_work_that_a_cap_alone_cut_is_due_at_once_and_counted(tmp_path):
     assert [line.action for line in second.decisions if line.verdict.value == "allow"] != []
     assert second.next_due_at > second.started_at
     assert "dispatches: 2" in harbour.memory()
+
+
+SPELT_AND_UNUSED = {"README.md": "# H\n\nTides are seperate from waves.\n", "a.py": "import os\nimport sys\n\nx = 1\n"}
+BOTH = CALM.replace("[codespell]", "[codespell, ruff]")
+
+
+def two_that_are_owed(path, refuse):
+    """Two fixes that came to nothing while the repository allowed us no pulls, and that a person has just revived."""
+    refuse(lambda pull: NEEDS_PERSON + "tick 'Allow GitHub Actions to create pull requests'")
+    harbour = world(path, SPELT_AND_UNUSED, BOTH)
+    told = [statuses(harbour.cycle()[0]) for _ in range(3)]
+    assert told[-1] == ["ESCALATED", "ESCALATED"]
+    for issue in harbour.issues:
+        harbour.person().unlabel(issue.number, ("ralph:escalated",))
+    refuse(lambda pull: "")
+    assert statuses(harbour.cycle()[0]) == ["PLANNED", "PLANNED"]
+    return harbour
+
+
+def opened(report):
+    """How many pulls a cycle opened."""
+    return [line.kind for line in report.effects if line.status == "done"].count("open_pull")
+
+
+@pytest.fixture
+def refuse(monkeypatch):
+    """Has the forge refuse to open pulls: each as what is given says, "" for none."""
+    perform = LocalForge.perform
+
+    def refuse(why):
+        def performed(self, effect):
+            words = why(effect) if isinstance(effect, OpenPull) else ""
+            return Receipt(effect.key, "failed", detail=words) if words else perform(self, effect)
+
+        monkeypatch.setattr(LocalForge, "perform", performed)
+
+    return refuse
+
+
+def test_of_two_fixes_that_are_owed_one_is_opened_in_a_cycle_and_the_other_in_the_next(tmp_path, refuse):
+    harbour = two_that_are_owed(tmp_path, refuse)
+    first, _ = harbour.cycle()
+    assert (opened(first), statuses(first)) == (1, ["IN_REVIEW", "PLANNED"])
+    assert verdicts(first)[1] == ("open-fix", "hold", ("auto-pr-cap",))
+    assert (first.next_due_at, first.outcome) == (harbour.now, "done")
+    second, _ = harbour.cycle()
+    assert (opened(second), statuses(second)) == (1, ["IN_REVIEW", "IN_REVIEW"])
+    assert [issue.labels for issue in harbour.issues] == [{"ralph:mission"}] * 2
+
+
+def test_a_fix_that_waits_for_one_that_fails_again_and_again_is_not_asked_about(tmp_path, refuse):
+    harbour = two_that_are_owed(tmp_path, refuse)
+    failing = harbour.house().store.recall().state.missions[0].branch
+    refuse(lambda pull: "the server is busy" if pull.head == failing else "")
+    told = [harbour.cycle()[0] for _ in range(4)]
+    assert [opened(report) for report in told] == [0, 0, 0, 1]
+    assert [statuses(report)[1] for report in told] == ["PLANNED"] * 3 + ["IN_REVIEW"]
+    assert statuses(told[-1])[0] == "ESCALATED"
+
+
+def test_a_fix_that_is_owed_where_no_pull_is_allowed_unasked_any_more_is_asked_about(tmp_path, refuse):
+    harbour = two_that_are_owed(tmp_path, refuse)
+    commit(harbour.repo, {"ralph.yml": f"{BOTH}limits: {{auto_prs_per_cycle: 0}}\n"}, message="Ask me")
+    told = [harbour.cycle()[0] for _ in range(4)]
+    assert [opened(report) for report in told] == [0, 0, 0, 0]
+    assert statuses(told[-1])[:2] == ["ESCALATED", "ESCALATED"]
+    assert "refused by auto-pr-cap" in harbour.house().forge.issue(harbour.issues[0].number).remarks[-1].body
 
 
 def test_todays_wakes_used_up_make_work_wait_its_turn(tmp_path):

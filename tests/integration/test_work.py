@@ -188,6 +188,17 @@ def test_neither_the_issues_words_nor_the_agents_close_ping_command_or_sign(plac
     assert place.issue(other).state == "open"
 
 
+@pytest.mark.attack(17, 27)
+@pytest.mark.parametrize(
+    "title", ["The dialog does not close", "It still needs a _fix_", "Port what fixes GH-team/repo#3"]
+)
+def test_an_issue_whose_title_ends_like_a_closing_keyword_is_worked_on_as_any_other(here, title):
+    number = here.ready(title)
+    assert here.work(Scripted()).outcome == "done"
+    (pull,) = here.pulls()
+    assert pull.title.endswith(f"(#{number})") and not text.closing_keywords(pull.title, markdown=False)
+
+
 @BOTH
 def test_an_issue_that_a_person_takes_back_meanwhile_gets_no_pull(place):
     closed, unlabelled = place.ready("One"), place.ready("Two")

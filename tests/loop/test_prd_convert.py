@@ -82,6 +82,11 @@ def test_headings_as_people_write_them(heading: str, name: str, title: str) -> N
     assert (story.id, story.title) == (name, title)
 
 
+def test_a_number_without_end_names_no_story() -> None:
+    prd = prd_convert.convert(f"# X\n\n## User Stories\n\n### Story {'9' * 5_000}: Add a table\n\nIt is stored.\n")
+    assert [story.id for story in prd.stories] == ["US-001"]
+
+
 def test_plain_headings_below_user_stories_are_stories() -> None:
     prd = prd_convert.convert(
         "# X\n## User Stories\n### Add a table\nStored.\n### Show it\nSeen.\n## Non-Goals\n### No\n"

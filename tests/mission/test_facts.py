@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
+from ralph_mission.mission import announced
 from ralph_mission.mission.facts import facts_about
 from ralph_mission.mission.ledger import OpenState
-from tests.mission.build import BOT, DAY, MARA, NOW, OUTSIDER, issue, labelled, mission, remark
+from tests.mission.build import BOT, DAY, MARA, NOW, OUTSIDER, issue, labelled, mission, patch, push, remark
+
+LINES = {asked: announced.line((push(patch()),), asked) for asked in (False, True)}
 
 
-def ports(**there: Any) -> Any:
+def ports(author: Any = OUTSIDER, **there: Any) -> Any:
     forge = SimpleNamespace(
-        issue=lambda number: issue(author=OUTSIDER, **there), identity=lambda: BOT, may_approve=lambda one: one == MARA
+        issue=lambda number: issue(author=author, **there), identity=lambda: BOT, may_approve=lambda one: one == MARA
     )
     return SimpleNamespace(forge=forge, voice=SimpleNamespace(note=lambda text: None), coder=None, seal=None)
 
@@ -29,3 +32,22 @@ def test_an_issue_was_seen_until_the_newest_that_anybody_did_there(by: Any, ours
     )
     assert bool(told.foreign) is not ours
     assert told.seen_at == NOW + (2 if said else 1) * DAY
+
+
+@pytest.mark.parametrize(
+    ("author", "body", "told", "unasked"),
+    [
+        (BOT, LINES[False], "", True),
+        (BOT, LINES[True], "", False),
+        (BOT, "a question", LINES[False], False),
+        (OUTSIDER, LINES[False], "", False),
+    ],
+    ids=["our fix", "our question", "an agent's change, told in a remark", "somebody else's words"],
+)
+def test_that_nobody_was_asked_about_a_mission_is_what_our_own_issue_says_of_it(
+    author: Any, body: str, told: str, unasked: bool
+) -> None:
+    there = {"labels": frozenset({"ralph:mission"}), "events": (labelled("ralph:mission"),), "body": body}
+    there |= {"remarks": (remark(told, by=BOT),)} if told else {}
+    said = facts_about(ports(author, **there), SimpleNamespace(owners=()), mission(pull=0, members=()), OpenState())
+    assert (said.foreign, said.unasked) == ("", unasked)

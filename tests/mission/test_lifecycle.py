@@ -218,7 +218,7 @@ class TestProposals:
     @pytest.mark.parametrize("ahead", [-DAY / 4, DAY], ids=["behind", "ahead"])
     def test_a_chat_whose_clock_is_another_one_neither_hides_a_yes_nor_has_one_obeyed_again(self, ahead):
         said = ChatYes(self.asked.issue, self.asked.proposal_hash, 7, NOW + DAY / 2 + ahead)
-        known = replace(facts(issue=issue(), pull=None), yes=(said,), seen_at=NOW + DAY / 3)
+        known = replace(facts(issue=issue(), pull=None), yes=(said,), seen_at=NOW + DAY / 3, heard_at=said.at)
         tried, around = replace(self.asked, status=Status.EXECUTING), replace(AROUND, now=NOW + DAY / 2)
         aside = step_aside.stuck(tried, known, Reading(Event.STUCK, words="no progress"), around).proposal.after
         assert read(aside, known, NOW + DAY).event is None
@@ -227,6 +227,44 @@ class TestProposals:
         assert read(aside, replace(known, issue=on_forge), NOW + DAY).event is Event.REVIVED
         again = replace(said, at=said.at + timedelta(minutes=1))
         assert read(aside, replace(known, yes=(said, again)), NOW + DAY).event is Event.REVIVED
+
+    def aside(self, facts, **changes):
+        """Parked after two weeks, in which a comment on the issue was the last that anybody did."""
+        unanswered = Reading(Event.UNANSWERED, words="nobody answered for 14 days")
+        around = replace(AROUND, now=NOW + 14 * DAY)
+        return step_aside.parked(replace(self.asked, **changes), facts, unanswered, around).proposal.after
+
+    @pytest.mark.parametrize("at", [NOW + DAY, NOW + 15 * DAY], ids=["before the comment", "after it"])
+    def test_a_yes_in_a_chat_that_came_while_the_mission_was_parked_is_not_lost(self, at):
+        known = replace(facts(issue=issue(), pull=None), seen_at=NOW + 2 * DAY)
+        said = ChatYes(self.asked.issue, self.asked.proposal_hash, 7, at)
+        reading = read(self.aside(known), replace(known, yes=(said,), heard_at=at), NOW + 15 * DAY)
+        assert (reading.event, reading.opinion.state) == (Event.REVIVED, "approved")
+
+    @pytest.mark.attack(11)
+    @pytest.mark.parametrize(
+        "changes", [{"at": NOW}, {"at": NOW - DAY}, {"hash": "0" * 8}], ids=["with our line", "before it", "other text"]
+    )
+    def test_a_yes_in_a_chat_that_does_not_count_brings_no_mission_back(self, changes):
+        obeyed = labelled("ralph:approved", at=NOW + DAY)
+        old = issue(labels=frozenset({"ralph:approved"}), events=(obeyed,))
+        known = replace(facts(issue=old, pull=None), seen_at=NOW + 2 * DAY)
+        said = ChatYes(self.asked.issue, self.asked.proposal_hash, 7, NOW + DAY)
+        void = replace(said, **changes)
+        assert read(self.aside(known), replace(known, yes=(void,)), NOW + 15 * DAY).event is None
+        assert read(self.aside(known), replace(known, yes=(void, said)), NOW + 15 * DAY).event is Event.REVIVED
+
+    @pytest.mark.attack(11)
+    def test_a_yes_in_a_chat_that_was_obeyed_is_no_news_however_often_the_mission_is_set_aside(self):
+        said = ChatYes(self.asked.issue, self.asked.proposal_hash, 7, NOW + DAY)
+        quiet = replace(facts(issue=issue(), pull=None), seen_at=NOW + 2 * DAY)
+        proven = replace(quiet, yes=(said,), heard_at=said.at)
+        unproven = replace(quiet, heard_at=said.at)
+        for now_known in (proven, unproven):
+            aside = self.aside(now_known)
+            assert read(aside, proven, NOW + 15 * DAY).event is None
+            again = self.aside(quiet, status=Status.ESCALATED, heard_at=aside.heard_at)
+            assert read(again, proven, NOW + 15 * DAY).event is None
 
     @pytest.mark.attack(11)
     def test_an_approval_older_than_the_proposals_line_is_refused(self):

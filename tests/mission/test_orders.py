@@ -125,6 +125,13 @@ def test_what_memory_says_of_a_chat_counts_only_under_the_seal_of_who_heard_it(f
         assert [found.yes for _, found in orders.known_to(facts, state, seal)] == [()]
 
 
+def test_how_far_a_chat_was_heard_is_known_without_proof_and_each_issue_has_its_own() -> None:
+    later, elsewhere = yes(at=NOW + MINUTE), yes(issue=ISSUE.number + 1, at=NOW + 2 * MINUTE)
+    for state, heard in ((OpenState(), None), (OpenState(yes=(later, yes(), elsewhere)), later.at)):
+        (_, found) = orders.known_to([(1, Facts(ISSUE, None, frozenset()))], state, None)[0]
+        assert (found.yes, found.heard_at) == ((), heard)
+
+
 def test_a_session_hears_it_once() -> None:
     facts = Facts(ISSUE, None, frozenset({MARA.id}), guidance=(ChatGuidance(7, NOW, "keep it small"),))
     assert coding.guidance(MISSION, facts) == ((NOW, "keep it small"),)

@@ -252,12 +252,18 @@ def test_the_fourth_mission_is_held_with_mission_cap():
     assert decisions[1].verdict is Verdict.HOLD
 
 
+def owed(key="owed", **changes):
+    """A fix that an earlier cycle began and could not open a pull for."""
+    return fix(key=key, before=mission(), patch=None, **changes)
+
+
 proposals = st.lists(
     st.one_of(
         st.integers(0, 99).map(lambda n: fix(key=f"f{n}")),
         st.integers(0, 99).map(lambda n: ask(f"a{n}")),
         st.integers(0, 99).map(lambda n: writing(comment("hello", key=f"k{n}"))),
         st.just(writing(comment("hello"), before=mission(), action=Action.FINISH)),
+        st.integers(0, 99).map(lambda n: owed(f"o{n}")),
     ),
     max_size=12,
 )
@@ -276,14 +282,37 @@ def test_caps_hold_under_arbitrary_plans(plan, limits, active):
     assert len(allowed) <= limits.actions_per_cycle
     assert sum(p.new_mission for p in allowed) <= 1
     assert sum(p.new_mission for p in allowed) + min(active, limits.active_missions) <= limits.active_missions
-    assert sum(p.automatic for p in allowed) <= limits.auto_prs_per_cycle
+    assert sum(p.unasked for p in allowed) <= limits.auto_prs_per_cycle
 
 
 @pytest.mark.parametrize(("approved", "rules"), [(False, ("auto-pr-cap",)), (True, ())])
 def test_a_pull_that_a_dead_cycle_owes_takes_the_place_of_a_new_one_unless_a_person_said_yes_to_it(approved, rules):
-    owed, new = fix(key="owed", before=mission(), approved=approved, patch=None), fix(key="new")
-    first, second = judge_all([owed, new], bench(limits=Limits(auto_prs_per_cycle=1)))
+    first, second = judge_all([owed(approved=approved), fix(key="new")], bench(limits=Limits(auto_prs_per_cycle=1)))
     assert (first.verdict, second.rules) == (Verdict.ALLOW, rules)
+
+
+@pytest.mark.parametrize("approved", [False, True])
+def test_of_two_pulls_that_are_owed_the_second_waits_unless_a_person_said_yes_to_it(approved):
+    first, second = judge_all([owed("o1"), owed("o2", approved=approved)], bench(limits=Limits(auto_prs_per_cycle=1)))
+    assert (first.verdict, second.rules) == (Verdict.ALLOW, () if approved else ("auto-pr-cap",))
+    assert second.verdict is (Verdict.ALLOW if approved else Verdict.HOLD)
+
+
+def test_what_was_begun_before_no_pull_was_allowed_unasked_is_not_opened():
+    assert judge(owed(), bench(limits=Limits(auto_prs_per_cycle=0))).rules == ("auto-pr-cap",)
+
+
+def test_a_mission_under_way_with_nothing_left_to_send_opens_no_pull():
+    nothing = owed(effects=())
+    for plan in ([owed("o1"), nothing], [nothing, owed("o1")]):
+        assert [d.verdict for d in judge_all(plan, bench())] == [Verdict.ALLOW, Verdict.ALLOW]
+
+
+def test_what_was_made_of_a_persons_wish_counts_and_never_waits():
+    wish = fix(key="wish", before=mission(), wished=True)
+    assert [d.rules for d in judge_all([owed("o1"), wish], bench())] == [(), ()]
+    assert [d.rules for d in judge_all([wish, owed("o1")], bench())] == [(), ("auto-pr-cap",)]
+    assert judge(wish, bench(limits=Limits(auto_prs_per_cycle=0))).verdict is Verdict.ALLOW
 
 
 def test_severity_changes_nothing_that_is_permitted():

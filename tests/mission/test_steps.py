@@ -24,6 +24,7 @@ from ralph_mission.mission.ledger import EffectRecord
 from ralph_mission.mission.lifecycle import Event, Facts, Reading
 from ralph_mission.mission.model import Action, Branch, Status, Verdict
 from ralph_mission.mission.policy import judge
+from ralph_mission.mission.proposal import Spent
 from ralph_mission.mission.step_aside import CLAIM_IT
 from ralph_mission.mission.step_parts import Circumstances
 from ralph_mission.mission.steps import step
@@ -179,6 +180,19 @@ def test_an_unfinished_opening_is_resumed_with_the_same_keys():
     executing = mission(status=Status.EXECUTING, pull=0, pending=(branch.key,), base_sha=BASE)
     (found,) = step(executing, Facts(issue(), None, MARAS), Reading(), replace(AROUND, records={branch.key: record}))
     assert found.proposal.effects == (branch,)
+
+
+@pytest.mark.parametrize("unasked", [True, False])
+def test_what_is_owed_is_a_persons_wish_unless_our_issue_says_that_nobody_was_asked(unasked):
+    branch = push(patch())
+    record = EffectRecord(branch.key, "a", Action.OPEN_FIX, "spelling", "failed", branch, 1, NOW, 1)
+    around = replace(AROUND, records={branch.key: record})
+    told = Facts(issue(), None, MARAS, announced=frozenset({announced.digest(branch)}), unasked=unasked)
+    for said in Action.OPEN_FIX, Action.OPEN_PROPOSAL:  # whatever memory says of it
+        executing = mission(status=Status.EXECUTING, pull=0, pending=(branch.key,), base_sha=BASE, action=said)
+        (found,) = step(executing, told, Reading(), around)
+        full = bench(spent=Spent(auto_pulls=1))
+        assert judge(found.proposal, full).rules == (("auto-pr-cap",) if unasked else ())
 
 
 @pytest.mark.attack(53)

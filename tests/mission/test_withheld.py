@@ -11,11 +11,13 @@ from ralph_mission.mission.approval import Opinion
 from ralph_mission.mission.commissions import Commission, Made
 from ralph_mission.mission.lifecycle import Event, Facts, Reading, read
 from ralph_mission.mission.model import Branch, Status
+from ralph_mission.mission.policy import judge
+from ralph_mission.mission.proposal import Spent
 from ralph_mission.mission.step_parts import Circumstances
 from ralph_mission.mission.steps import step
 from ralph_mission.safety.objections import inspect
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
-from tests.mission.build import BASE, DAY, MARA, NOW, issue, mission, pull
+from tests.mission.build import BASE, DAY, MARA, NOW, bench, issue, mission, pull
 
 KNOWN = "tidal-harbour-4711"
 AROUND = Circumstances(5, NOW, ("mara",), "squash", {}, Branch("main", BASE))
@@ -35,6 +37,14 @@ def failure(patch: Patch) -> str:
     step = coded.follow(started, FACTS, withheld.harmless(made(patch), (KNOWN,)), AROUND)
     assert step.proposal and step.proposal.after
     return str(step.proposal.after.failure)
+
+
+@pytest.mark.parametrize("unasked", [True, False])
+def test_what_may_be_sent_is_a_persons_wish_unless_our_issue_says_that_nobody_was_asked(unasked):
+    started = mission(status=Status.EXECUTING, issue=3, pull=0)
+    step = coded.follow(started, replace(FACTS, unasked=unasked), made(change(b"x = 1\n")), AROUND)
+    full = bench(spent=Spent(auto_pulls=1))
+    assert step.proposal and judge(step.proposal, full).rules == (("auto-pr-cap",) if unasked else ())
 
 
 def test_a_known_value_in_a_change_is_a_try_that_failed_and_the_rule_is_named():

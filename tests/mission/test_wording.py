@@ -6,14 +6,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ralph_mission.mission import wording
+from ralph_mission.mission import coding_text, wording, work_text
 from ralph_mission.mission.approval import content_hash
 from ralph_mission.mission.effects import MARKER, Ref
 from ralph_mission.mission.model import Actor
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import mentions, said
-from tests.mission.build import BASE, finding, mission
+from tests.mission.build import BASE, finding, issue, mission
 from tests.mission.hostile import SEALED, SIGNED, TOKEN, is_title, misdeeds, seals, texts
 
 KEY = "0123456789abcdef"
@@ -47,6 +47,23 @@ def test_a_line_for_a_title_or_a_message_is_one_harmless_line(text):
     line = wording.plain(text)
     assert is_title(line) or not line
     assert wording.plain(line) == line
+
+
+@pytest.mark.attack(27)
+@pytest.mark.parametrize("title", ["The dialog does not close", "It needs a fix", "Say what it fixes:", "_Resolved_"])
+def test_a_title_with_its_number_closes_nothing_whatever_word_it_ends_with(title):
+    assert wording.numbered(title, 7) == f"{title}, issue (#7)"
+    for subject in (
+        work_text.pull_title(issue(number=7, title=title)),
+        work_text.message(issue(number=7, title=title)).splitlines()[0],
+        coding_text.message(mission(issue=7, title=title), 0).splitlines()[0],
+    ):
+        assert subject.endswith("(#7)") and is_title(subject)
+
+
+@pytest.mark.benign("markdown")
+def test_a_title_that_closes_nothing_just_gets_its_number():
+    assert wording.numbered("Close the dialog at last", 7) == "Close the dialog at last (#7)"
 
 
 @pytest.mark.attack(1, 27, 28)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -301,6 +302,22 @@ def test_a_merge_is_followed_to_who_wrote_the_line(place: Place) -> None:
     git(place.path, "merge", "--quiet", "--no-ff", "-m", "Merge", "topic", env=_who())
     (signal,) = look(place, before).signals
     assert signal.author == "Joe Roe"
+
+
+@pytest.mark.parametrize(
+    "when", ["253402300800", "9" * 30, "9" * 5_000], ids=["year 10000", "30 digits", "5000 digits"]
+)
+@pytest.mark.attack(17)
+def test_a_commit_of_a_year_that_no_calendar_has_is_read_like_any_other(place: Place, when: str) -> None:
+    before = git(place.path, "rev-parse", "HEAD")
+    commit(place.path, {"a.py": BODY}, author="Joe Roe <joe@example.org>")
+    raw = git(place.path, "cat-file", "commit", "HEAD")
+    aged = re.sub(r"(?m)^(author .*> )\d+", rf"\g<1>{when}", raw)
+    odd = git(place.path, "hash-object", "-t", "commit", "-w", "--literally", "--stdin", stdin=f"{aged}\n")
+    git(place.path, "update-ref", "refs/heads/main", odd)
+    seen = look(place, before)
+    assert seen.detail.startswith("1 commit by 1 author")
+    assert [(signal.author, signal.age_days) for signal in seen.signals] == [("Joe Roe", 0.0)]
 
 
 def test_a_file_named_like_a_record_of_the_log_is_a_file(place: Place) -> None:

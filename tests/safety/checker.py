@@ -1,7 +1,7 @@
 """A second opinion on sizes, modes and protected paths, sharing no code and no algorithm with the package.
 
 It asks git for the raw tree difference, normalises every separator by hand and finds the
-longest common subsequence by dynamic programming. What is protected is written out once more, shorter.
+longest common subsequence by dynamic programming. What is protected is written out once more, kind by kind.
 """
 
 from __future__ import annotations
@@ -63,15 +63,42 @@ def strange_modes(repo: Path, base: str, head: str) -> list[str]:
 
 MOST_LINES = 49
 MOST_BYTES = 16_384
-FOLDERS = """.github .gitlab .circleci .husky .githooks .claude .codex .gemini .cursor .vscode .idea .devcontainer
-    .ralph node_modules""".split()
-PROTECTED = re.compile(
-    r"""codeowners|\.pre-commit-config.*|\.mcp\.json|(agents|claude|gemini).*\.md|conftest\.py|(site|user)customize\.py|
-    .*\.pth|setup\.(py|cfg)|(gnu)?makefile(\..*)?|package(-lock)?\.json|.*\.lockb?|pnpm-(lock|workspace)\.yaml|pyproject\.toml|
-    .*requirements.*\.(txt|in)|pipfile.*|cargo\.toml|go\.(mod|sum)|gemfile.*|composer\.json|pom\.xml|.*\.gradle(\.kts)?|
-    \.npmrc|\.gitattributes|\.gitmodules|\.gitignore|ralph\.ya?ml|action\.ya?ml|\.gitlab-ci.*|\.travis\.yml|jenkinsfile.*|
-    dockerfile(\..*)?|tox\.ini|\.env.*""".replace("\n    ", ""),
-)
+FOLDERS = """.github .gitlab .gitea .ci .circleci .buildkite .tekton .builds .husky .githooks .claude .codex .gemini
+    .cursor .qwen .kiro .kilocode .vscode .idea .vs .zed .devcontainer .config .cargo .yarn .mvn .ralph
+    node_modules""".split()
+KINDS = {
+    "owners and terms": "codeowners owners maintainers license copying dependabot.yml renovate.json action.yml",
+    "ours": "ralph.yml ralph.yaml action.yaml ralph-log.md prd.json",
+    "git": ".gitattributes .gitmodules .gitignore .gitconfig .mailmap",
+    "a CI": "jenkinsfile+ azure-pipelines+ bitbucket-pipelines.yml appveyor.yml cloudbuild.yaml buildspec.yml",
+    "a host": "procfile netlify.toml vercel.json fly.toml wrangler.toml heroku.yml .htaccess web.config",
+    "agents": "agent.md agents+.md claude+.md gemini+.md qwen.md warp.md skill.md mcp.json .cursorrules .clinerules",
+    "editors": "+.code-workspace +.sublime-project +.iml +.pbxproj .project .classpath .dir-locals.el .gdbinit .clangd "
+    ".editorconfig .replit hie.yaml devcontainer.json",
+    "Python": "conftest.py sitecustomize.py usercustomize.py +.pth setup.py setup.cfg pyproject.toml pipfile+ tox.ini "
+    "pytest.ini pytest.toml noxfile.py +requirements.txt requirements+.txt +requirements.in requirements+.in "
+    "requirements/+.txt requirements/+.in requirements.yml constraints.txt environment.yml environment-+.yml "
+    "pants.toml hatch.toml manifest.in mkdocs.yml",
+    "JavaScript": "package.json bower.json .pnp.cjs .pnp.loader.mjs pnpm-workspace.yaml +.config.js +.config.ts "
+    "nx.json deno.json karma.conf.js tslint.json tsconfig.json",
+    "Java": "pom.xml +.gradle +.gradle.kts gradle.properties gradlew libs.versions.toml +.sbt build.xml "
+    "build.properties",
+    "C": "makefile makefile.+ gnumakefile bsdmakefile +.mk cmakelists.txt +.cmake cmakepresets.json configure "
+    "configure.ac meson.build meson.options +.wrap build.ninja conanfile.txt conanfile.py vcpkg.json",
+    "Bazel": "+.bazel workspace +.bzl",
+    "others": "cargo.toml build.rs go.mod go.sum go.work gemfile+ +.gemspec rakefile podfile composer.json cpanfile "
+    "+.nimble elm.json dub.json dub.sdl paket.dependencies +.csproj +.props +.sln package.swift package@+.swift "
+    "mix.exs pubspec.yaml pubspec_overrides.yaml flake.nix +.nix +.opam dune dune-project +.cabal "
+    "shard.yml",
+    "containers": "dockerfile+ docker-compose+ compose.yml compose.+.yml containerfile vagrantfile",
+    "machines": "chart.yaml +.tf +.hcl",
+    "what was locked": "package-lock.json packages-lock.json pnpm-lock.yaml +.lock +.lockb +.lockfile +.locked",
+}
+"""Ends of paths in lower case, where a + is anything."""
+CAPITALS = ("BUILD", "DESCRIPTION", "DEPS")
+"""Names that are words of anybody in small letters."""
+SETTINGS = (".yml", ".yaml", ".toml", ".json", ".ini", ".cfg", "rc", "rc.js", "rc.cjs", "ignore", "-version")
+"""How a hidden file ends that is somebody's setting; one that begins with `.env` is one, too."""
 IGNORED = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]")
 
 
@@ -106,10 +133,25 @@ def _of_one(entry: Entry) -> Iterator[str]:
     if not (modes <= {"000000", "100644"} or modes == {"100755"}):
         yield f"mode: {entry.path!r} goes from {entry.old_mode} to {entry.new_mode}"
     parts = [_as_windows_sees_it(part) for part in re.split(r"[/\\\\]", entry.path)]
-    if any(part in FOLDERS for part in parts) or PROTECTED.fullmatch(parts[-1]):
+    if any(part in FOLDERS for part in parts) or _decides(parts) or entry.path.rpartition("/")[2] in CAPITALS:
         yield f"protected: {entry.path!r}"
     if any(part in ("", "..", ".git", "git~1") for part in parts):
         yield f"unsafe: {entry.path!r}"
+
+
+def _decides(parts: list[str]) -> bool:
+    """Whether a path is one of those that say what is run, installed or told."""
+    name = parts[-1]
+    if name.startswith(".env") or (name.startswith(".") and name.endswith(SETTINGS)):
+        return True
+    return any(
+        _fits("/".join(parts[-1 - word.count("/") :]), word) for words in KINDS.values() for word in words.split()
+    )
+
+
+def _fits(name: str, word: str) -> bool:
+    begin, anything, end = word.partition("+")
+    return name.startswith(begin) and name.endswith(end) if anything else name == word
 
 
 def _as_windows_sees_it(part: str) -> str:

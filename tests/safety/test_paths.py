@@ -154,6 +154,17 @@ PROTECTED = [
     "node_modules/x/index.js",
     "memory/ralph-log.md",
     "prd.json",
+    *"""
+    .devcontainer.json gradle.lockfile buildscript-gradle.lockfile gradle/libs.versions.toml .pytest.ini pytest.toml
+    BSDmakefile .pnp.cjs .pnp.loader.mjs .gitpod.yml app.code-workspace project/plugins.sbt project/build.properties
+    Package@swift-5.9.swift bower.json elm.json dub.json cpanfile app.nimble paket.dependencies AGENT.md sub/WARP.md
+    .builds/test.yml .tekton/push.yaml .build.yml .config/mise.toml .editorconfig .vimrc .dir-locals.el .gdbinit
+    .clangd .replit .idea/x.xml .vs/launch.vs.json App.xcodeproj/project.pbxproj compose.override.yml meson.options
+    subprojects/zlib.wrap CMakePresets.json BUILD MODULE.bazel pants.toml hie.yaml dune x.opam.locked gems.locked
+    DESCRIPTION packages-lock.json pubspec_overrides.yaml requirements.yml environment-dev.yml Directory.Build.props
+    .unheard-of.toml .unheardofrc .unheard-of.yaml .someignore .eslintrc.cjs .ruby-version .htaccess wrangler.toml
+    docker-bake.hcl .qwen/settings.json .kilocode/rules/x.md .cursorignore sub/.Gitpod.YML
+    """.split(),
 ]
 ORDINARY = [
     "src/app.py",
@@ -177,6 +188,13 @@ ORDINARY = [
     "requirements/intro.md",
     "a-b_c.d/e.f",
     "docs/makefiles.md",
+    *"""
+    src/workspace.py src/config.py app/tasks.py src/lock.py src/locks/file_lock.go docs/devcontainer.md docs/gitpod.md
+    src/editorconfig.ts lib/versions.rb data/tides.json data/harbours.toml i18n/de.yml config/harbours.yaml
+    src/build_view.py src/build/index.ts docs/building.md agency.md docs/agent-tides.md lib/gradle_reader.kt
+    src/pytest_helper.py web/manifest.json web/bower_view.js src/description.py assets/icon.svg db/schema.sql
+    src/targets.rs scripts/build po/description docs/description.md docs/nimble.md src/.hidden.txt test/fixture.lock.txt
+    """.split(),
 ]
 
 
@@ -204,7 +222,8 @@ def test_an_ordinary_path_is_neither_unsafe_nor_protected(path: str) -> None:
         "AGENTS.md", "docs/Claude.md", "CLAUDE.local.md", ".claude/settings.json", ".claude", "sub/.CLAUDE./x",
         ".mcp.json", ".gemini/settings.json", "a/.cursor/rules/x.mdc", ".github/copilot-instructions.md",
         "x.instructions.md", "skills/x/SKILL.md", ".opencode/agent/x.md", "opencode.json", ".agents/x", ".amp/x",
-        "a/.env",
+        "a/.env", "AGENT.md", "sub/QWEN.md", ".qwen/settings.json", ".kilocode/mcp.json", ".crush.json",
+        ".roorules-code",
     ],
 )  # fmt: skip  # one list
 @pytest.mark.attack(49)
@@ -212,7 +231,9 @@ def test_what_an_agent_takes_for_orders_is_known_and_protected(path: str) -> Non
     assert steers_agents(path) and protected_path(path)
 
 
-@pytest.mark.parametrize("path", ["src/agents.py", "Makefile", "docs/agent.md", "README.md", ".github/workflows/x.yml"])
+@pytest.mark.parametrize(
+    "path", ["src/agents.py", "Makefile", "docs/agency.md", "README.md", ".github/workflows/x.yml"]
+)
 def test_what_no_agent_takes_for_orders_is_as_it_is_in_a_change(path: str) -> None:
     assert not steers_agents(path)
 
@@ -225,7 +246,9 @@ def test_hooks_servers_and_permissions_configure_agents(path: str) -> None:
     assert configures_agents(path) and steers_agents(path)
 
 
-@pytest.mark.parametrize("path", ["CLAUDE.md", "docs/AGENTS.md", "agents.override.md", "GEMINI.md", "README.md"])
+@pytest.mark.parametrize(
+    "path", ["CLAUDE.md", "docs/AGENTS.md", "agents.override.md", "GEMINI.md", "AGENT.md", "README.md"]
+)
 def test_a_guide_in_prose_configures_nobody(path: str) -> None:
     assert not configures_agents(path)
 

@@ -27,6 +27,9 @@ DISGUISES = {
     "url-safe base64": base64.urlsafe_b64encode(b"a" + RAW).decode(),
     "base64 in lines": "\n".join(base64.b64encode(RAW).decode()[n : n + 8] for n in range(0, 40, 8)),
     "base64 of the reverse": base64.b64encode(RAW[::-1]).decode(),
+    "reversed base64": base64.b64encode(b"a" + RAW).decode()[::-1],
+    "reversed base32": base64.b32encode(RAW).decode()[::-1],
+    "reversed hex": RAW.hex()[::-1],
     "hex": RAW.hex(),
     "upper hex": RAW.hex().upper(),
     "hex with spaces": RAW.hex(" "),
@@ -144,6 +147,69 @@ def test_a_known_value_without_letters_is_found() -> None:
 def test_the_password_of_a_known_url_is_a_secret_too() -> None:
     url = "postgres://app:" + "s3cr3tPassw0rd" + "@db/app"
     assert find_secrets("psql -W " + "s3cr3tPassw0rd", [url]) == ("known-value",)
+
+
+INSIDE = "Zx81LmQ0pRt5" + "vWn3Kd7H"
+ADDRESSES = {
+    "a value of its query": "https://chat.example.com/v1/spaces/AAA/messages?key=abc&token={}",
+    "a value that is only random": "https://chat.example.com/v1/spaces/AAA/messages?a=1&b={}",
+    "its fragment": "https://hooks.example.com/a#{}",
+    "the middle of its path": "https://hooks.example.com/services/{}/messages",
+    "its user": "https://{}@hooks.example.com/messages",
+    "its user beside a common password": "https://{}:x-oauth-basic@hooks.example.com/messages",
+    "its user who is the password": "https://{0}:{0}@hooks.example.com/messages",
+    "its password in signs": "postgres://app:%5A{}@db.example.com/app",
+    "what follows a semicolon": "sqlserver://db.example.com:1433;user=app;password={}",
+    "one address within another": "jdbc:postgresql://db.example.com/app?user=app&password={}",
+}
+SETTINGS = {
+    "a connection string": "Server=db.example.com;User=application;Password={};Timeout=30",
+    "settings with spaces": "host=db.example.com user=application password={} connect_timeout=10",
+    "a document": '{{"type": "service_account", "auth_uri": "https://auth.example.com/messages", "token": "{}"}}',
+    "a cookie": "session={}; theme=midnight",
+}
+
+
+@pytest.mark.attack(33)
+@pytest.mark.parametrize("held", [*ADDRESSES, *SETTINGS])
+def test_what_is_secret_in_a_known_value_is_a_secret_by_itself(held: str) -> None:
+    known = (ADDRESSES | SETTINGS)[held].format(INSIDE)
+    assert find_secrets(f"the key is {INSIDE} there", [known]) == ("known-value",)
+    assert INSIDE[:10] not in redact(f"the key is {INSIDE} there", [known])
+
+
+@pytest.mark.benign("secrets")
+@pytest.mark.parametrize("held", [*ADDRESSES, *SETTINGS])
+def test_what_any_text_may_say_of_a_known_value_is_no_secret(held: str) -> None:
+    text = "messages in spaces: services of hooks.example.com, db.example.com:1433, the application at midnight, "
+    text += "x-oauth, sqlserver, connect_timeout=10, service_account, https://auth.example.com/messages"
+    known = (ADDRESSES | SETTINGS)[held].format(INSIDE)
+    assert find_secrets(text, [known]) == ()
+
+
+@pytest.mark.benign("secrets")
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        (
+            "mongodb://db.example.com/tides?authMechanism=SCRAM-SHA-256&authSource=slackwater",
+            "SCRAM-SHA-256, slackwater",
+        ),
+        (
+            "postgres://mara@db.example.com/tides?sslmode=verify-full&sslkey=/etc/tides/client.key",
+            "/etc/tides/client.key",
+        ),
+        ("postgres://slackwater-app@db.example.com/tides", "slackwater-app"),
+        (
+            f"https://mara:{INSIDE}@hooks.example.com/api/v2/harbours/4711081512345678/notifications?wait=true",
+            "api harbours notifications",
+        ),
+        ("Endpoint=sb://bus.example.com/;SharedAccessKeyName=RootManageSharedAccessKey", "RootManageSharedAccessKey"),
+        ("user=harbourmaster;password=password", "the harbourmaster says password"),
+    ],
+)
+def test_names_and_settings_in_a_known_value_are_no_secrets(known: str, text: str) -> None:
+    assert find_secrets(text, [known]) == ()
 
 
 @pytest.mark.benign("secrets")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ralph_mission.mission.wording import plain
 from ralph_mission.safety.text import (
+    LIMITS,
     closing_keywords,
     commands,
     hidden,
@@ -17,6 +22,7 @@ from ralph_mission.safety.text import (
     sanitise,
     workflow_commands,
 )
+from tests.attacks.words import misdeeds, wrapped
 from tests.safety.benign import BENIGN
 from tests.safety.nasty import SINKS, nasty
 
@@ -47,6 +53,11 @@ def test_sanitising_twice_changes_nothing_more(sink: str, text: str) -> None:
 @given(text=nasty)
 @example(text="https://a.b/` fixes #3 `")
 @example(text="[^1]: x\n\n    fixes #3 @bob\n")
+@example(text="@bob")
+@example(text="fixes #3")
+@example(text="fixes GH-3")
+@example(text="Closes o/r#3")
+@example(text="www.evil.example/x")
 @settings(max_examples=200, deadline=None)
 def test_what_was_sanitised_closes_pings_commands_and_hides_nothing(sink: str, text: str) -> None:
     calm, markdown = sanitise(text, sink), sink != "commit"
@@ -55,6 +66,25 @@ def test_what_was_sanitised_closes_pings_commands_and_hides_nothing(sink: str, t
     assert commands(calm) == ()
     assert workflow_commands(calm, markdown) == ()
     assert hidden(calm, markdown) == ()
+    for one in wrapped(text):
+        deeds = misdeeds(sanitise(one, sink), markdown)
+        assert [deed for deed in deeds if not deed.startswith(("mark-up", "workflow command"))] == [], one
+
+
+CLOSED_ELSEWHERE = [
+    "fixes GH-team/repo#3", "fix gh-x/y#1", "closes https://github.com/gh-actions/x/issues/3",
+    "resolves github.com/o/GH-1/pull/2", "fixed a/GH-b#3",
+]  # fmt: skip  # one list
+
+
+@pytest.mark.attack(17, 27)
+@pytest.mark.parametrize("text", CLOSED_ELSEWHERE)
+@pytest.mark.parametrize("made", [lambda text: sanitise(text, "issue"), plain, said], ids=["issue", "title", "words"])
+def test_a_name_that_looks_like_a_reference_is_reworded_too(made: Callable[[str], str], text: str) -> None:
+    for one in wrapped(text):
+        calm = made(one)
+        assert closing_keywords(calm, False) == ()
+        assert f"no. {text[-1]}" in calm
 
 
 @given(text=nasty, limit=st.integers(1, 40), sink=st.sampled_from(SINKS))
@@ -114,6 +144,14 @@ def test_our_own_marker_at_the_end_is_not_hidden_text_but_any_other_comment_is()
 )
 def test_an_element_that_runs_or_swallows_is_shown_instead(text: str) -> None:
     assert sanitise(text, "issue").startswith("&lt;")
+
+
+@pytest.mark.attack(57)
+@pytest.mark.parametrize("piece", ["fixes.", "fixes_", "_fixes ", "fix a/", "fixes o/r", "_@", "_www.a", "fix*"])
+def test_a_row_of_beginnings_takes_time_by_its_length(piece: str) -> None:
+    begun = time.process_time()
+    sanitise(piece * (LIMITS["issue"] // len(piece)), "issue")
+    assert time.process_time() - begun < 5
 
 
 @pytest.mark.attack(15)

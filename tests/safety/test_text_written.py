@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.safety.text import closing_keywords, commands, mentions, sanitise
+from tests.attacks.words import misdeeds
 
 CLOSERS = [
     f"{word}{gap}{what}"
@@ -40,6 +41,16 @@ DISGUISED = [
     "fixes\\: #3",
     "fixes #{deadbeef12}",
     "see: closes github.com/o/r/issues/5",
+    "_fixes #3_",
+    "__Closes o/r#3__",
+    "_fixes_ #3",
+    "fixes _#3_",
+    "fixes GH-3_",
+    "_x_fixes #3",
+    "*fix*es #3",
+    "fixes o/r#3é",
+    "修复fixes #3",
+    "\ufb01xes #3",
 ]
 
 
@@ -47,7 +58,7 @@ DISGUISED = [
 @pytest.mark.parametrize("text", CLOSERS + DISGUISED)
 def test_c27_every_closing_keyword_is_found(text: str) -> None:
     assert closing_keywords(text)
-    assert closing_keywords(text, markdown=False) or "<" in text or "\\" in text
+    assert closing_keywords(text, markdown=False) or any(mark in text for mark in "<\\*")
 
 
 @pytest.mark.attack(27)
@@ -88,7 +99,23 @@ def test_backticks_that_are_no_code_hide_nothing() -> None:
 @pytest.mark.attack(28)
 @pytest.mark.parametrize(
     "text",
-    ["@bob", "@org/team", "@everyone", "@here", "<@&123>", "<@!123>", "(@bob)", ".@bob", "é@bob", "-@bob", "\\@bob"],
+    [
+        "@bob",
+        "@org/team",
+        "@everyone",
+        "@here",
+        "<@&123>",
+        "<@!123>",
+        "(@bob)",
+        ".@bob",
+        "é@bob",
+        "-@bob",
+        "\\@bob",
+        "_@bob_",
+        "__@org/team__",
+        "~~@bob~~",
+        "_x_@bob",
+    ],
 )
 @pytest.mark.parametrize("sink", ["issue", "pr", "commit", "post", "summary"])
 def test_c28_no_mention_survives(text: str, sink: str) -> None:
@@ -156,12 +183,15 @@ def test_c30_no_trailer_survives(text: str, sink: str) -> None:
         "```\n/merge\n```",
         "ok to test",
         "x\r/merge",
+        "x\r\n/merge\r\ny",
+        "/merge!",
     ],
 )
 def test_c31_no_bot_is_triggered(text: str) -> None:
     calm = sanitise(text, "issue")
     assert commands(calm) == ()
     assert mentions(calm) == ()
+    assert misdeeds(calm) == []
 
 
 @pytest.mark.attack(32)
@@ -176,6 +206,8 @@ def test_c31_no_bot_is_triggered(text: str) -> None:
         "[x](https&colon;//evil.example)",
         "<https://evil.example>",
         "www.evil.example",
+        "_www.evil.example/x_",
+        "www.evil",
         "[x](\\\\evil.example)",
         "[x](https://github.com@evil.example/)",
         "[x](https://github.com.evil.example/)",

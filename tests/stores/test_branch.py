@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.mission.ledger import Batch, Recollection
-from ralph_mission.mission.memory import CycleNote
+from ralph_mission.mission.memory import CompletedNote, CycleNote
 from ralph_mission.mission.memory_parse import parse_notes
+from ralph_mission.mission.memory_text import render_notes
 from ralph_mission.mission.model import Urgency
 from ralph_mission.stores import layout
 from ralph_mission.stores.branch import BranchStore
@@ -31,6 +32,8 @@ from tests.stores.making import (
     intended,
     key,
 )
+
+ENDED = CompletedNote("2026-05-04", "count the boats", 1, "rejected")
 
 
 def two_cycles(repo: Path) -> None:
@@ -117,7 +120,7 @@ def test_hooks_of_the_repository_do_not_run(repo: Path) -> None:
 
 
 def test_the_layout_on_the_branch(repo: Path, store: BranchStore) -> None:
-    store.commit(replace(full_batch(None, 3), archive=(("2026-05", "text\n"),)), None)
+    store.commit(replace(full_batch(None, 3), archive=(("2026-05", render_notes([ENDED], ())),)), None)
     comment, found = key("comment", 3), key("finding", 3)
     assert set(git(repo, "ls-tree", "-r", "--name-only", "ralph-memory").splitlines()) == {
         "README.md",
@@ -275,6 +278,17 @@ def test_no_value_that_the_runner_knows_gets_onto_the_branch_and_what_stood_ther
     added = git(repo, "diff", f"{first.oid}..{landed.oid}")
     assert later not in added and later[::-1] not in added and added.count("[redacted: known-value]") >= 4
     assert landed == store.recall() and f"long ago {known}" in git(repo, "show", f"ralph-memory:{LOG}")
+
+
+def test_no_value_that_the_runner_knows_gets_into_the_archive_and_its_notes_can_be_read(repo: Path) -> None:
+    known = "tidal-Harbour-4711"
+    store = branch_store(repo, secrets=(known,))
+    ended = [replace(ENDED, title=f"use {one}", learning=one) for one in (known, known[::-1], "neaps")]
+    text = render_notes(ended, ())
+    store.commit(replace(batch(), archive=(("2026-05", text),)), None)
+    archived = git(repo, "cat-file", "blob", "ralph-memory:memory/archive/2026-05.md")
+    assert known not in archived and known[::-1] not in archived
+    assert [note.learning for note in parse_notes(archived)[0]] == ["[redacted: known-value]"] * 2 + ["neaps"]
 
 
 def test_who_holds_memory_is_said_though_an_address_in_it_is_a_value_that_the_runner_knows(repo: Path) -> None:
