@@ -147,9 +147,9 @@ def test_what_findings_and_the_model_say_of_it_is_neither_asked_nor_written(tmp_
 
 
 @pytest.mark.attack(33, 34)
-@pytest.mark.parametrize(("kind", "outcome"), [("race", "posted"), ("race {}", "refused")])
-def test_what_a_reviewer_says_of_it_is_in_no_review(tmp_path: Path, kind: str, outcome: str) -> None:
-    # A kind is cut short: what is left of an escaped value is seen in the whole text alone, which is then not sent.
+@pytest.mark.parametrize("kind", ["race", "race {}"])
+def test_what_a_reviewer_says_of_it_is_in_no_review(tmp_path: Path, kind: str) -> None:
+    # A kind is cut short: what is left of a value then is known by where it was cut.
     found = [
         at_review.RACE
         | {"message": f"Look: {echo}", "suggestion": echo, "kind": kind.format(echo), "file": f"a/{echo}"}
@@ -159,8 +159,8 @@ def test_what_a_reviewer_says_of_it_is_in_no_review(tmp_path: Path, kind: str, o
         assert place.hub is not None
         number = at_review.proposed(place)
         reader = at_review.Told(place, (json.dumps({"issues": [at_review.RACE, *found]}),))
-        assert at_review.read(place, number, reader).outcome == outcome
-        assert ["Two readers meet." in one.body for one in at_review.ours(place, number)] == [True] * (kind == "race")
+        assert at_review.read(place, number, reader).outcome == "posted"
+        assert ["Two readers meet." in one.body for one in at_review.ours(place, number)] == [True]
         assert left_in("\n".join(place.said).encode()) == []
         nowhere(sent, place.hub.clone)
         assert left_in(every_object(place.hub.fake.bare)) == []
