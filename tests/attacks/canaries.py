@@ -22,6 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 from unittest import mock
 from urllib.parse import quote, unquote
+from weakref import WeakSet
 
 from tests.helpers import git
 
@@ -181,16 +182,16 @@ def every_file(folder: Path, but: Callable[[Path], bool] = lambda path: False) -
 def listening() -> Iterator[list[bytes]]:
     """Every byte that this process sends on connections of its own making."""
     sent: list[bytes] = []
-    ours: set[int] = set()
+    ours: WeakSet[socket.socket] = WeakSet()  # what is gone has left its number to another one
     connect, send, send_all = socket.socket.connect, socket.socket.send, socket.socket.sendall
 
     def connected(self: socket.socket, address: object) -> None:
-        ours.add(id(self))
+        ours.add(self)
         connect(self, address)  # type: ignore[arg-type]  # whatever it was called with
 
     def heard(call: Callable[..., object]) -> Callable[..., object]:
         def sending(self: socket.socket, data: bytes, *flags: int) -> object:
-            if id(self) in ours:
+            if self in ours:
                 sent.append(bytes(data))
             return call(self, data, *flags)
 
