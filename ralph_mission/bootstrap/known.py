@@ -5,21 +5,34 @@ from __future__ import annotations
 import os
 import re
 
-from ralph_mission.safety.secret_parts import NAME, credentials
+from ralph_mission.safety.disguises import squeezed
+from ralph_mission.safety.secret_parts import NAME, credentials, looks_kept, looks_made
 from ralph_mission.safety.secrets import find_secrets
 from ralph_mission.safety.token_formats import PLACEHOLDERS
 
-SECRET_NAMES = (
-    "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "API_KEY", "APIKEY", "ACCESS_KEY",
-    "PRIVATE_KEY", "SIGNING_KEY", "ENCRYPTION_KEY", "DEPLOY_KEY", "SSH_KEY", "WEBHOOK_URL", "DATABASE_URL",
-    "CONNECTION_STRING", "COOKIE",
-)  # fmt: skip  # one list
-CHOSEN = ("_PASS", "_PWD", "_PW")
-MADE = ("_KEY", "_AUTH", "_PAT", "_CREDS")
-"""How names end of what a person chose, maybe a word, and of what a machine made, which is none."""
-PUBLIC = re.compile(r"(?:^|_)(?:PUBLIC|CACHE|PRIMARY|FOREIGN|SORT|PARTITION|GPG)_")
-"""Keys that open nothing: those that everybody may see, of a cache or a table, and the prints of those who sign."""
+SECRET_NAMES = re.compile(
+    "TOKEN(?!IZ)|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|COOKIE(?!CUTTER)|WEBHOOK_URL|DATABASE_URL"
+    "|CONNECTION_STRING|(?:ACCESS|PRIVATE|SIGNING|ENCRYPTION|DEPLOY|SSH)_KEY"
+)
+CHOSEN = re.compile("_(?:PASS|PWD|PW)$")
+PASSES = re.compile("(?<!COM)(?<!BY)(?<!TRES)(?<!SUR)PASS$")
+MADE = re.compile("(?:_(?:KEY|PAT|CREDS?)S?|AUTH)(?:_JSON|_CONFIG|_B|_BASE)?$")
+"""How names end of what a person chose, maybe a word, and of what a machine made, which is none; a number at the end,
+as in `_B64`, does not count."""
+ABOUT = re.compile(
+    "_(?:NAME|TYPE|PATH|FILE|DIR|DIRECTORY|ID|DOMAIN|HELPER|PERMISSIONS|SERVER|HOST|PROVIDER|CONFIG|HEADER|PREFIX|TTL)$"
+    "|(?:^|_)MAX_"
+)
+"""What names say something about a secret rather than hold it."""
+PUBLIC = re.compile(
+    "_(?:PUBLIC|PUB|PUBLISHABLE|ANON|CACHE)_"
+    "|_(?:PRIMARY|FOREIGN|SORT|PARTITION|GPG|SITE|PROJECT|ISSUE|OBJECT|S3|IDEMPOTENCY|HOST)_KEYS?$"
+)
+"""Keys that open nothing: those that everybody may see, of a cache, a table or a store, and names of other things."""
+HOOK = re.compile("//hooks?[.]|/webhook(?:s|b2)?/", re.IGNORECASE)
+PLACE = re.compile(r"(?:\.|~)/[\w./-]+")
 ADDRESSES = ("_URL", "_URI", "_DSN")
+SECRET_ADDRESSES = re.compile("(?:WEBHOOK|DATABASE)_URL$")
 SHORTEST_SECRET = 8  # characters; anything shorter would be found in ordinary words
 
 
@@ -30,16 +43,34 @@ def known_secrets() -> tuple[str, ...]:
 
 
 def _is_one(name: str, value: str) -> bool:
+    if _is_our_name(value):
+        return False
     named = _is_named(f"_{name.upper().rstrip('_0123456789')}", value)
     return (named and not _is_place(value) and not _is_common(value)) or bool(find_secrets(value))
 
 
 def _is_named(name: str, value: str) -> bool:
-    if any(part in name for part in SECRET_NAMES) or (name.endswith(CHOSEN) and name != "_PWD"):
+    if name.endswith(ADDRESSES) and not SECRET_ADDRESSES.search(name):
+        return bool(credentials(value)) or _is_hook(name, value)
+    if CHOSEN.search(name) and name != "_PWD":
         return True
-    if name.endswith(ADDRESSES):
-        return bool(credentials(value))
-    return name.endswith(MADE) and not PUBLIC.search(name) and not NAME.fullmatch(value)
+    if SECRET_NAMES.search(name):
+        return looks_kept(value) if ABOUT.search(name) else True
+    if PASSES.search(name):
+        return not NAME.fullmatch(value)
+    return bool(MADE.search(name)) and not PUBLIC.search(name) and looks_kept(value)
+
+
+def _is_our_name(value: str) -> bool:
+    """Whether it is the repository's own name in other writing: nobody could link to anything without it."""
+    letters = squeezed(value)
+    return len(letters) >= SHORTEST_SECRET and letters in squeezed(os.environ.get("GITHUB_REPOSITORY", ""))
+
+
+def _is_hook(name: str, address: str) -> bool:
+    """Whether its path is all that somebody needs there; the runner's own addresses want a token besides."""
+    told = HOOK.search(address) or (SECRET_NAMES.search(name) and not name.startswith("_ACTIONS_"))
+    return bool(told) and any(map(looks_made, address.split("/")))
 
 
 def _is_common(value: str) -> bool:
@@ -49,4 +80,5 @@ def _is_common(value: str) -> bool:
 
 def _is_place(value: str) -> bool:
     """Whether it only names a file that holds secrets: GOOGLE_APPLICATION_CREDENTIALS."""
-    return value.startswith("/") and len(value) < 1_000 and os.path.exists(value)
+    absolute = value.startswith("/") and len(value) < 1_000 and os.path.exists(value)
+    return absolute or bool(PLACE.fullmatch(value))

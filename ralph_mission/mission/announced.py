@@ -1,7 +1,8 @@
 """Which change our own issue told people of: a branch and a pull are later made of exactly that, or not at all.
 
 Memory keeps the change until it can be sent, and memory grants nothing. So the issue names it by a digest, on a
-line that nothing quoted can begin with; a yes to the issue's text is a yes to that digest.
+line of its own; a yes to the issue's text is a yes to that digest. What others say is no such line: a text that was
+made harmless has none (`safety.grammar.SEAL`), and what is shown to the letter stands in code, which is not read.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import asdict
 
 from ralph_mission.mission.effects import OpenPull, PushBranch
 from ralph_mission.mission.ledger import key_of
+from ralph_mission.safety.markdown import prose
 
 _LINE = re.compile(r"^the change (is|would be) ((?:`[0-9a-f]{16}`(?:, )?)+)\r?$", re.MULTILINE)
 
@@ -35,7 +37,7 @@ def line(effects: Iterable[Change], asked: bool) -> str:
 
 def announced(body: str, asked: bool) -> frozenset[str]:
     """The digests that a text of ours names: of what needs no yes, or of what needs one."""
-    verb = "would be" if asked else "is"
-    return frozenset(
-        found for said, listed in _LINE.findall(body) if said == verb for found in re.findall("[0-9a-f]{16}", listed)
-    )
+    verb, lines = "would be" if asked else "is", list(_LINE.finditer(body))
+    shown = prose(body) if lines else ""  # of our own line only the digests are code
+    ours = (line for line in lines if line[1] == verb and shown.startswith("the change", line.start()))
+    return frozenset(found for line in ours for found in re.findall("[0-9a-f]{16}", line[2]))

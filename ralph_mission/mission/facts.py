@@ -10,7 +10,7 @@ from typing import TypeVar
 from ralph_mission.mission import announced, approval, belonging, coding, content, orders
 from ralph_mission.mission.deciding import Charter, Situation
 from ralph_mission.mission.ledger import OpenState
-from ralph_mission.mission.lifecycle import Facts
+from ralph_mission.mission.lifecycle import Facts, brought_back
 from ralph_mission.mission.model import Action, Actor, Issue, Mission, Pull, Status
 from ralph_mission.mission.ports import Ports
 from ralph_mission.trouble import Missing
@@ -49,7 +49,7 @@ def read_facts(ports: Ports, charter: Charter, mission: Mission) -> Facts:
     if foreign := belonging.why_foreign(mission, issue, pull, us, authorised):
         ports.voice.note(f"{foreign}: nothing is written there")
         return _of_another(mission, issue, pull, us, authorised, foreign)
-    facts = replace(_named(mission, issue, us), pull=pull, authorised=authorised, coder=coder)
+    facts = replace(_named(mission, issue, us, authorised), pull=pull, authorised=authorised, coder=coder)
     if asks:
         theirs = (edit.at for edit in edits if edit.actor.id not in {*authorised, us})
         facts = replace(facts, edited_at=max(theirs, default=None))
@@ -73,13 +73,14 @@ def _of_another(
     return Facts(None, None, frozenset(), foreign, ours=ours, left=left, seen_at=_newest(issue))
 
 
-def _named(mission: Mission, issue: Issue | None, us: int) -> Facts:
+def _named(mission: Mission, issue: Issue | None, us: int, authorised: frozenset[int]) -> Facts:
     """The issue, and what our own words there say will be sent, or would be after a yes."""
     shown = belonging.own_change(mission, issue, us)
     texts = (issue.body if issue and issue.author.id == us else "", shown.body if shown else "")
     named, asked = (frozenset().union(*(announced.announced(text, yes) for text in texts)) for yes in (False, True))
     offered_at = shown.created_at if shown and announced.announced(shown.body, True) else None
-    unasked, seen_at = bool(announced.announced(texts[0], False)), _newest(issue)
+    wished = issue is not None and brought_back(issue, authorised, us)
+    unasked, seen_at = bool(announced.announced(texts[0], False)) and not wished, _newest(issue)
     return Facts(issue, None, frozenset(), "", named, asked, offered_at, us=us, seen_at=seen_at, unasked=unasked)
 
 

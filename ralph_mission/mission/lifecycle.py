@@ -10,6 +10,7 @@ cycle: `read` looks at facts, never at what an earlier cycle believed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -18,7 +19,7 @@ from ralph_mission.mission import approval
 from ralph_mission.mission.approval import NONE, Opinion
 from ralph_mission.mission.content import NOTHING, Shown
 from ralph_mission.mission.ledger import BEHIND, NEEDS_PERSON, ChatGuidance, ChatYes
-from ralph_mission.mission.model import Action, Actor, Issue, Mission, Pull, Status
+from ralph_mission.mission.model import Action, Actor, Issue, LabelEvent, Mission, Pull, Status
 
 S = Status
 STUCK_CYCLES = 3  # "3 cycles without progress or 3 equal failures"
@@ -108,7 +109,7 @@ class Facts:
     guidance: tuple[ChatGuidance, ...] = ()  # what they said there to its next session
     seen_at: datetime | None = None  # the newest that anybody did to its issue, by the forge's clock
     heard_at: datetime | None = None  # the newest yes of a chat that memory holds, be it proven or not
-    unasked: bool = False  # whether our own issue says that we began it without asking anybody
+    unasked: bool = False  # whether our own issue says that we began it without asking, and no person brought it back
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,12 +289,21 @@ def _revived(issue: Issue, mission: Mission, authorised: frozenset[int]) -> bool
     Where none of ours got there, whatever is newer than what had been seen counts.
     """
     put, seen = _put_at(issue, mission), mission.seen_at or mission.changed_at
-    return any(
-        event.actor.id in authorised
-        and (event.at >= put if put else event.at > seen)
-        and ((event.added and event.label == "ralph:mission") or (not event.added and event.label in SET_ASIDE))
-        for event in issue.events
-    )
+    return any(event.at >= put if put else event.at > seen for event in _calls_back(issue, authorised))
+
+
+def brought_back(issue: Issue, authorised: frozenset[int], us: int) -> bool:
+    """Whether a person did so since we last set it aside, by the forge's own events: memory has no say in a wish."""
+    put = max((e.at for e in issue.events if e.added and e.label in SET_ASIDE and e.actor.id == us), default=None)
+    return put is not None and any(event.at >= put for event in _calls_back(issue, authorised))
+
+
+def _calls_back(issue: Issue, authorised: frozenset[int]) -> Iterator[LabelEvent]:
+    """By what people bring a mission back: the label that makes one, or one of ours that is taken off."""
+    for event in issue.events:
+        label = event.label == "ralph:mission" if event.added else event.label in SET_ASIDE
+        if label and event.actor.id in authorised:
+            yield event
 
 
 def _read_patience(mission: Mission, facts: Facts, now: datetime) -> Reading:

@@ -208,12 +208,13 @@ def known_to(facts: Iterable[tuple[int, Facts]], state: OpenState, seal: Seal | 
     But for how far anything was heard: what was obeyed, and cannot be proven for a while, is no news after it.
     """
     proven = _proven(state, seal)
-    return tuple((id, _with(_heard(found, state), id, proven)) for id, found in facts)
+    return tuple((id, _with(_heard(found, id, state), id, proven)) for id, found in facts)
 
 
-def _heard(facts: Facts, state: OpenState) -> Facts:
-    said = (one.at for one in state.yes if facts.issue is not None and one.issue == facts.issue.number)
-    return replace(facts, heard_at=max(said, default=None))
+def _heard(facts: Facts, mission: int, state: OpenState) -> Facts:
+    """How far, also where its issue is not believed to be its own: what was obeyed is no news once it is again."""
+    known = {facts.issue.number} if facts.issue else {one.issue for one in state.missions if one.id == mission}
+    return replace(facts, heard_at=max((one.at for one in state.yes if one.issue in known), default=None))
 
 
 def _with(facts: Facts, mission: int, state: OpenState) -> Facts:

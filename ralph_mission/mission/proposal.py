@@ -43,7 +43,7 @@ class Proposal:
     cost_usd: float = 0.0
     dispatches: int = 0
     pings: tuple[str, ...] = ()  # configured owners that an escalation may name
-    wished: bool = False  # whether a person made its mission, or said yes to it: by the forge, as memory grants nothing
+    wished: bool = False  # whether a person made its mission or brought it back: by the forge; memory grants nothing
 
     @property
     def new_mission(self) -> bool:

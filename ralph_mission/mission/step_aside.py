@@ -56,6 +56,8 @@ def revived(mission: Mission, facts: Facts, reading: Reading, around: Circumstan
     """A person brought it back: it begins where it can."""
     assert reading.event is not None
     after = advance(mission, reading.event, around.now)
+    if after.status is Status.DISCOVERED and not _asks(mission):
+        after = advance(after, Event.APPROVED, around.now)
     after = replace(after, outcome="", failure="", failures=0, turns=0, waiting_since=around.now)
     if after.status is Status.IN_REVIEW and facts.pull:
         after = after if facts.pull.head_sha == after.head_sha else offering.void(after)
@@ -65,6 +67,11 @@ def revived(mission: Mission, facts: Facts, reading: Reading, around: Circumstan
     label = Label(key_of(mission.key, "label", slot), mission.issue, remove=ours)
     effects: tuple[Effect, ...] = (story(after, around), label, *_on_pull(mission, facts, slot, remove=ours))
     return proposed(Action.ANSWER, mission, after, effects, "", None)
+
+
+def _asks(mission: Mission) -> bool:
+    """Whether there is a text that a person can say yes to. Else bringing it back is all the yes there can be."""
+    return bool(mission.proposal_hash) or mission.action is Action.PUBLISH
 
 
 def _seen(mission: Mission, facts: Facts) -> Mission:

@@ -81,12 +81,15 @@ def prompt(
 
 
 def beginning(record: WorkRecord, tries: int, key: str, named: str = "") -> str:
-    """The one comment at the start of a try; at its end it names the change that is sent."""
-    how = f"**At work on this**, try {record.number} of {tries}, on the branch `{record.branch}`."
+    """The one comment at the start of a try; at its end it names the change that is sent.
+
+    What memory kept of it stays on the line that it stands in: a line of its own could name another change.
+    """
+    how = f"**At work on this**, try {record.number} of {tries}, on the branch {inline(record.branch)}."
     parts = [
         how,
         "What comes of it is a pull request that waits for a review; nothing is merged without a person.",
-        "**Guidance:**\n\n" + "\n".join(f"- {line}" for line in record.heard) if record.heard else "",
+        "**Guidance:**\n\n" + "\n".join(f"- {' '.join(line.split())}" for line in record.heard) if record.heard else "",
         "**To say no:** close this issue or take the label `ralph-working` off; what is made is then not sent.",
         named,
         marker(key),

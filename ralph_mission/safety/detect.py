@@ -74,10 +74,15 @@ def views(text: str, markdown: bool) -> tuple[str, ...]:
     meant = without_invisible(without_controls(decoded(plain)))
     if not markdown:
         return tuple(dict.fromkeys((text, plain, meant)))
-    bare = grammar.ESCAPED.sub(r"\1", meant)
-    untagged = re.sub(r"</?[A-Za-z][^<>]*>", "", grammar.COMMENT.sub("", bare))
+    bare, untagged = grammar.ESCAPED.sub(r"\1", meant), as_shown(text)
     unmarked = re.sub(r"[*_~]+", "", untagged)
     return tuple(dict.fromkeys((text, plain, meant, bare, untagged, unmarked)))
+
+
+def as_shown(text: str) -> str:
+    """The text without entities, escapes and tags, emphasis kept."""
+    meant = without_invisible(without_controls(decoded(without_invisible(without_controls(text)))))
+    return re.sub(r"</?[A-Za-z][^<>]*>", "", grammar.COMMENT.sub("", grammar.ESCAPED.sub(r"\1", meant)))
 
 
 def decoded(text: str) -> str:

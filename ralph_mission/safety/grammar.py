@@ -22,13 +22,15 @@ REFERENCE = (
 )
 CLOSING = re.compile(
     r"(?<![A-Za-z0-9])(?P<word>close[sd]?|(?:fi|\ufb01)x(?:e[sd])?|resolve[sd]?)"  # Ruby takes the ligature for f and i
-    rf"(?P<gap>\s*+\\?:?[\s\\*_~(<\"']*+(?:\[[^\]\n]{{0,200}}\]\(\s*<?)?[\s\\*_~(\[<\"']*+){REFERENCE}",
+    rf"(?P<gap>\s*+\\?:?[\s\\*_~(<\"']*+(?:\[[^\]\n]{{0,200}}\]\(\s*+<?)?[\s\\*_~(\[<\"']*+){REFERENCE}",
     ANY_CASE,
 )
 """docs.github.com, "Linking a pull request to an issue": nine keywords, any case, with or without a colon."""
 
-MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9_&!])")
-"""GitHub `@user` and `@org/team`, Discord `@everyone` and `<@&id>`; an address like a@b.org is none."""
+MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=(?:\\?[*_~])*+[A-Za-z0-9_&!])")
+"""GitHub `@user` and `@org/team`, Discord `@everyone` and `<@&id>`, behind mark-up too; a@b.org is none."""
+NAMED = re.compile(rf"{MENTION.pattern}.")
+"""With the first letter of the name."""
 BOTS = re.compile(
     r"@(?=(?:dependabot|renovate|mergify|bors|homu|claude|codex|copilot|coderabbit|cursor|gemini|greptile|sweep|devin|"
     r"everyone\b|here\b|openhands|jules|github-actions|kodiak|allcontributors|netlify|vercel))",
@@ -36,8 +38,11 @@ BOTS = re.compile(
 )
 """Accounts that read the raw text and so act on code spans too."""
 
-COMMAND = re.compile(r"^(?P<lead>(?:[^\S\n]|[>*`+-])*+)/(?=[a-z][\w-]*+(?!/|\.\w))", ANY_CASE | LINES)
-"""Prow, GitLab and our own `/ralph approve`: a slash and a word that begin a line; /usr/bin and /index.md are none."""
+COMMAND = re.compile(r"^(?P<lead>(?:[^\S\n]|[>*`+-])*+)/(?=[a-z][\w-]*+(?![/:]|[.?]\w))", ANY_CASE | LINES)
+"""Prow, GitLab and our own `/ralph approve`: a slash and a word that begin a line.
+
+Paths and addresses are none: /usr/bin, /index.md, /path?x=1, /healthz: ok.
+"""
 BORS = re.compile(
     r"^(?P<lead>[^\w\n]*+(?:bors|homu|mergify|jenkins|ok|retest))"
     r"(?=\s+(?:r[+=-]|try|merge|retry|delegate|p=|ping|retest|test this|to test|this please))",
@@ -71,8 +76,8 @@ OWN_MARKER = re.compile(r"<!-- ralph:v1 key=[0-9a-f]{8,64}(?: [a-z]+=[^\s>]{1,80
 """Our marker is the one comment that may stand in a text, and only as its end."""
 SIGNATURE = re.compile(r"ralph:v(?=\d)", ANY_CASE)
 """What begins our marker's content."""
-SEAL = re.compile(r"^(?=[^\S\n]*proposal is now `)", ANY_CASE | LINES)
-"""The line that an approval must be newer than."""
+SEAL = re.compile(r"^(?=[^\S\n]*(?:proposal is now|the change (?:is|would be)) `)", ANY_CASE | LINES)
+"""The line that an approval must be newer than, and the one that binds us to a change: each grants something."""
 DEFINITION = re.compile(
     r"^ {0,3}\[(?P<label>(?!\^)[^\]\n]+)\]:[ \t]*\n?[ \t]*(?:<[^>\n]*>|[^\s<]\S*)"
     r"(?:[ \t]*\n?[ \t]+(?:\"[^\"]{0,2000}\"|'[^']{0,2000}'|\([^)]{0,2000}\)))?[ \t]*(?:\n|\Z)",
@@ -80,6 +85,8 @@ DEFINITION = re.compile(
 )
 """A link reference definition; one that nothing refers to is shown nowhere."""
 
+MARKUP = re.compile(r"</?[A-Za-z][^<>]*>|\\(?=[!-/:-@\[-`{-~])|[*_~]+")
+"""What a reader of the rendered text does not see, so that a word goes on behind it."""
 ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 ENTITY = re.compile(r"&(?:amp;|#38;|#x0*26;)*(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});")
 TAG = re.compile(r"<(?=[A-Za-z/!?])")

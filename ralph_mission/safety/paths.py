@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from ralph_mission.safety import protected
 from ralph_mission.safety.hidden import INVISIBLE
-from ralph_mission.safety.protected import AGENT_FOLDERS, AGENT_GUIDES, AGENT_NAMES, CAPITALS, FOLDERS, NAMES
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -43,10 +43,9 @@ def protected_path(path: str, extra: Sequence[str] = ()) -> str:
     """Which protection covers `path`, "" when none does. `extra` holds globs as in `.gitignore`."""
     *folders, name = [fold(part) for part in path.split("/")]
     for folder in (*folders, name):
-        if folder in FOLDERS:
+        if folder in protected.FOLDERS:
             return f"{folder}/ configures what is run or trusted"
-    required = folders[-1:] == ["requirements"] and name.endswith((".txt", ".in"))
-    if required or _names().fullmatch(name) or path.rpartition("/")[2] in CAPITALS:
+    if _decides(folders, name) or path.rpartition("/")[2] in protected.CAPITALS:
         return f"{name} decides what is run, installed, checked or told to an agent"
     return "is protected by configuration" if extra and _spec(tuple(extra)).match_file(path.casefold()) else ""
 
@@ -54,15 +53,16 @@ def protected_path(path: str, extra: Sequence[str] = ()) -> str:
 def steers_agents(path: str) -> bool:
     """Whether a coding agent that works in a repository may take `path` for orders, hooks or servers of its own."""
     parts = [fold(part) for part in path.split("/")]
-    return any(part in AGENT_FOLDERS for part in parts) or bool(_agent_names().fullmatch(parts[-1]))
+    named = _among(protected.AGENT_NAMES).fullmatch(parts[-1]) or (len(parts) == 1 and parts[0] in protected.TOP_GUIDES)
+    return bool(named) or any(part in protected.AGENT_FOLDERS for part in parts)
 
 
 def configures_agents(path: str) -> bool:
     """The same without the guides: what gives an agent hooks, servers, permissions or commands of its own."""
     *folders, name = [fold(part) for part in path.split("/")]
-    if any(part in AGENT_FOLDERS for part in (*folders, name)):
+    if any(part in protected.AGENT_FOLDERS for part in (*folders, name)):
         return True
-    return bool(_agent_names().fullmatch(name)) and not any(fnmatch.fnmatchcase(name, one) for one in AGENT_GUIDES)
+    return bool(_among(protected.AGENT_NAMES).fullmatch(name)) and not _among(protected.AGENT_GUIDES).fullmatch(name)
 
 
 def branch_name_ok(name: str, existing: Iterable[str] = ()) -> bool:
@@ -99,14 +99,25 @@ def _collides(name: str, other: str) -> bool:
     return mine.startswith(theirs + "/") or theirs.startswith(mine + "/")
 
 
-@lru_cache(maxsize=1)
-def _names() -> re.Pattern[str]:
-    return re.compile("|".join(fnmatch.translate(glob) for glob in NAMES))
+def _decides(folders: list[str], name: str) -> bool:
+    """Whether something runs or obeys a file of this name there."""
+    if _among(protected.NAMES).fullmatch(name) or _among(protected.PLACES).fullmatch("/".join((*folders[-1:], name))):
+        return True
+    if _among(protected.SAMPLES).fullmatch(name):
+        return not _is_for_tests(folders, name)
+    return not folders and name in protected.TOP_NAMES
 
 
-@lru_cache(maxsize=1)
-def _agent_names() -> re.Pattern[str]:
-    return re.compile("|".join(fnmatch.translate(glob) for glob in AGENT_NAMES))
+def _is_for_tests(folders: list[str], name: str) -> bool:
+    """Whether it is data of tests; a hidden file among the tests themselves may be one that a checker obeys."""
+    if not protected.FIXTURE_FOLDERS.isdisjoint(folders):
+        return True
+    return not protected.TEST_FOLDERS.isdisjoint(folders) and ("data" in folders or not name.startswith("."))
+
+
+@lru_cache(maxsize=8)
+def _among(names: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(fnmatch.translate, names)))
 
 
 @lru_cache(maxsize=4)

@@ -13,16 +13,19 @@ def _names(kind: str) -> tuple[str, ...]:
 AGENT_FOLDERS = frozenset(
     """
     .claude .codex .gemini .cursor .continue .windsurf .aider .roo .clinerules .kiro .amazonq .opencode .agents .junie
-    .amp .qwen .kilocode .augment .trae .goose .factory .crush .qodo .tabnine .openhands .copilot
+    .amp .qwen .kilocode .augment .trae .goose .factory .crush .qodo .tabnine .openhands .copilot .claude-plugin .devin
+    .serena .codebuddy .rovodev
     """.split()
 )
-AGENT_GUIDES = _names("agents*.md claude*.md gemini*.md agent.md qwen.md warp.md crush.md")
+TOP_GUIDES = frozenset("agent.md warp.md crush.md".split())
+"""Guides at the top of a repository alone: in other folders they are words of anybody."""
+AGENT_GUIDES = _names("agents*.md claude*.md gemini*.md qwen.md")
 """Those that say in prose how work is done: part of what is worked on, unlike hooks, servers and permissions."""
 AGENT_NAMES = AGENT_GUIDES + _names(
     """
     .mcp.json mcp.json copilot-instructions* *.instructions.md .cursorrules .windsurfrules .clinerules .goosehints
     .aider* .roomodes .roorules* .kilocodemodes .kilocoderules* .augment-guidelines .openhands_instructions .rules
-    .crush.json crush.json skill.md opencode.json* .env
+    .crush.json crush.json skill.md opencode.json* .env *.mdc
     .cursorignore .cursorindexingignore .geminiignore .aiexclude .aiignore .codeiumignore .clineignore .rooignore
     """
 )
@@ -33,8 +36,10 @@ FOLDERS = AGENT_FOLDERS | frozenset(
     .github .gitlab .gitea .forgejo .circleci .buildkite .woodpecker .teamcity .azure-pipelines .semaphore .harness .ci
     .builds .tekton .azuredevops .pipelines .drone .concourse .travis .appveyor .cirrus .zuul.d zuul.d .prow .evergreen
     .buddy .kokoro .copr .depot .rwx .mergify .allstar .trunk .semgrep
+    .gitlab-ci .jenkins .hg
     .husky .githooks .git-hooks .hooks .lefthook
-    .vscode .idea .fleet .zed .devcontainer .vs .nova .theia .settings .helix .nvim .vim .nbproject nbproject .gitpod
+    .vscode .idea .fleet .zed .devcontainer .vs .nova .theia .settings .helix .nvim .vim .emacs.d .nbproject
+    nbproject .gitpod
     .ralph .omc .config .mise .hermit .moon .devenv .flox .direnv .fvm
     .cargo .mvn .yarn .bundle node_modules site-packages .storybook .ipython .dvc .paket .luarocks buildsrc
     .ebextensions .platform .upsun .s2i .docker .ssh .gnupg .aws .azure .kube __pycache__
@@ -42,8 +47,13 @@ FOLDERS = AGENT_FOLDERS | frozenset(
 )
 """Folders whose content is configuration of a forge, a CI, a hook, an agent, an editor or a package manager."""
 
-HIDDEN = _names(".*rc .*rc.* .*ignore .*.y*ml .*.toml .*.json* .*.ini .*.cfg .*.conf .*.xml* .*.cjs .*-version")
+HIDDEN = _names(".*rc .*rc.* .*ignore .*.cjs .*-version")
+HIDDEN_DATA = _names(".*.y*ml .*.toml .*.json* .*.ini .*.cfg .*.conf .*.xml*")
 """A hidden file with the name of a setting is one of some program, known or not. What git ignores is not seen."""
+SAMPLES = HIDDEN_DATA + _names("auth.json app.json project.json")
+"""What nothing reads by itself among the data of tests."""
+TEST_FOLDERS = frozenset("test tests testing".split())
+FIXTURE_FOLDERS = frozenset("fixture fixtures __fixtures__ testdata test-data test_data".split())
 
 FORGES = _names(
     """
@@ -60,7 +70,7 @@ CI = _names(
     cloudbuild*.y*ml cloudbuild*.json buildspec*.y*ml codemagic.y*ml .cirrus.* wercker.yml circle.yml shippable.yml
     bitrise.y*ml zuul.y*ml packit.y*ml codeship-*.y*ml buddy.yml
     release-please-config.json .release-it.* release-plz.toml cliff.toml dist-workspace.toml
-    netlify.toml vercel.json now.json fly.toml render.y*ml railway.* heroku.yml app.json procfile procfile.dev
+    netlify.toml vercel.json now.json fly.toml render.y*ml railway.* heroku.yml procfile procfile.dev
     amplify.y*ml apprunner.y*ml appspec.y*ml wrangler.toml wrangler.json* firebase.json nixpacks.toml captain-definition
     .htaccess .htpasswd web.config
     """
@@ -79,9 +89,11 @@ EDITORS = _names(
     """
     devcontainer*.json devfile.y*ml devbox.json devenv.y*ml .replit *.code-workspace *.sublime-project *.sublime-build
     *.sublime-workspace *.pbxproj *.xcconfig *.xcscheme *.xcworkspacedata *.iml *.ipr .project .classpath .cproject
-    .pydevproject *.launch tasks.vs.json launch.vs.json launchsettings.json cppproperties.json coc-settings.json
-    .nvim.lua .dir-locals* .projectile .ycm_extra_conf.py .ccls .clangd compile_flags.txt hie.yaml .merlin .editorconfig
-    .globalconfig .gdbinit .lldbinit _netrc .bash_profile .bash_aliases .profile .zshenv .zprofile .iex.exs .ghci
+    .pydevproject tasks.vs.json launch.vs.json launchsettings.json cppproperties.json coc-settings.json
+    .nvim.lua .emacs .dir-locals* .projectile .ycm_extra_conf.py .ccls .clangd compile_flags.txt hie.yaml .merlin
+    .editorconfig
+    .globalconfig .gdbinit .lldbinit _netrc .bash_profile .bash_login .bash_aliases .profile .zshenv .zprofile
+    .iex.exs .ghci
     .ocamlinit .rprofile .renviron jupyter*_config.* .watchmanconfig
     """
 )
@@ -92,7 +104,8 @@ BUILDS = _names(
     makefile makefile.* gnumakefile bsdmakefile *.mk *.mak *.makefile justfile .justfile *.just taskfile.*y*ml rakefile
     rakefile.rb *.rake gruntfile.* gulpfile.* jakefile* cakefile maskfile.md runfile earthfile magefile.go dodo.py
     pavement.py fabfile.py dockerfile* *.dockerfile containerfile* *.containerfile docker-compose* compose.y*ml
-    compose.*.y*ml docker-bake.* *.dockerignore configure configure.ac configure.in *.am *.m4 autogen.sh sconstruct
+    compose.*.y*ml docker-bake.* *.dockerignore configure configure.ac configure.in configure.am *.m4 autogen.sh
+    sconstruct
     sconscript wscript kconfig kbuild tupfile tupfile.* tuprules.tup *.ninja *.gn *.gni .gn cmakelists.txt *.cmake
     cmakepresets.json cmakeuserpresets.json cmakesettings.json meson.build meson_options.txt meson.options *.wrap
     xmake.lua premake*.lua *.qbs build.y*ml *.bazel workspace workspace.json workspace.bzlmod module.bazel* *.bzl
@@ -103,7 +116,8 @@ BUILDS = _names(
     pulumi.*.y*ml azure.y*ml bicepconfig.json *.tf *.tf.json *.tfvars *.tfvars.json *.hcl terraform.rc ansible.cfg
     dagger.json guardfile capfile thorfile *.thor dangerfile dangerfile.* fastfile appfile matchfile brewfile brewfile.*
     appraisals steepfile puppetfile berksfile berksfile.* robofile.php gqlgen.yml sqlc.y*ml buf.y*ml buf.*.y*ml
-    foundry.toml remappings.txt project.godot
+    foundry.toml remappings.txt project.godot *.gyp *.gypi *.rsp webpack.*.js webpack.*.[cm]js webpack.*.ts
+    config-overrides.js pkgbuild apkbuild *.spec snapcraft.y*ml pluginfile config.ru
     """
 )
 """What builds, packs, starts or deploys."""
@@ -118,8 +132,8 @@ PACKAGES = _names(
     poetry.toml pdm.toml uv.toml pipfile* pylock*.toml pixi.toml hatch.toml hatch_build.py manifest.in buildout.cfg
     pip.conf pip.ini *requirements*.txt *requirements*.in *requirements*.y*ml constraints*.txt environment.y*ml
     environment[-_.]*.y*ml conda-lock*
-    cargo.toml rust-toolchain* cross.toml go.mod go.sum go.work* gopkg.toml glide.yaml
-    gemfile* gems.rb *.gemspec podfile* *.podspec* composer.json auth.json cpanfile cpanfile.* build.pl dist.ini
+    cargo.toml rust-toolchain* go.mod go.sum go.work* gopkg.toml glide.yaml
+    gemfile* gems.rb *.gemspec podfile* *.podspec* composer.json cpanfile cpanfile.* build.pl dist.ini
     minil.toml alienfile *.rproj
     mix.exs rebar.* gleam.toml package.swift package@*.swift package.resolved cartfile* mintfile pubspec*.y*ml pubspec.*
     melos.yaml
@@ -132,7 +146,7 @@ PACKAGES = _names(
     vcpkg*.json conanfile.* project.toml manifest.toml manifest-v*.toml juliaproject.toml juliamanifest.toml
     localpreferences.toml shard.yml dub.json dub.sdl dub.selections.json *.nimble *.nims nim.cfg *.rockspec v.mod
     fpm.toml alire.toml *.gpr scarb.toml typst.toml wally.toml aftman.toml rokit.toml foreman.toml lerna.json nx.json
-    project.json turbo.json rush.json moon.y*ml angular.json nest-cli.json ember-cli-build.js nodemon.json
+    turbo.json rush.json moon.y*ml angular.json nest-cli.json ember-cli-build.js nodemon.json
     .python-versions .ruby-gemset .tool-versions .prototools mise.toml mise.*.toml aqua.y*ml
     """
 )
@@ -145,7 +159,9 @@ CHECKS = _names(
     *.config.js *.config.cjs *.config.mjs *.config.ts *.config.mts *.config.cts *.config.json vitest.workspace.*
     .xo-config* .size-limit* lighthouserc.* .flowconfig wdio.conf.* protractor.conf.* cypress.json webpack.mix.*
     karma.conf.* tslint*.json tsconfig*.json jsconfig*.json biome.json*
-    mkdocs.y*ml mypy.ini pyrightconfig.json pyrefly.toml ruff.toml .flake8 pylintrc .bandit .style.yapf .pydocstyle*
+    jest.setup.* vitest.setup.* setuptests.* spec_helper.rb rails_helper.rb test_helper.rb test_helper.exs
+    mkdocs.y*ml book.toml _config.y*ml mypy.ini pyrightconfig.json pyrefly.toml ruff.toml .flake8 pylintrc .bandit
+    .style.yapf .pydocstyle*
     .pycodestyle .pep8 .pyre_configuration* .importlinter clippy.toml rustfmt.toml tarpaulin.toml nextest.toml
     .rspec .rubocop .reek .simplecov
     phpstan*.neon* phpunit*.xml* psalm*.xml* phpcs*.xml* .php-cs-fixer* .php_cs* pint.json grumphp.y*ml infection.json*
@@ -158,5 +174,18 @@ CHECKS = _names(
 
 NAMES = AGENT_NAMES + HIDDEN + FORGES + CI + HOOKS + EDITORS + BUILDS + PACKAGES + CHECKS
 """File names that decide what is run, installed, checked, ignored or told to an agent."""
+TOP_NAMES = TOP_GUIDES | {"cross.toml"}
+"""Names that mean something at the top of a repository alone."""
+GIT_HOOKS = _names(
+    """
+    applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg commit-msg post-commit
+    pre-rebase post-checkout post-merge pre-push pre-receive update proc-receive post-receive post-update
+    reference-transaction push-to-checkout pre-auto-gc post-rewrite sendemail-validate fsmonitor-watchman
+    """
+)
+PLACES = _names(
+    "requirements/*.txt requirements/*.in renv/activate.r debian/rules doc/conf.py docs/conf.py source/conf.py"
+) + tuple(f"{folder}/{hook}" for folder in _names("hooks githooks git-hooks git_hooks") for hook in GIT_HOOKS)
+"""Names that mean something in a folder of one name alone."""
 CAPITALS = frozenset({"BUCK", "BUILD", "DEPS", "DESCRIPTION", "TARGETS"})
 """The same of names that are ordinary words in small letters, as `scripts/build` is."""

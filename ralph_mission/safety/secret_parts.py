@@ -14,7 +14,13 @@ from ralph_mission.safety.token_formats import PLACEHOLDERS, mixed
 LONG = 20
 """Letters and digits in one case are made by a machine from so many on."""
 WORD = re.compile("[a-z]{6}")
+HEXADECIMAL = re.compile("(?=.*[0-9])(?=.*[a-f])[0-9a-f][0-9a-f-]{18,}", re.IGNORECASE)
 NAME = re.compile("[a-z]+(?:[._-][a-z]+)*")
+NUMBERED = re.compile("[A-Za-z]+[0-9]*(?:[._-](?:[A-Za-z]+[0-9]*|[0-9]+))+")
+"""Words and numbers as people join them, as in `Linux-x64` and `Nightly-2024`."""
+KEPT = re.compile("[^/*]+|[A-Za-z0-9+/]{32,}={0,2}")
+"""What is no path and no pattern; base64 holds slashes, too."""
+PAIR = re.compile(r"(?:[\w.@-]+:|(?i:bearer|basic|token)\s{1,3})(?=[^\s:/]*[0-9])(?=[^\s:/]*[A-Za-z])[^\s:/]{6,}")
 ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{0,20}://[^\s\"'?#]*", re.IGNORECASE)
 FRAGMENT = re.compile(r"#([^\s\"'&=]{8,})")
 SETTING = re.compile(r"""(?P<name>[\w.-]{1,60})["']?\s{0,3}[:=]\s{0,3}["']?(?P<value>[^\s"';&,#}]{8,})""")
@@ -42,9 +48,23 @@ def credentials(value: str) -> list[str]:
 
 
 def looks_made(value: str) -> bool:
-    """Whether no person would say it: digits among letters and no word, in both cases or long."""
+    """Whether no person would say it: digits among letters and no word, in both cases or long; or a long number."""
+    if HEXADECIMAL.fullmatch(value):
+        return True  # whatever word its letters make
+    if len(value) < LONG and NUMBERED.fullmatch(value):
+        return False
     of_both = re.search("[0-9]", value) and re.search("[A-Za-z]", value) and not WORD.search(value)
     return bool(of_both) and (mixed(value) or len(value) >= LONG)
+
+
+def looks_kept(value: str) -> bool:
+    """Whether it may let somebody in where only its name says so: no identifier, path or pattern looks like it."""
+    return bool(PAIR.fullmatch(value) or credentials(value)) or any(map(_is_key, re.split(r"[\s,;]+", value)))
+
+
+def _is_key(word: str) -> bool:
+    named = len(word) < LONG and NUMBERED.fullmatch(word)
+    return bool(KEPT.fullmatch(word)) and not named and (looks_made(word) or mixed(word))
 
 
 def _of_people(head: str) -> Iterator[str]:
@@ -53,22 +73,25 @@ def _of_people(head: str) -> Iterator[str]:
         user, password = urlsplit(head).username or "", urlsplit(head).password or ""
     except ValueError:
         return
-    if not _is_common(password) and password != user:
+    if password and not _is_common(password) and password != user:
         yield password
-    if looks_made(user) or (not password and head.startswith("http") and len(user) >= LONG):
+    if looks_made(user) or (
+        not password and head.startswith("http") and len(user) >= LONG and not NAME.fullmatch(user)
+    ):
         yield user
 
 
 def _of_path(address: str, alone: bool) -> list[str]:
     """What looks like a token, and how a path ends: a hook's word where it is all there is, but no database's name."""
     try:
-        scheme, path = urlsplit(address).scheme, urlsplit(address).path
+        split = urlsplit(address)
     except ValueError:
         return []
-    *inner, last = path.split("/")
+    *inner, last = split.path.split("/")
     made = [part for part in inner if looks_made(part)]
-    named = NAME.fullmatch(last) and not (scheme.startswith("http") and alone and not made)
-    return made if named else [*made, last]
+    bare = alone and split.scheme.startswith("http") and "@" not in split.netloc
+    hook = bare and not (made and NAME.fullmatch(last))
+    return [*made, last] if hook or looks_made(last) else made
 
 
 def _is_told(name: str, value: str) -> bool:

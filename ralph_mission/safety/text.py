@@ -9,11 +9,12 @@ that is not allowed becomes `hxxps://…`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ralph_mission.safety import grammar
 from ralph_mission.safety.detect import (
+    as_shown,
     closing_keywords,
     commands,
     decoded,
@@ -21,7 +22,6 @@ from ralph_mission.safety.detect import (
     mentions,
     shows_nothing,
     unused_definitions,
-    views,
     workflow_commands,
 )
 from ralph_mission.safety.hidden import without_controls, without_invisible
@@ -91,15 +91,31 @@ def sanitise(text: str, sink: str, *, hosts: frozenset[str] = HOSTS, limit: int 
             calm = step(calm, context)
         if calm == text and not _is_live(text, context):
             return text
-        text = calm if calm != text else views(text, True)[-1]  # disguised: show it as its reader would see it
+        text = calm if calm != text else _undisguised(text, context)
     return cut(WITHHELD, length)
 
 
 def _is_live(text: str, context: Context) -> bool:
-    # Words are put within a markdown text, so they are read in both ways.
-    readings = (True, False) if context.sink == "words" else (not context.everywhere,)
+    # Words and titles are put within a markdown text, so they are read in both ways.
+    readings = (True, False) if context.everywhere else (True,)
     live = (closing_keywords(text, markdown) or mentions(text, markdown) for markdown in readings)
     return context.sink in FORGE and any(live)
+
+
+def _undisguised(text: str, context: Context) -> str:
+    """The text without the mark-up that hides a live word; where something else does, all as its reader sees it."""
+    seen = (prose(text), text) if context.everywhere else (prose(text),)
+    dropped = {at for one in seen for at in _disguise(one)}
+    return "".join(letter for at, letter in enumerate(text) if at not in dropped) if dropped else as_shown(text)
+
+
+def _disguise(text: str) -> Iterator[int]:
+    """Where mark-up stands within a live word; all other mark-up of the text is innocent."""
+    marks = {at for match in grammar.MARKUP.finditer(text) for at in range(*match.span())}
+    left = [at for at in range(len(text)) if at not in marks]
+    bare = "".join(text[at] for at in left)
+    for match in (*grammar.CLOSING.finditer(bare), *grammar.NAMED.finditer(bare)):
+        yield from marks.intersection(range(left[match.start()], left[match.end() - 1]))
 
 
 def cut(text: str, limit: int) -> str:

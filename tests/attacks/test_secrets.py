@@ -202,6 +202,12 @@ NAMED = (
     "GITLAB_PAT",
     "CLOUD_CREDS",
     "PASS",
+    "DBPASS",
+    "BASICAUTH",
+    "SESSION_KEYS",
+    "DEPLOY_PATS",
+    "CLOUD_CREDS_JSON",
+    "STORE_KEY_B64",
 )
 
 
@@ -225,6 +231,7 @@ def test_a_variable_is_known_as_a_secret_by_its_looks(monkeypatch: pytest.Monkey
         ("HOOK_URI", "https://hooks.example/a?token={}&x=1"),
         ("STORE_DSN", "host=db.example user=mara password={}"),
         ("CHAT_URL", "https://chat.example/a#{}"),
+        ("TEAM_URL", "https://office.example/webhookb2/6d3f8f2b-2a6c-4c0e-9d5a-1f2a3b4c5d6e/{}/more"),
     ],
 )
 def test_an_address_with_which_somebody_signs_in_is_one_and_so_is_that_part_alone(
@@ -255,11 +262,123 @@ def test_an_address_with_which_somebody_signs_in_is_one_and_so_is_that_part_alon
         ("APP_URL", "https://tides.example/harbour?lang=en"),
         ("DATA_DSN", "host=db.example user=mara dbname=slackwater"),
         ("STORE_URI", "sqlite:///var/tides.db"),
+        ("COMPASS", "North-by-Northwest-2"),
+        ("SONAR_PROJECT_KEY", "Harbour2_tide-tables"),
+        ("JIRA_PROJECT_KEY", "SLACKWATER"),
+        ("ISSUE_KEY", "TIDE-12345"),
+        ("S3_KEY", "docs/README.md"),
+        ("UPLOAD_KEY", "Releases/v2/tides.tar.gz"),
+        ("EXCLUDE_PAT", "**/node_modules/**"),
+        ("IDEMPOTENCY_KEY", "Nightly-2024"),
+        ("CURRENT_KEY", "Linux-x64"),
+        ("SSH_PUB_KEY", "ssh-ed25519 AAAAC3NzaC1lZDI1 mara"),
+        ("STRIPE_PUBLISHABLE_KEY", "pk-51HxABCDEFGHIJKLMNOP"),
+        ("TURNSTILE_SITE_KEY", "1x00000000000000000000AA"),
+        ("NODE_AUTH", "Required"),
+        ("REGISTRY_AUTH", "registry.example:5000"),
+        ("GIT_URL", "ssh://git@forge.example/Mara/Slackwater2.git"),
+        ("REPO_URL", "https://git@forge.example/Mara/Slackwater2.git"),
+        ("AZURE_URL", "https://slackwater-organisation@forge.example/mara/_git/tides"),
+        ("PG_URL", "postgres://postgres@localhost/slackwater_test1"),
+        ("WIKI_URL", "https://forge.example/mara/webhook-notes/" + "0a1b2c3d" * 5),
+        ("SIGN_IN_TOKEN_URL", "https://login.example/oauth/token"),
+        ("SECRET_NAME", "harbour-secrets"),
+        ("MAX_OUTPUT_TOKENS", "100000000"),
+        ("TOKENIZERS_PARALLELISM", "disabled"),
+        ("COOKIECUTTER_CONFIG", "tides-template"),
+        ("SSH_KEY", "~/.ssh/id_ed25519"),
     ],
 )
 def test_a_variable_that_lets_nobody_in_is_no_secret(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, value)
     assert value not in known_secrets()
+
+
+RUNNERS = """
+CI=true
+GITHUB_ACTION=__mara_tides
+GITHUB_ACTION_PATH=/home/runner/work/_actions/mara/tides/v1
+GITHUB_ACTOR=mara-of-the-harbour
+GITHUB_API_URL=https://api.github.com
+GITHUB_ENV=/home/runner/work/_temp/_runner_file_commands/set_env_87406d6e-4979-4d42-98e1-3dab1f48b13a
+GITHUB_GRAPHQL_URL=https://api.github.com/graphql
+GITHUB_REF=refs/heads/main
+GITHUB_REPOSITORY=Harbour2/tide-tables
+GITHUB_REPOSITORY_ID=123456789
+GITHUB_RUN_ID=9876543210
+GITHUB_SERVER_URL=https://github.com
+GITHUB_SHA=0123456789abcdef0123456789abcdef01234567
+GITHUB_WORKFLOW_REF=Harbour2/tide-tables/.github/workflows/ralph.yml@refs/heads/main
+GITHUB_WORKSPACE=/home/runner/work/tide-tables/tide-tables
+RUNNER_NAME=GitHub Actions 1000000123
+RUNNER_TRACKING_ID=github_2b8f3b2a-7c1f-4a8e-9d1c-0e2f3a4b5c6d
+RUNNER_TOOL_CACHE=/opt/hostedtoolcache
+ACTIONS_RUNTIME_URL=https://pipelines.actions.githubusercontent.com/9TfFqOaXBqmiDeadBeef12345Zx9QwErTyUiOp/
+ACTIONS_RESULTS_URL=https://results-receiver.actions.githubusercontent.com/
+ACTIONS_ID_TOKEN_REQUEST_URL=https://run-actions-1.actions.githubusercontent.com/68//idtoken/6d3f8f2b-2a6c-4c0e-9d5a-1f2a3b4c5d6e/0b8a9f7c-1234-4abc-8def-0123456789ab?api-version=2.0
+ACTIONS_ORCHESTRATION_ID=6d3f8f2b-2a6c-4c0e-9d5a-1f2a3b4c5d6e.ralph.__default
+ACTIONS_RUNNER_HOOK_JOB_STARTED=/opt/runner/Hooks2/started.sh
+JAVA_HOME_21_X64=/usr/lib/jvm/temurin-21-jdk-amd64
+ImageVersion=20250907.24.1
+CHROMEWEBDRIVER=/usr/local/share/chromedriver-linux64
+POWERSHELL_DISTRIBUTION_CHANNEL=GitHub-Actions-ubuntu24
+INVOCATION_ID=8e1f0d2d4f5e4c1a9c2b3d4e5f607182
+JOURNAL_STREAM=9:12345678
+CREDENTIALS_DIRECTORY=/run/credentials/actions.runner.Harbour2-tides.service
+DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1000/bus
+LS_COLORS=rs=0:di=01;34:ln=01;36:mh=00:pi=40;33
+SSH_AUTH_SOCK=/run/ssh-XXXXaB12/agent.1
+GPG_KEY=E3FF2839C048B25C084DEBE9B26995E310250568
+PYTHON_GET_PIP_URL=https://github.com/pypa/get-pip/raw/def4aec84b261b939137dd1c69eff0aabb4a7bf4/public/get-pip.py
+PYTHON_SHA256=8fb5f9fbc7609fa822cb31549884575db7fd9657cbffb89510b5d7975963a83a
+PIP_INDEX_URL=https://packages.example/simple
+HTTP_PROXY=http://proxy.example:3128
+SONAR_PROJECT_KEY=Harbour2_tide-tables
+STORE_KEY=tide-tables
+GOOGLE_APPLICATION_CREDENTIALS=./gha-creds-0a1b2c3d.json
+GIT_CREDENTIAL_HELPER=manager-core
+GIT_CONFIG_KEY_0=user.useConfigOnly
+CI_JOB_URL=https://forge.example/mara/tides/-/jobs/1234567890
+BUILD_URL=https://build.example/job/main/123456789/?session=develop
+REDIRECT_URL=http://localhost:3000/callback
+PWD=/home/runner/work/tide-tables/tide-tables
+"""
+
+
+@pytest.mark.benign("secrets")
+def test_nothing_ordinary_in_a_runner_s_environment_is_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = dict(line.split("=", 1) for line in RUNNERS.split("\n") if line)
+    monkeypatch.setattr("os.environ", variables | {"HARBOUR_TOKEN": CANARY})
+    assert known_secrets() == (CANARY,)
+
+
+@pytest.mark.benign("secrets")
+@pytest.mark.parametrize("value", ["Harbour2_tide-tables", "tide-tables", "harbour2/TIDE-TABLES"])
+def test_the_repository_s_own_name_is_no_secret_whatever_holds_it(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_REPOSITORY", "Harbour2/tide-tables")
+    monkeypatch.setenv("DATABASE_PASSWORD", value)
+    assert value not in known_secrets()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("BASICAUTH", "mara:kelp4111"),
+        ("STORE_AUTH", "Bearer kelpharbour4111"),
+        ("SESSION_KEYS", "aB1cD2eF3,gH4iJ5kL6"),
+        ("VAULT_SECRET_ID", "6d3f8f2b-2a6c-4c0e-9d5a-abcdef4c5d6e"),
+        ("APP_KEY", "base64:" + "Ab3+/Ef9hJkLmN" * 3 + "="),
+        ("CLOUD_CREDS_JSON", '{"client": "mara", "client_secret": "kelp4111harbour"}'),
+        ("PROJECT_STRIPE_KEY", CANARY),
+        ("SECRET_FEED_URL", f"https://calendar.example/{CANARY}/basic.ics"),
+        ("REGISTRY_AUTH_CONFIG", '{"auths": {"registry.example": {"auth": "bWFyYTprZWxwNDEx"}}}'),
+    ],
+)
+def test_what_looks_like_a_key_is_one_where_the_name_says_so(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert value in known_secrets()
 
 
 def test_where_a_secret_is_kept_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

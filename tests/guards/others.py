@@ -116,7 +116,7 @@ WITHOUT: dict[str, tuple[str, ...]] = {
     ),
     "words for people or agents, cleaned once more by acting, framing or a voice, which have guards": (
         "mission/analysis.py", "mission/coding_text.py", "mission/content_text.py", "mission/hearing.py",
-        "mission/verifying.py", "mission/work_text.py", "observers/web/telling.py",
+        "mission/verifying.py", "observers/web/telling.py",
     ),
     "makes or reads files of a checkout for the modules beside it, whose guards compare and put back": (
         "gateways/checkout_checks.py", "gateways/landing.py", "gateways/steering.py",

@@ -8,7 +8,6 @@ import pytest
 
 from ralph_mission.forges.local import LocalForge
 from ralph_mission.mission.effects import OpenPull, Receipt
-from ralph_mission.mission.ledger import NEEDS_PERSON
 from tests.helpers import commit, git
 from tests.integration.world import CALM, TYPOS, statuses, verdicts, world
 
@@ -342,15 +341,18 @@ BOTH = CALM.replace("[codespell]", "[codespell, ruff]")
 
 
 def two_that_are_owed(path, refuse):
-    """Two fixes that came to nothing while the repository allowed us no pulls, and that a person has just revived."""
-    refuse(lambda pull: NEEDS_PERSON + "tick 'Allow GitHub Actions to create pull requests'")
+    """Two fixes whose pulls failed, the second while a pull of a person held the first up, and then both."""
+    refuse(lambda pull: "the server is busy")
     harbour = world(path, SPELT_AND_UNUSED, BOTH)
-    told = [statuses(harbour.cycle()[0]) for _ in range(3)]
-    assert told[-1] == ["ESCALATED", "ESCALATED"]
-    for issue in harbour.issues:
-        harbour.person().unlabel(issue.number, ("ralph:escalated",))
+    harbour.cycle()
+    harbour.git("checkout", "-q", "-b", "hers")
+    commit(harbour.repo, {"b.txt": "x\n"}, message="Hers")
+    harbour.git("checkout", "-q", "main")
+    hers = harbour.person().open_pull("hers", "main", "Hers", "Closes #1, closes #3")
+    assert [statuses(harbour.cycle()[0]) for _ in range(2)][-1] == ["EXECUTING", "EXECUTING"]
+    assert [issue.number for issue in harbour.issues] == [1, 3]
+    harbour.person().close_pull(hers)
     refuse(lambda pull: "")
-    assert statuses(harbour.cycle()[0]) == ["PLANNED", "PLANNED"]
     return harbour
 
 
@@ -377,7 +379,7 @@ def refuse(monkeypatch):
 def test_of_two_fixes_that_are_owed_one_is_opened_in_a_cycle_and_the_other_in_the_next(tmp_path, refuse):
     harbour = two_that_are_owed(tmp_path, refuse)
     first, _ = harbour.cycle()
-    assert (opened(first), statuses(first)) == (1, ["IN_REVIEW", "PLANNED"])
+    assert (opened(first), statuses(first)) == (1, ["IN_REVIEW", "EXECUTING"])
     assert verdicts(first)[1] == ("open-fix", "hold", ("auto-pr-cap",))
     assert (first.next_due_at, first.outcome) == (harbour.now, "done")
     second, _ = harbour.cycle()
@@ -389,19 +391,57 @@ def test_a_fix_that_waits_for_one_that_fails_again_and_again_is_not_asked_about(
     harbour = two_that_are_owed(tmp_path, refuse)
     failing = harbour.house().store.recall().state.missions[0].branch
     refuse(lambda pull: "the server is busy" if pull.head == failing else "")
-    told = [harbour.cycle()[0] for _ in range(4)]
-    assert [opened(report) for report in told] == [0, 0, 0, 1]
-    assert [statuses(report)[1] for report in told] == ["PLANNED"] * 3 + ["IN_REVIEW"]
+    told = [harbour.cycle()[0] for _ in range(3)]
+    assert [opened(report) for report in told] == [0, 0, 1]
+    assert [statuses(report)[1] for report in told] == ["EXECUTING"] * 2 + ["IN_REVIEW"]
     assert statuses(told[-1])[0] == "ESCALATED"
 
 
-def test_a_fix_that_is_owed_where_no_pull_is_allowed_unasked_any_more_is_asked_about(tmp_path, refuse):
-    harbour = two_that_are_owed(tmp_path, refuse)
-    commit(harbour.repo, {"ralph.yml": f"{BOTH}limits: {{auto_prs_per_cycle: 0}}\n"}, message="Ask me")
+def two_that_are_asked_about(path, refuse):
+    """The same where no pull may be opened unasked any more, some cycles later."""
+    harbour = two_that_are_owed(path, refuse)
+    config = f"owners: [mara]\n{BOTH}limits: {{auto_prs_per_cycle: 0}}\n"
+    commit(harbour.repo, {"ralph.yml": config}, message="Ask me")
     told = [harbour.cycle()[0] for _ in range(4)]
     assert [opened(report) for report in told] == [0, 0, 0, 0]
     assert statuses(told[-1])[:2] == ["ESCALATED", "ESCALATED"]
-    assert "refused by auto-pr-cap" in harbour.house().forge.issue(harbour.issues[0].number).remarks[-1].body
+    return harbour
+
+
+def test_a_fix_that_is_owed_where_no_pull_is_allowed_unasked_any_more_is_asked_about(tmp_path, refuse):
+    harbour = two_that_are_asked_about(tmp_path, refuse)
+    assert "refused by auto-pr-cap" in harbour.house().forge.issue(1).remarks[-1].body
+
+
+def test_a_fix_that_is_owed_where_no_pull_is_allowed_unasked_any_more_is_opened_once_a_person_brings_it_back(
+    tmp_path, refuse
+):
+    harbour = two_that_are_asked_about(tmp_path, refuse)
+    harbour.person("passer-by").unlabel(1, ("ralph:escalated",))
+    assert statuses(harbour.cycle()[0])[:2] == ["ESCALATED", "ESCALATED"]
+    harbour.person().label(1, ("ralph:escalated",))
+    harbour.person().unlabel(1, ("ralph:escalated",))
+    told = [harbour.cycle()[0] for _ in range(2)]
+    assert [statuses(report)[:2] for report in told] == [["PLANNED", "ESCALATED"], ["IN_REVIEW", "ESCALATED"]]
+    assert [opened(report) for report in told] == [0, 1]
+    assert {pull.state for pull in harbour.pulls if pull.author.is_bot} == {"open"}
+
+
+def test_a_fix_that_is_owed_is_opened_also_when_it_is_brought_back_only_after_it_was_parked(tmp_path, refuse):
+    harbour = two_that_are_asked_about(tmp_path, refuse)
+    assert statuses(harbour.cycle(after=timedelta(days=8))[0])[:2] == ["PARKED", "PARKED"]
+    harbour.person().unlabel(1, ("ralph:parked",))
+    told = [harbour.cycle()[0] for _ in range(2)]
+    assert [statuses(report)[:2] for report in told] == [["PLANNED", "PARKED"], ["IN_REVIEW", "PARKED"]]
+    assert [opened(report) for report in told] == [0, 1]
+
+
+def test_fixes_that_a_person_brought_back_take_no_turns(tmp_path, refuse):
+    harbour = two_that_are_asked_about(tmp_path, refuse)
+    commit(harbour.repo, {"ralph.yml": BOTH}, message="Go on")
+    for number in (1, 3):
+        harbour.person().unlabel(number, ("ralph:escalated",))
+    assert [opened(harbour.cycle()[0]) for _ in range(2)] == [0, 2]
 
 
 def test_todays_wakes_used_up_make_work_wait_its_turn(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -50,4 +51,29 @@ def test_that_nobody_was_asked_about_a_mission_is_what_our_own_issue_says_of_it(
     there = {"labels": frozenset({"ralph:mission"}), "events": (labelled("ralph:mission"),), "body": body}
     there |= {"remarks": (remark(told, by=BOT),)} if told else {}
     said = facts_about(ports(author, **there), SimpleNamespace(owners=()), mission(pull=0, members=()), OpenState())
+    assert (said.foreign, said.unasked) == ("", unasked)
+
+
+ASIDE = labelled("ralph:escalated", by=BOT, at=NOW + DAY)
+
+
+@pytest.mark.attack(12)
+@pytest.mark.parametrize(
+    ("events", "unasked"),
+    [
+        ((ASIDE, labelled("ralph:escalated", at=NOW + 2 * DAY, added=False)), False),
+        ((ASIDE, labelled("ralph:mission", at=NOW + 2 * DAY)), False),
+        ((ASIDE, labelled("ralph:escalated", by=OUTSIDER, at=NOW + 2 * DAY, added=False)), True),
+        ((ASIDE, labelled("ralph:approved", at=NOW + 2 * DAY)), True),
+        ((labelled("ralph:mission", at=NOW + DAY / 2), ASIDE), True),
+        ((labelled("ralph:mission", at=NOW + 2 * DAY),), True),
+        ((replace(ASIDE, actor=OUTSIDER), labelled("ralph:escalated", at=NOW + 2 * DAY, added=False)), True),
+        ((ASIDE, labelled("ralph:mission", at=NOW + 2 * DAY), replace(ASIDE, at=NOW + 3 * DAY)), True),
+    ],
+    ids=["label off", "wanted anew", "a stranger", "a yes to no text", "before", "no label", "not ours", "aside again"],
+)
+def test_a_fix_is_a_persons_wish_once_she_brought_it_back_after_our_label(events: Any, unasked: bool) -> None:
+    there = {"labels": frozenset({"ralph:mission"}), "events": (labelled("ralph:mission"), *events)}
+    owed = mission(pull=0, members=(), seen_at=NOW - DAY)  # memory may say of it what it likes
+    said = facts_about(ports(BOT, body=LINES[False], **there), SimpleNamespace(owners=()), owed, OpenState())
     assert (said.foreign, said.unasked) == ("", unasked)

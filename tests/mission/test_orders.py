@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.mission import approval, coding, orders
+from ralph_mission.mission import approval, coding, orders, step_aside
 from ralph_mission.mission.approval import content_hash, on_issue
 from ralph_mission.mission.ledger import ChatGuidance, ChatYes, OpenState
-from ralph_mission.mission.lifecycle import Facts
-from ralph_mission.mission.model import Status
+from ralph_mission.mission.lifecycle import Event, Facts, read
+from ralph_mission.mission.model import Branch, Status
 from ralph_mission.mission.orders import Asked, Desk, obey
 from ralph_mission.mission.posts import Order
-from tests.mission.build import BOT, MARA, NOW, issue, labelled, mission, remark
+from ralph_mission.mission.step_parts import Circumstances
+from tests.mission.build import BOT, HEAD, MARA, NOW, issue, labelled, mission, remark
 
 CHAT, MINUTE = 11, timedelta(minutes=1)
 ISSUE = issue(author=BOT, created_at=NOW - timedelta(days=1))
@@ -130,6 +131,23 @@ def test_how_far_a_chat_was_heard_is_known_without_proof_and_each_issue_has_its_
     for state, heard in ((OpenState(), None), (OpenState(yes=(later, yes(), elsewhere)), later.at)):
         (_, found) = orders.known_to([(1, Facts(ISSUE, None, frozenset()))], state, None)[0]
         assert (found.yes, found.heard_at) == ((), heard)
+
+
+@pytest.mark.attack(11)
+def test_a_yes_that_was_obeyed_is_no_news_once_an_issue_is_believed_to_be_its_missions_again() -> None:
+    other = mission(id=MISSION.id + 1, issue=ISSUE.number + 1)
+    elsewhere = yes(issue=other.issue, at=NOW + MINUTE)
+    state = obey([order("approve", number=3, words=HASH)], OpenState(), desk(seal=str.upper)).state
+    state = replace(state, missions=(MISSION, other), yes=(*state.yes, elsewhere))
+    around = Circumstances(5, NOW + 2 * MINUTE, (), "squash", {}, Branch("main", HEAD))
+    obeyed = replace(MISSION, status=Status.PLANNED)
+    lost = Facts(None, None, frozenset(), "issue #3 does not belong to this mission", seen_at=NOW)
+    ((_, away),) = orders.known_to([(MISSION.id, lost)], state, str.upper)
+    aside = step_aside.kept_away(obeyed, away, around).mission
+    ((_, back),) = orders.known_to([(MISSION.id, Facts(ISSUE, None, frozenset()))], state, str.upper)
+    assert (aside.status, aside.heard_at) == (Status.ESCALATED, NOW)
+    assert read(replace(MISSION, status=Status.ESCALATED, seen_at=NOW), back, around.now).event is Event.REVIVED
+    assert read(aside, back, around.now).event is None
 
 
 def test_a_session_hears_it_once() -> None:

@@ -195,6 +195,21 @@ def test_what_is_owed_is_a_persons_wish_unless_our_issue_says_that_nobody_was_as
         assert judge(found.proposal, full).rules == (("auto-pr-cap",) if unasked else ())
 
 
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ({"proposal_hash": ""}, Status.PLANNED),
+        ({"proposal_hash": "0" * 8}, Status.DISCOVERED),
+        ({"proposal_hash": "", "action": Action.PUBLISH}, Status.DISCOVERED),
+    ],
+    ids=["nothing asked", "a text", "texts to publish"],
+)
+def test_what_is_brought_back_waits_for_an_answer_only_where_something_is_asked(asked, status):
+    aside = mission(status=Status.PARKED, pull=0, outcome="parked", **asked)
+    (found,) = step(aside, Facts(issue(), None, MARAS), Reading(Event.REVIVED), AROUND)
+    assert (found.proposal.after.status, found.proposal.after.outcome) == (status, "")
+
+
 @pytest.mark.attack(53)
 def test_a_pull_that_was_led_to_another_base_is_not_merged_there():
     led = replace(pull(), base="production")

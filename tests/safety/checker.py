@@ -65,16 +65,28 @@ MOST_LINES = 49
 MOST_BYTES = 16_384
 FOLDERS = """.github .gitlab .gitea .ci .circleci .buildkite .tekton .builds .husky .githooks .claude .codex .gemini
     .cursor .qwen .kiro .kilocode .vscode .idea .vs .zed .devcontainer .config .cargo .yarn .mvn .ralph
-    node_modules""".split()
+    node_modules .hg .gitlab-ci .jenkins .claude-plugin .devin .serena .codebuddy .rovodev .emacs.d""".split()
+TOP = ("agent.md", "warp.md", "crush.md", "cross.toml")
+"""What is read at the top of a repository alone."""
+DATA = re.compile(r"(?:^|/)(?:fixtures?|__fixtures__|test[_-]?data)/|(?:^|/)test(?:s|ing)?/(?:.*/)?data/")
+"""Where data of tests are, of which hidden settings but for those of a program (`rc`) are some."""
+BESIDE_TESTS = re.compile(r"(?:^|/)test(?:s|ing)?/")
+HOOKS = """pre-commit pre-push pre-rebase pre-receive post-checkout post-commit post-merge post-receive post-rewrite
+    commit-msg prepare-commit-msg update""".split()
 KINDS = {
     "owners and terms": "codeowners owners maintainers license copying dependabot.yml renovate.json action.yml",
     "ours": "ralph.yml ralph.yaml action.yaml ralph-log.md prd.json",
     "git": ".gitattributes .gitmodules .gitignore .gitconfig .mailmap",
     "a CI": "jenkinsfile+ azure-pipelines+ bitbucket-pipelines.yml appveyor.yml cloudbuild.yaml buildspec.yml",
     "a host": "procfile netlify.toml vercel.json fly.toml wrangler.toml heroku.yml .htaccess web.config",
-    "agents": "agent.md agents+.md claude+.md gemini+.md qwen.md warp.md skill.md mcp.json .cursorrules .clinerules",
+    "agents": "agents+.md claude+.md gemini+.md qwen.md +.mdc skill.md mcp.json .cursorrules .clinerules",
     "editors": "+.code-workspace +.sublime-project +.iml +.pbxproj .project .classpath .dir-locals.el .gdbinit .clangd "
-    ".editorconfig .replit hie.yaml devcontainer.json",
+    ".editorconfig .replit hie.yaml devcontainer.json .emacs .bash_login",
+    "documents": "docs/conf.py doc/conf.py source/conf.py book.toml _config.yml",
+    "tests": "jest.setup.+ vitest.setup.+ setuptests.+ spec_helper.rb rails_helper.rb test_helper.rb",
+    "distributions": "debian/rules pkgbuild +.spec snapcraft.yaml renv/activate.r",
+    "what builds besides": "+.gyp +.gypi +.rsp webpack.+.js webpack.+.cjs webpack.+.mjs config-overrides.js config.ru "
+    "pluginfile",
     "Python": "conftest.py sitecustomize.py usercustomize.py +.pth setup.py setup.cfg pyproject.toml pipfile+ tox.ini "
     "pytest.ini pytest.toml noxfile.py +requirements.txt requirements+.txt +requirements.in requirements+.in "
     "requirements/+.txt requirements/+.in requirements.yml constraints.txt environment.yml environment-+.yml "
@@ -141,12 +153,20 @@ def _of_one(entry: Entry) -> Iterator[str]:
 
 def _decides(parts: list[str]) -> bool:
     """Whether a path is one of those that say what is run, installed or told."""
-    name = parts[-1]
-    if name.startswith(".env") or (name.startswith(".") and name.endswith(SETTINGS)):
+    name, path = parts[-1], "/".join(parts)
+    if name.startswith(".env") or (name.startswith(".") and name.endswith(SETTINGS) and not _is_data(name, path)):
         return True
+    if path in TOP or (name in HOOKS and re.search(r"(?:^|/)(?:git[_-]?)?hooks/[^/]+$", path)):
+        return True
+    if name in ("auth.json", "app.json", "project.json"):
+        return not (BESIDE_TESTS.search(path) or DATA.search(path))
     return any(
         _fits("/".join(parts[-1 - word.count("/") :]), word) for words in KINDS.values() for word in words.split()
     )
+
+
+def _is_data(name: str, path: str) -> bool:
+    return bool(DATA.search(path)) and not re.search(r"rc(?:\.|$)|ignore$|-version$", name)
 
 
 def _fits(name: str, word: str) -> bool:

@@ -157,13 +157,21 @@ PROTECTED = [
     *"""
     .devcontainer.json gradle.lockfile buildscript-gradle.lockfile gradle/libs.versions.toml .pytest.ini pytest.toml
     BSDmakefile .pnp.cjs .pnp.loader.mjs .gitpod.yml app.code-workspace project/plugins.sbt project/build.properties
-    Package@swift-5.9.swift bower.json elm.json dub.json cpanfile app.nimble paket.dependencies AGENT.md sub/WARP.md
+    Package@swift-5.9.swift bower.json elm.json dub.json cpanfile app.nimble paket.dependencies AGENT.md WARP.md
     .builds/test.yml .tekton/push.yaml .build.yml .config/mise.toml .editorconfig .vimrc .dir-locals.el .gdbinit
     .clangd .replit .idea/x.xml .vs/launch.vs.json App.xcodeproj/project.pbxproj compose.override.yml meson.options
     subprojects/zlib.wrap CMakePresets.json BUILD MODULE.bazel pants.toml hie.yaml dune x.opam.locked gems.locked
     DESCRIPTION packages-lock.json pubspec_overrides.yaml requirements.yml environment-dev.yml Directory.Build.props
     .unheard-of.toml .unheardofrc .unheard-of.yaml .someignore .eslintrc.cjs .ruby-version .htaccess wrangler.toml
     docker-bake.hcl .qwen/settings.json .kilocode/rules/x.md .cursorignore sub/.Gitpod.YML
+    binding.gyp tides.gypi Directory.Build.rsp webpack.prod.js webpack.common.cjs config-overrides.js renv/activate.R
+    debian/rules PKGBUILD tides.spec snap/snapcraft.yaml fastlane/Pluginfile config.ru jest.setup.ts vitest.setup.mts
+    src/setupTests.js spec/spec_helper.rb spec/rails_helper.rb test/test_helper.rb docs/conf.py docs/source/conf.py
+    book.toml _config.yml hooks/pre-commit sub/Hooks/post-checkout git-hooks/pre-push .hg/hgrc .gitlab-ci/build.sh
+    .jenkins/build.groovy .claude-plugin/plugin.json .devin/x .serena/project.yml .codebuddy/x .rovodev/x docs/tides.mdc
+    .emacs .emacs.d/init.el .bash_login Cross.toml CRUSH.md sub/Makefile.am auth.json app.json web/app.json project.json
+    tests/.rubocop.yml tests/data/.eslintrc.json tests/fixtures/.npmrc tests/fixtures/package.json .foo.json
+    .idea/runConfigurations/x.launch
     """.split(),
 ]
 ORDINARY = [
@@ -194,6 +202,11 @@ ORDINARY = [
     src/build_view.py src/build/index.ts docs/building.md agency.md docs/agent-tides.md lib/gradle_reader.kt
     src/pytest_helper.py web/manifest.json web/bower_view.js src/description.py assets/icon.svg db/schema.sql
     src/targets.rs scripts/build po/description docs/description.md docs/nimble.md src/.hidden.txt test/fixture.lock.txt
+    docs/agent.md docs/warp.md docs/crush.md tests/auth.json tests/fixtures/app.json testdata/project.json
+    data/cross.toml
+    src/language.am locale/am.am nodes/tides.launch tests/data/.foo.json src/fixtures/.tides.yaml src/tides.spec.ts
+    src/app/conf.py docs/webpack.md src/webpack.ts webhooks/update src/hooks/update.ts hooks/useTides.ts docs/rules
+    src/activate.R src/rules tests/helper.rb docs/specification.md src/setup_tests_view.py src/_configuration.yml
     """.split(),
 ]
 
@@ -223,7 +236,7 @@ def test_an_ordinary_path_is_neither_unsafe_nor_protected(path: str) -> None:
         ".mcp.json", ".gemini/settings.json", "a/.cursor/rules/x.mdc", ".github/copilot-instructions.md",
         "x.instructions.md", "skills/x/SKILL.md", ".opencode/agent/x.md", "opencode.json", ".agents/x", ".amp/x",
         "a/.env", "AGENT.md", "sub/QWEN.md", ".qwen/settings.json", ".kilocode/mcp.json", ".crush.json",
-        ".roorules-code",
+        ".roorules-code", "WARP.md", "crush.md", "docs/tides.mdc", ".claude-plugin/plugin.json", ".devin/x",
     ],
 )  # fmt: skip  # one list
 @pytest.mark.attack(49)
@@ -232,7 +245,8 @@ def test_what_an_agent_takes_for_orders_is_known_and_protected(path: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "path", ["src/agents.py", "Makefile", "docs/agency.md", "README.md", ".github/workflows/x.yml"]
+    "path",
+    ["src/agents.py", "Makefile", "docs/agency.md", "README.md", ".github/workflows/x.yml", "docs/warp.md"],
 )
 def test_what_no_agent_takes_for_orders_is_as_it_is_in_a_change(path: str) -> None:
     assert not steers_agents(path)
@@ -247,7 +261,7 @@ def test_hooks_servers_and_permissions_configure_agents(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["CLAUDE.md", "docs/AGENTS.md", "agents.override.md", "GEMINI.md", "AGENT.md", "README.md"]
+    "path", ["CLAUDE.md", "docs/AGENTS.md", "agents.override.md", "GEMINI.md", "AGENT.md", "WARP.md", "README.md"]
 )
 def test_a_guide_in_prose_configures_nobody(path: str) -> None:
     assert not configures_agents(path)

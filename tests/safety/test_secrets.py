@@ -224,6 +224,10 @@ def test_the_address_of_a_known_url_is_no_secret() -> None:
         ("postgres://postgres:postgres@localhost:5432/slackwater", "postgres keeps slackwater/tides.py"),
         ("postgres://slackwater:slackwater@localhost/slackwater_test", "src/slackwater/tides.py, slackwater_test"),
         ("mysql://root:changeme@localhost/tide-tables", "docs/tide-tables.md: changeme"),
+        ("postgres://postgres@localhost:5432/slackwater_test1", "the tests make slackwater_test1"),
+        ("ssh://git@forge.example/Mara/Slackwater2.git", "clone https://forge.example/Mara/Slackwater2.git"),
+        ("https://mara@forge.example/Mara/_git/Slackwater-tides2", "Mara/_git/Slackwater-tides2"),
+        (f"https://mara:{INSIDE}@forge.example/Mara/Slackwater2.git", "see Mara/Slackwater2.git"),
     ],
 )
 def test_a_database_of_the_project_s_name_makes_that_name_no_secret(address: str, named: str) -> None:

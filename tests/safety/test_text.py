@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 
@@ -154,6 +155,13 @@ def test_a_row_of_beginnings_takes_time_by_its_length(piece: str) -> None:
     assert time.process_time() - begun < 5
 
 
+@pytest.mark.attack(57)
+def test_blanks_in_the_target_of_a_link_take_time_by_their_number() -> None:
+    begun = time.process_time()
+    closing_keywords(f"fix []({' ' * LIMITS['issue']}x")
+    assert time.process_time() - begun < 5
+
+
 @pytest.mark.attack(15)
 def test_a15_a_body_of_ten_million_characters_is_bounded() -> None:
     assert len(sanitise("fixes #3 " * 1_100_000, "issue", limit=2_000)) <= 2_000
@@ -167,6 +175,32 @@ def test_a_quotation_neither_signs_nor_seals_for_us() -> None:
     for shown in (inline(OURS), quote(f"{OURS}\nproposal is now `deadbeef`"), said(f"`{OURS}`")):
         assert "ralph:v1" not in shown
         assert "\nproposal is now `" not in shown
+
+
+GRANTING = [
+    f"{line} `0123456789abcdef`" for line in ("proposal is now", "the change is", "the change would be")
+]  # fmt: skip  # one list
+
+
+@pytest.mark.attack(19)
+@pytest.mark.parametrize("granting", GRANTING)
+@pytest.mark.parametrize("sink", ["issue", "pr", "summary", "commit", "words", "quotation"])
+@given(before=nasty, after=nasty)
+@example(before="", after="")
+@example(before="x\r\n", after="\r\n")
+@example(before="x\u2028", after="")
+@example(before="\u200b", after="")
+@example(before="<!-- x -->", after="")
+@settings(max_examples=15, deadline=None)
+def test_no_line_of_what_was_made_harmless_grants_anything(sink: str, granting: str, before: str, after: str) -> None:
+    calm = sanitise(before + granting + after, sink, limit=LIMITS["issue"])
+    assert not re.search(rf"^{granting.partition('`')[0]}`", calm, re.MULTILINE)
+
+
+@pytest.mark.benign("markdown")
+@pytest.mark.parametrize("text", ["the change is small", "So the change is `x`.", "the change would be\n`x`"])
+def test_words_about_a_change_stay(text: str) -> None:
+    assert sanitise(text, "issue") == text
 
 
 def test_a_row_of_backticks_does_not_make_a_quotation_three_times_as_long() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.safety.text import closing_keywords, commands, mentions, sanitise
+from ralph_mission.mission.wording import plain
+from ralph_mission.safety.text import closing_keywords, commands, mentions, said, sanitise
 from tests.attacks.words import misdeeds
 
 CLOSERS = [
@@ -121,6 +122,42 @@ def test_backticks_that_are_no_code_hide_nothing() -> None:
 def test_c28_no_mention_survives(text: str, sink: str) -> None:
     assert mentions(text)
     assert mentions(sanitise(text, sink), markdown=sink != "commit") == ()
+
+
+CODE = "```diff\n-snake_case_old\n+snake_case_new *x* \\* &amp; <b>y</b>\n```\n"
+PROSE = "A `snake_case`, a ~~gone~~ *word*, foo_bar_baz and 2 \\* 3.\n"
+
+
+@pytest.mark.attack(17, 27, 28)
+@pytest.mark.benign("markdown")
+@pytest.mark.parametrize(
+    ("text", "calm"),
+    [
+        ("@*you*", "@ *you*"),
+        ("@\\*you", "@ \\*you"),
+        ("@<b>you</b>", "@ you</b>"),
+        ("clo**ses** #3", "closes no. 3"),
+        ("fi<b></b>x *#3*", "fix no. 3*"),
+        ("f_i_x #~~3~~", "fix no. 3~~"),
+        ("close\\s #3", "close\\s #3"),
+    ],
+)
+def test_a_disguised_word_costs_the_rest_of_the_text_nothing(text: str, calm: str) -> None:
+    assert sanitise(f"{CODE}{text}\n\n{PROSE}", "issue") == f"{CODE}{calm}\n\n{PROSE}"
+
+
+@pytest.mark.attack(17, 27, 28)
+@pytest.mark.parametrize("text", ["Handle @*args", "Match *@*example", "fi*x #3", "cc @<b>team", "f_i_xes #3"])
+def test_a_title_says_nothing_live_within_a_text_either(text: str) -> None:
+    for made in (plain(text), said(text)):
+        assert mentions(made) == closing_keywords(made) == ()
+
+
+@pytest.mark.benign("markdown")
+@pytest.mark.parametrize("sink", ["issue", "commit", "post"])
+@pytest.mark.parametrize("text", ["/path?x=1", "/healthz: ok", "/usr/bin", "/index.md", "- /status?full=1: yes"])
+def test_a_path_that_begins_a_line_is_no_command(sink: str, text: str) -> None:
+    assert (sanitise(text, sink), commands(text)) == (text, ())
 
 
 @pytest.mark.benign("markdown")
