@@ -297,10 +297,10 @@ def test_a_variable_that_lets_nobody_in_is_no_secret(name: str, value: str, monk
 RUNNERS = """
 CI=true
 GITHUB_ACTION=__mara_tides
-GITHUB_ACTION_PATH=/home/runner/work/_actions/mara/tides/v1
+GITHUB_ACTION_PATH=/opt/runner/_jobs/_actions/mara/tides/v1
 GITHUB_ACTOR=mara-of-the-harbour
 GITHUB_API_URL=https://api.github.com
-GITHUB_ENV=/home/runner/work/_temp/_runner_file_commands/set_env_87406d6e-4979-4d42-98e1-3dab1f48b13a
+GITHUB_ENV=/opt/runner/_jobs/_temp/_runner_file_commands/set_env_87406d6e-4979-4d42-98e1-3dab1f48b13a
 GITHUB_GRAPHQL_URL=https://api.github.com/graphql
 GITHUB_REF=refs/heads/main
 GITHUB_REPOSITORY=Harbour2/tide-tables
@@ -309,7 +309,7 @@ GITHUB_RUN_ID=9876543210
 GITHUB_SERVER_URL=https://github.com
 GITHUB_SHA=0123456789abcdef0123456789abcdef01234567
 GITHUB_WORKFLOW_REF=Harbour2/tide-tables/.github/workflows/ralph.yml@refs/heads/main
-GITHUB_WORKSPACE=/home/runner/work/tide-tables/tide-tables
+GITHUB_WORKSPACE=/opt/runner/_jobs/tide-tables/tide-tables
 RUNNER_NAME=GitHub Actions 1000000123
 RUNNER_TRACKING_ID=github_2b8f3b2a-7c1f-4a8e-9d1c-0e2f3a4b5c6d
 RUNNER_TOOL_CACHE=/opt/hostedtoolcache
@@ -341,7 +341,7 @@ GIT_CONFIG_KEY_0=user.useConfigOnly
 CI_JOB_URL=https://forge.example/mara/tides/-/jobs/1234567890
 BUILD_URL=https://build.example/job/main/123456789/?session=develop
 REDIRECT_URL=http://localhost:3000/callback
-PWD=/home/runner/work/tide-tables/tide-tables
+PWD=/opt/runner/_jobs/tide-tables/tide-tables
 """
 
 
