@@ -22,7 +22,8 @@ WATCHED = """
 import os, sys, time
 began, child = time.perf_counter(), os.spawnvp(os.P_NOWAIT, sys.argv[2], sys.argv[2:])
 _, status, usage = os.wait4(child, 0)
-open(sys.argv[1], "w").write(f"[{time.perf_counter() - began}, {usage.ru_maxrss}]")
+worked = usage.ru_utime + usage.ru_stime
+open(sys.argv[1], "w").write(f"[{time.perf_counter() - began}, {worked}, {usage.ru_maxrss}]")
 sys.exit(os.waitstatus_to_exitcode(status))
 """
 SHIM = "counted"  # the folder of the git that counts
@@ -32,9 +33,11 @@ Told = dict[str, dict[str, Figures]]
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Wall time, the largest process among it and its children, the git processes it started, and what it said."""
+    """Wall time, that of processors (a busy machine changes the one), with its children, the largest process among
+    them, the git processes it started, and what it said."""
 
     seconds: float
+    worked: float
     mebibytes: float
     git: int
     out: bytes
@@ -42,7 +45,8 @@ class Spent:
     @property
     def figures(self) -> Figures:
         """As they stand in a table."""
-        return {"seconds": round(self.seconds, 2), "MiB": round(self.mebibytes), "git processes": self.git}
+        spent = {"seconds": round(self.seconds, 2), "processor": round(self.worked, 2)}
+        return spent | {"MiB": round(self.mebibytes), "git processes": self.git}
 
 
 def counter(folder: Path) -> Path:
@@ -85,8 +89,8 @@ def spent(command: Sequence[str], log: Path, environ: Mapping[str, str]) -> Spen
     done = subprocess.run(line, capture_output=True, env=counted(log, environ), check=False)
     if done.returncode:
         raise SystemExit(f"exit {done.returncode}: {done.stderr.decode(errors='replace')[-2000:]}")
-    seconds, kibibytes = json.loads(figures.read_text())
-    return Spent(seconds, kibibytes / 1024, log.stat().st_size - before, done.stdout)
+    seconds, worked, kibibytes = json.loads(figures.read_text())
+    return Spent(seconds, worked, kibibytes / 1024, log.stat().st_size - before, done.stdout)
 
 
 def table(title: str, rows: Mapping[str, Figures], bounds: Sequence[str]) -> Table:

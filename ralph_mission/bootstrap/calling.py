@@ -7,7 +7,8 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from ralph_mission.bootstrap.cycle import build, poster
+from ralph_mission.bootstrap.cycle import build
+from ralph_mission.bootstrap.hosting import poster
 from ralph_mission.flows.calling import Called, call
 from ralph_mission.flows.strokes import House
 from ralph_mission.gateways.place import place

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from ralph_mission.gateways import solid
 from ralph_mission.gateways.checkout_kept import remove_folder
 from ralph_mission.gateways.git import Git
 from ralph_mission.stores import outliving
@@ -28,6 +29,6 @@ def clones(git: Git, environment: Mapping[str, str]) -> Path:
 def abandon(git: Git, environment: Mapping[str, str]) -> None:
     """Remove all of them: the settings name no agent. What cannot be removed now is in nobody's way."""
     place = clones(git, environment)
-    if place.is_dir() and not place.is_symlink():
-        with suppress(OSError):
+    with suppress(OSError):
+        if solid.own(place).is_dir():
             remove_folder(os.fsencode(place))

@@ -6,7 +6,7 @@ import os
 import re
 
 from ralph_mission.safety.disguises import squeezed
-from ralph_mission.safety.secret_parts import NAME, credentials, looks_kept, looks_made
+from ralph_mission.safety.secret_parts import NAME, credentials, looks_kept, looks_made, only_names
 from ralph_mission.safety.secrets import find_secrets
 from ralph_mission.safety.token_formats import PLACEHOLDERS
 
@@ -15,10 +15,14 @@ SECRET_NAMES = re.compile(
     "|CONNECTION_STRING|(?:ACCESS|PRIVATE|SIGNING|ENCRYPTION|DEPLOY|SSH)_KEY"
 )
 CHOSEN = re.compile("_(?:PASS|PWD|PW)$")
-PASSES = re.compile("(?<!COM)(?<!BY)(?<!TRES)(?<!SUR)PASS$")
-MADE = re.compile("(?:_(?:KEY|PAT|CREDS?)S?|AUTH)(?:_JSON|_CONFIG|_B|_BASE)?$")
+PASSES = re.compile("(?<!BY)(?<!COM|SUR|LOW|ASK)(?<!TRES|OVER|HIGH|BAND)(?<!MULTI)PASS$")
+MADE = re.compile("(?P<what>(?<=_)(?:KEY|PAT|CRED)|AUTH)S?(?:_JSON|_CONFIG|_B|_BASE)?$")
 """How names end of what a person chose, maybe a word, and of what a machine made, which is none; a number at the end,
 as in `_B64`, does not count."""
+SIGNING_IN = r"(?:[._/\\=@+-]|:(?=//|[0-9]{1,5}(?:/|$)))+"
+BETWEEN = {"KEY": r"[._:/\\=@+-]+", "PAT": r"^!|[._:/\\*?(){}\[\]|^$+-]+", "CRED": SIGNING_IN, "AUTH": SIGNING_IN}
+"""What joins the words of a value that only names something: `_PAT` may be a pattern; where somebody signs in, a colon
+is before a password rather than between two names."""
 ABOUT = re.compile(
     "_(?:NAME|TYPE|PATH|FILE|DIR|DIRECTORY|ID|DOMAIN|HELPER|PERMISSIONS|SERVER|HOST|PROVIDER|CONFIG|HEADER|PREFIX|TTL)$"
     "|(?:^|_)MAX_"
@@ -26,9 +30,11 @@ ABOUT = re.compile(
 """What names say something about a secret rather than hold it."""
 PUBLIC = re.compile(
     "_(?:PUBLIC|PUB|PUBLISHABLE|ANON|CACHE)_"
-    "|_(?:PRIMARY|FOREIGN|SORT|PARTITION|GPG|SITE|PROJECT|ISSUE|OBJECT|S3|IDEMPOTENCY|HOST)_KEYS?$"
+    "|_(?:PRIMARY|FOREIGN|SORT|PARTITION|GPG|SITE|PROJECT|ISSUE|IDEMPOTENCY)_KEYS?$"
 )
-"""Keys that open nothing: those that everybody may see, of a cache, a table or a store, and names of other things."""
+"""Keys that open nothing: those that everybody may see, of a cache or a table, and names of other things."""
+SHOWN = re.compile(r"(?:ssh|ecdsa|sk)-\S+ AAAA|-----BEGIN (?:[A-Z0-9]+ ){0,3}(?:PUBLIC KEY|CERTIFICATE)-----")
+"""The half of a key that everybody may see, as it begins."""
 HOOK = re.compile("//hooks?[.]|/webhook(?:s|b2)?/", re.IGNORECASE)
 PLACE = re.compile(r"(?:\.|~)/[\w./-]+")
 ADDRESSES = ("_URL", "_URI", "_DSN")
@@ -57,8 +63,11 @@ def _is_named(name: str, value: str) -> bool:
     if SECRET_NAMES.search(name):
         return looks_kept(value) if ABOUT.search(name) else True
     if PASSES.search(name):
-        return not NAME.fullmatch(value)
-    return bool(MADE.search(name)) and not PUBLIC.search(name) and looks_kept(value)
+        return not (NAME.fullmatch(value) and only_names(value, BETWEEN["KEY"]))
+    made = MADE.search(name)
+    if not made or PUBLIC.search(name) or SHOWN.match(value):
+        return False
+    return not only_names(value, BETWEEN[made["what"]])
 
 
 def _is_our_name(value: str) -> bool:

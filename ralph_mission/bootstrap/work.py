@@ -15,8 +15,9 @@ from ralph_mission.agents.registry import CLIENTS, PRICED, presence
 from ralph_mission.bootstrap import bridging
 from ralph_mission.bootstrap.asked import Asked
 from ralph_mission.bootstrap.bridging import Errand
-from ralph_mission.bootstrap.cycle import Household, SystemClock
+from ralph_mission.bootstrap.cycle import Household
 from ralph_mission.bootstrap.loop import bench
+from ralph_mission.bootstrap.stand_ins import SystemClock
 from ralph_mission.bootstrap.wanted import AgentWanted, Doors
 from ralph_mission.config import NAME
 from ralph_mission.flows.work import Job, Worker

@@ -74,7 +74,7 @@ def _hear(repo: Path, course: Course, outcome: Outcome | Exception, staged: bool
 
 
 def _forge(course: Course, git: Git) -> Forge | None:
-    from ralph_mission.bootstrap.cycle import bare_forge
+    from ralph_mission.bootstrap.hosting import bare_forge
 
     if course.house:
         return course.house.forge
@@ -146,7 +146,7 @@ def _answered() -> None:
 
 def _bare(folder: Path) -> Forge | None:
     """The real forge over a repository without anything in it."""
-    from ralph_mission.bootstrap.cycle import bare_forge
+    from ralph_mission.bootstrap.hosting import bare_forge
     from ralph_mission.gateways.git import Git
 
     git = Git(folder, folder, None)

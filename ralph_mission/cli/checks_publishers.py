@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def publishers(settings: Config, git: Git, environment: Mapping[str, str]) -> Iterator[Check]:
     """Ready, not configured, or broken and how to mend it: a line for each network, and what stands in for none."""
-    from ralph_mission.bootstrap.cycle import SystemClock
     from ralph_mission.bootstrap.press import BUILDS, channels, outbox
+    from ralph_mission.bootstrap.stand_ins import SystemClock
 
     told = settings.publishers
     made = dict(channels(told, environment))

@@ -19,6 +19,8 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 MENDS = {
     errno.EEXIST: "a file or a broken link stands where a folder belongs: move it away, then run again",
+    errno.EISDIR: "a folder stands where a file belongs: move it away, then run again",
+    errno.ELOOP: "a link stands where a file or folder belongs: move it away, then run again",
     errno.ENOTDIR: "a file stands where a folder belongs: move it away, then run again",
     errno.ENOSPC: "free some disk space, then run again",
     errno.EDQUOT: "free some of your disk quota, then run again",

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ralph_mission.gateways import durable
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.remote import Remote
 from ralph_mission.stores import layout
-from ralph_mission.stores.anchor import durable
 from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def on_server(place: Place, kept: Path, config: str | None) -> Said:
             said = _parsed(remote.peek(branch, path) if within else None)
             with suppress(OSError):  # a cache
                 known = {"oid": oid, "config": path, "said": [said.branch, said.path]}
-                durable(kept / "settings.json", json.dumps(known).encode())
+                durable.write(kept / "settings.json", json.dumps(known).encode())
     return said
 
 

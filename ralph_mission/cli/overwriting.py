@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from ralph_mission.cli.uninstall import Fate, read, sealed, untouched
+from ralph_mission.gateways import durable
 from ralph_mission.gateways.git import Git
 from ralph_mission.report.lines import counted
 from ralph_mission.safety.text import sanitise
@@ -21,7 +20,6 @@ from ralph_mission.trouble import Trouble
 
 COPIES = "replaced"  # in .ralph/
 SHOWN = 60  # lines of a difference before a question
-NOFOLLOW = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +101,11 @@ def no_link(place: Path, top: Path) -> None:
 
 
 def write(planned: Planned, decided: Fate) -> None:
-    """Do what was decided; what a person wrote is copied first, byte for byte. Raises OSError."""
+    """Do what was decided; what a person wrote is copied first, byte for byte. Raises OSError.
+
+    Both are whole or not there: a disk that is full leaves the file as it was, and no piece under the copy's name.
+    """
     if decided.copy:
-        _copied(decided.place, decided.copy)
+        durable.write(decided.copy, decided.place.read_bytes(), 0o600)
     if decided.state in ("new", "replaced"):
-        planned.place.parent.mkdir(parents=True, exist_ok=True)
-        flags = NOFOLLOW | os.O_TRUNC
-        with os.fdopen(os.open(planned.place, flags, 0o600 if planned.private else 0o666), "wb") as file:
-            file.write(sealed(planned.text).encode())
-
-
-def _copied(place: Path, copy: Path) -> None:
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        suppress(FileExistsError),  # it is named after what it holds
-        os.fdopen(os.open(copy, NOFOLLOW | os.O_EXCL, 0o600), "wb") as file,
-    ):
-        file.write(place.read_bytes())
+        durable.write(planned.place, sealed(planned.text).encode(), 0o600 if planned.private else 0o666)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ralph_mission import __version__
+from ralph_mission.gateways import durable
 from ralph_mission.gateways.git import Git
-from ralph_mission.stores.anchor import durable
 from ralph_mission.stores.recordings import EXCLUDE
 
 _MARK = "written by `ralph init` "
@@ -90,7 +90,7 @@ def _forget_exclude(git: Git) -> bool:
         lines = exclude.read_text("utf-8", "surrogateescape").splitlines(keepends=True)
         kept = [line for line in lines if line.strip() != EXCLUDE]
         if kept != lines:
-            durable(exclude, "".join(kept).encode("utf-8", "surrogateescape"))
+            durable.write(exclude, "".join(kept).encode("utf-8", "surrogateescape"))
             return True
     return False
 

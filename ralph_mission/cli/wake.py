@@ -72,16 +72,17 @@ def _review(repo: Path, config: Path | None, now: str | None, as_json: bool) -> 
 
 def _send(repo: Path, config: Path | None, server: Place, header: Header, now: datetime) -> tuple[bool, str]:
     """Whether a dispatch was sent, and what to say. Raises Trouble when GitHub refused it."""
-    from ralph_mission.bootstrap.cycle import poster
+    from ralph_mission.bootstrap.hosting import poster
     from ralph_mission.config import read
-    from ralph_mission.stores.anchor import durable, flocked
+    from ralph_mission.gateways import durable
+    from ralph_mission.stores.anchor import flocked
     from ralph_mission.wakers import calls, environment
     from ralph_mission.wakers.dispatch import DispatchWaker
     from ralph_mission.wakers.facts import look
 
     git = Git.open(repo)
     notes = git.common_dir / "ralph" / "wake.json"
-    with flocked(notes.with_name("wake.lock"), wait=False) as ours:
+    with flocked(notes.with_name("waking"), wait=False) as ours:
         if not ours:
             return False, "another wake is at it"
         past = calls.load(notes.read_bytes() if notes.exists() else b"")
@@ -90,7 +91,7 @@ def _send(repo: Path, config: Path | None, server: Place, header: Header, now: d
         objection = calls.objection(past, header, now, limit, shared=shared)
         if objection:
             return False, objection
-        durable(notes, calls.dump(calls.called(past, header, now, shared=shared)))
+        durable.write(notes, calls.dump(calls.called(past, header, now, shared=shared)))
         waker = DispatchWaker(server.repository, poster(server))
         receipt = waker.wake(header.next_due_at or now, header.generation)
     if receipt.status != "done":

@@ -31,7 +31,7 @@ def watch(repo: Path, config: Path | None, once: bool) -> None:
 
     Memory says when; it is read again every minute. After a failure the pause grows from 1 to 60 minutes.
     """
-    from ralph_mission.bootstrap.cycle import SystemClock
+    from ralph_mission.bootstrap.stand_ins import SystemClock
     from ralph_mission.config import read
     from ralph_mission.flows.watch import Watcher
     from ralph_mission.flows.watch import watch as keep_watch
@@ -45,7 +45,7 @@ def watch(repo: Path, config: Path | None, once: bool) -> None:
 
 def _cycle(repo: Path, config: Path | None) -> CycleReport:
     """One cycle with the settings of this moment. It wakes nobody: who watches looks for itself."""
-    from ralph_mission.bootstrap.cycle import NobodyToWake
+    from ralph_mission.bootstrap.stand_ins import NobodyToWake
     from ralph_mission.mission.cycle import Request, run_cycle
 
     with alarmed(repo) as course:

@@ -28,6 +28,7 @@ from ralph_mission.gateways import checkout_writing as writing
 from ralph_mission.gateways.checkout_checks import verdict
 from ralph_mission.gateways.checkout_dirty import dirty
 from ralph_mission.gateways.checkout_kept import PUT_BACK, Kept, remove, write
+from ralph_mission.gateways.checkout_listed import GITLINK, NO_PATH
 from ralph_mission.gateways.checkout_pipes import READ_BY_GIT, blocking
 from ralph_mission.gateways.checkout_user import User
 from ralph_mission.gateways.git import TIMED_OUT, Git, GitError
@@ -335,7 +336,7 @@ class Checkout:
 
     def _committed(self, head: str) -> dict[str, files.File]:
         entries = self._git.listing(head) if head else ()
-        return {entry.path: files.File(entry.mode, entry.oid) for entry in entries if entry.mode != files.GITLINK}
+        return {entry.path: files.File(entry.mode, entry.oid) for entry in entries if entry.mode != GITLINK}
 
     def _committable(self, path: str, now: files.Reading) -> bool:
         if path in self._left_by_checks and path not in now.index:
@@ -343,9 +344,7 @@ class Checkout:
         file = now.files.get(path)
         special = file and (file.mode == files.OTHER or file.oid == files.UNREADABLE)
         return (
-            not special
-            and not files.NO_PATH.search(path)
-            and not any(path.startswith(f"{folder}/") for folder in now.nested)
+            not special and not NO_PATH.search(path) and not any(path.startswith(f"{folder}/") for folder in now.nested)
         )
 
     def _staged(self, head: str, paths: Sequence[str]) -> str:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from ralph_mission.gateways.checkout_files import GITLINK, Reading
+from ralph_mission.gateways.checkout_files import Reading
+from ralph_mission.gateways.checkout_listed import GITLINK
 from ralph_mission.gateways.git import Git, GitError
 
 PARTS = (

@@ -9,29 +9,23 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import stat
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ralph_mission.gateways import wire
-from ralph_mission.gateways.checkout_flags import PLAIN, Flags, flagged
+from ralph_mission.gateways.checkout_flags import Flags
+from ralph_mission.gateways.checkout_listed import NOTHING, Index, Listed, listing, updated
 from ralph_mission.gateways.checkout_pipes import IGNORES, READ_BY_GIT, special, status_of
 from ralph_mission.gateways.git import Git, GitError
 
-LINK, REGULAR, EXECUTABLE, GITLINK, OTHER = "120000", "100644", "100755", "160000", "other"
+LINK, REGULAR, EXECUTABLE, OTHER = "120000", "100644", "100755", "other"
 UNREADABLE = "unreadable"
 NAMED = {LINK: "made a link", OTHER: "made a special file"}
-OURS = ".ralph/"
-"""The engine's own folder, where a repository does not leave it out: the desk answers for it."""
-NO_PATH = re.compile(r"(?:^|/)(?:\.{0,2}|\.git)(?:/|$)", re.IGNORECASE)
-"""What git lets into no index: it leads out of the checkout or into the repository. A forged index holds it."""
-NO_ROW = re.compile(r"[\t/](?:\.{0,2}|\.git)[/\0]", re.IGNORECASE)
-"""What such a path leaves in the list as a whole, and some a harmless one too."""
 NONE_IGNORED = 1
 """What `check-ignore` exits with when no path is ignored."""
 FRESH, FRESH_COARSE = 100_000_000, 2_000_000_000
@@ -51,8 +45,6 @@ class File:
 
 
 Files = Mapping[str, File]
-Index = Mapping[str, tuple[str, str]]
-"""Path -> (mode, object id)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +57,6 @@ class Reading:
     flags: Flags
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """What `ls-files` says: paths of the index and untracked ones, folders above them, folders it does not enter."""
-
-    index: Index
-    paths: tuple[str, ...]
-    folders: tuple[str, ...]
-    nested: tuple[str, ...]
-    flags: Flags
-
-    @staticmethod
-    def of(index: Index, others: Iterable[str], flags: Flags) -> _Listed:
-        others = [path for path in others if not path.startswith(OURS)]
-        paths = tuple(dict.fromkeys((*index, *(path for path in others if not path.endswith("/")))))
-        links = (path for path, (mode, _) in index.items() if mode == GITLINK)
-        nested = (*(path.rstrip("/") for path in others if path.endswith("/")), *links)
-        return _Listed(index, paths, tuple(sorted(_folders(paths))), nested, flags)
-
-
 class Reader:
     """Reads one work tree again and again; only what was written in between is hashed."""
 
@@ -94,7 +67,7 @@ class Reader:
         self._held: dict[str, tuple[tuple[int, int, int], frozenset[str]]] = {}
         self._kept: set[str] = set()
         self._algorithm = ""
-        self._raw, self._rows, self._last = b"", [""], _Listed.of({}, [], {})
+        self._raw, self._rows, self._last = b"", [""], NOTHING
 
     def read(self, rules: Files | None = None, wait: float = 600) -> Reading:
         """What stands there now; with `rules` the ignore files are those of another moment.
@@ -107,7 +80,7 @@ class Reader:
             unchanged = self._unchanged()
             listed = self._listed(asked.result())
         if rules is not None:
-            listed = _Listed.of(listed.index, self._not_ignored(rules), listed.flags)
+            listed = Listed.of(listed.index, self._not_ignored(rules), listed.flags)
         paths = dict.fromkeys(listed.paths)
         real = {"": True}
         nested = {
@@ -138,10 +111,10 @@ class Reader:
     def _asked(self, wait: float) -> bytes:
         return self._git.run("ls-files", "-z", "-v", "-s", "--cached", "--others", "--exclude-standard", timeout=wait)
 
-    def _listed(self, raw: bytes) -> _Listed:
+    def _listed(self, raw: bytes) -> Listed:
         if raw != self._raw:
             rows = raw.decode("utf-8", "surrogateescape").split("\0")
-            self._last = _updated(self._last, self._rows, rows) or _parsed(rows, bool(NO_ROW.search("\0".join(rows))))
+            self._last = updated(self._last, self._rows, rows) or listing(rows)
             self._raw, self._rows = raw, rows
         return self._last
 
@@ -278,40 +251,6 @@ def quoted(path: str) -> bytes:
     return b'"%s"' % name.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
 
 
-def _parsed(rows: Iterable[str], doubtful: bool) -> _Listed:
-    index: dict[str, tuple[str, str]] = {}
-    others, flags = [], {}
-    for row in rows:
-        if row.startswith("? "):
-            others.append(row[2:])
-        elif row:
-            path, entry = _entry(row)
-            if doubtful and NO_PATH.search(path):
-                raise GitError(("ls-files",), 0, f"the index names {path!r}")
-            index[path] = entry
-            if flagged(row[0]):
-                flags[path] = row[0]
-    return _Listed.of(index, others, flags)
-
-
-def _updated(last: _Listed, before: Sequence[str], rows: Sequence[str]) -> _Listed | None:
-    """The list with what some of its paths are now, None when it differs in more: a session commits a few files."""
-    if len(before) != len(rows):
-        return None
-    pairs = [(old, new) for old, new in zip(before, rows, strict=True) if old != new]
-    if not all(old[0] == new[0] == PLAIN and _entry(old)[0] == _entry(new)[0] for old, new in pairs):
-        return None  # neither flagged nor one of several of its path
-    if any(row.startswith(f"{PLAIN} {GITLINK} ") for pair in pairs for row in pair):
-        return None  # what is a repository of its own is listed apart
-    return replace(last, index={**last.index, **dict(_entry(new) for _, new in pairs)})
-
-
-def _entry(row: str) -> tuple[str, tuple[str, str]]:
-    """Path, and mode and object id, of a row of `ls-files -v -s`."""
-    meta, path = row[2:].split("\t", 1)
-    return path, (meta[:6], meta[7:-2])
-
-
 def _without_links(name: str, flags: int) -> int:
     return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
@@ -337,15 +276,6 @@ def _names(folder: str) -> frozenset[str]:
 def settled(changed: int, now: int) -> bool:
     """Whether a change after `now` is sure to carry another time than `changed`; both in nanoseconds."""
     return changed + (FRESH if changed % 1_000_000_000 else FRESH_COARSE) < now
-
-
-def _folders(paths: Iterable[str]) -> set[str]:
-    found: set[str] = set()
-    for folder in {path.rpartition("/")[0] for path in paths}:
-        while folder and folder not in found:
-            found.add(folder)
-            folder = folder.rpartition("/")[0]
-    return found
 
 
 def _walk(top: str, folder: str) -> Iterator[str]:

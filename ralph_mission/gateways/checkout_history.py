@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ralph_mission.gateways import checkout_live as live
 from ralph_mission.gateways import wire
-from ralph_mission.gateways.checkout_files import Index
+from ralph_mission.gateways.checkout_listed import Index
 from ralph_mission.gateways.git import EMPTY_TREE, Git, GitError
 from ralph_mission.loop.model import Change, Commit
 from ralph_mission.trouble import Trouble

@@ -17,8 +17,8 @@ from pathlib import Path
 from ralph_mission.gateways.checkout_kept import remove
 from ralph_mission.gateways.git import Git
 
-LOCK = "ralph-loop.lock"
-"""Held while a loop runs, in the git directory of its work tree (`stores/loop/lock.py`)."""
+LOCK = "ralph-running"
+"""In the git directory of a work tree; held while a loop runs there, as that folder is (`stores/loop/lock.py`)."""
 NOTES = "ralph-loops"
 """In the common git directory: for each branch that a loop ever worked on a file, `TOKEN BRANCH`."""
 LONGEST = 4096  # bytes of a note
@@ -27,7 +27,12 @@ MOST = 10_000  # notes; more are not of loops
 
 def branches(git: Git) -> frozenset[str]:
     """Their full names. A session is over when this is asked, so it holds no such lock itself."""
-    return frozenset(_branch(folder) for folder in _others(git) if _held(folder / LOCK)) - {""}
+    return frozenset(_branch(folder) for folder in _others(git) if held(folder)) - {""}
+
+
+def held(git_dir: Path) -> bool:
+    """Whether a loop runs in the work tree whose git directory this is. Whoever asks holds no such lock itself."""
+    return any(map(_held, (git_dir, git_dir / LOCK)))
 
 
 def note(git: Git, branch: str) -> None:
@@ -80,7 +85,7 @@ def _others(git: Git) -> Iterator[Path]:
 
 def _held(lock: Path) -> bool:
     with suppress(OSError):
-        descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -18,9 +18,10 @@ from typing import Any
 from ralph_mission.gateways import checkout_guard as guard
 from ralph_mission.gateways import checkout_history as history
 from ralph_mission.gateways import checkout_sound as sound
-from ralph_mission.gateways.checkout_files import GITLINK, File, Files, Index, Reader
+from ralph_mission.gateways.checkout_files import File, Files, Reader
 from ralph_mission.gateways.checkout_flags import Flags
 from ralph_mission.gateways.checkout_kept import Guarded, Kept
+from ralph_mission.gateways.checkout_listed import GITLINK, Index
 from ralph_mission.gateways.git import EMPTY_TREE, Git, GitError
 from ralph_mission.trouble import Trouble
 

@@ -32,6 +32,35 @@ def unlink(top: Path, names: Iterable[str]) -> tuple[str, ...]:
     return gone
 
 
+def own(folder: Path) -> Path:
+    """`folder`, once no link stands in its place or on the way to it from `.ralph` on.
+
+    Whoever writes or removes in a folder of ours asks first: what a session left there outlives a loop that was killed.
+    Raises OSError: ELOOP, with the link's name.
+    """
+    top = top_of(folder)
+    if found := links(top, (str(folder.relative_to(top)),)):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(top / found[0]))
+    return folder
+
+
+def stays(path: Path, top: Path) -> bool:
+    """Whether `path` is in the work tree `top` wherever its links lead, and not where git keeps its own."""
+    base, real = Path(os.path.realpath(top)), Path(os.path.realpath(path))
+    return real.is_relative_to(base) and ".git" not in (name.casefold() for name in real.relative_to(base).parts)
+
+
+def keep_within(path: Path, top: Path) -> None:
+    """Take away the link on the way to `path` that leads out of the work tree `top`, or to no folder.
+
+    Those that stay in it are people's, and so is whatever stands elsewhere. Raises OSError.
+    """
+    ways = path.relative_to(top).parents if path.is_relative_to(top) else ()
+    for way in [top / way for way in reversed(ways) if way.name]:
+        if way.is_symlink() and not (way.is_dir() and stays(way, top)):
+            way.unlink()  # what was behind it is not there any more
+
+
 # --- reading -------------------------------------------------------------------------
 
 
@@ -46,7 +75,7 @@ def opened(path: Path, top: Path, flags: int = os.O_RDONLY) -> int:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     with _held(top, names[:-1]) as folder:
         wanted = flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(names[-1], wanted, dir_fd=folder)
+        descriptor = os.open(names[-1], wanted, 0o666, dir_fd=folder)
         if wrong := _why_not(os.fstat(descriptor), os.fstat(folder)):
             os.close(descriptor)
             raise OSError(wrong, os.strerror(wrong), str(path))
@@ -60,9 +89,9 @@ def within(path: Path, top: Path, flags: int = os.O_RDONLY) -> int:
     """
     if path.is_relative_to(top) and RALPH in path.relative_to(top).parts:
         return opened(path, top, flags)
-    base, real = Path(os.path.realpath(top)), Path(os.path.realpath(path))
-    if not real.is_relative_to(base) or ".git" in (name.casefold() for name in real.relative_to(base).parts):
+    if not stays(path, top):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    base, real = Path(os.path.realpath(top)), Path(os.path.realpath(path))
     return opened(real, base, flags)  # a link that appears meanwhile is not followed any more
 
 

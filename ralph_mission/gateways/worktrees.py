@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ralph_mission.gateways import checkout_history as history
+from ralph_mission.gateways import solid
 from ralph_mission.gateways.checkout_writing import remove_folder
 from ralph_mission.gateways.git import Git, Identity
 from ralph_mission.gateways.workshop import changed, clone
@@ -65,7 +66,7 @@ class Merged:
 def parts(git: Git, commit: str, names: Sequence[str], scratch: Path) -> Iterator[tuple[Part, ...]]:
     """One clone of `commit` for each name, on a branch `work`; all are gone afterwards. Raises Trouble."""
     base = git.resolve(commit)
-    scratch.mkdir(parents=True, exist_ok=True)
+    solid.own(scratch).mkdir(parents=True, exist_ok=True)
     with ExitStack() as open_ones:
         with _held(scratch):  # or another process could take the new folder for an abandoned one
             prune(scratch)

@@ -164,7 +164,7 @@ class AgentCoder:
 
     def _folders(self) -> Iterator[Path]:
         with suppress(FileNotFoundError):
-            yield from (one for one in sorted(self.place.iterdir()) if _is_folder(one))
+            yield from (one for one in sorted(solid.own(self.place).iterdir()) if _is_folder(one))
 
 
 def _outcome(played: Played) -> Literal["made", "goes on", "failed"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ OUR_FOLDERS = (".ralph", ".omc")
 OUR_FILES = ("prd.json", "progress.txt", ".last-branch")
 FOUND_IN = ("", "scripts/ralph")
 """Files the engine keeps, and where: judged by what they say (stories, notes, events), not by a hat's globs."""
+LEFT = re.compile(rf"\.({'|'.join(map(re.escape, OUR_FILES))})\.\d+\.\d+")
+"""What a kill leaves of one that was being written."""
 
 
 def why_outside(hat: Hat, path: str, kept: Collection[str] = ()) -> str:
@@ -45,7 +48,7 @@ def ours(path: str, kept: Collection[str] = ()) -> bool:
     return (
         path in kept
         or path.startswith(tuple(f"{ours}/" for ours in OUR_FOLDERS))
-        or (folder in FOUND_IN and name in OUR_FILES)
+        or (folder in FOUND_IN and (name in OUR_FILES or LEFT.fullmatch(name) is not None))
     )
 
 

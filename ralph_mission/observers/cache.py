@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
+from ralph_mission.gateways import solid
 from ralph_mission.observers.result import Result
 
 KEPT = 20
@@ -37,7 +38,7 @@ def save(folder: Path | None, name: str, results: Sequence[Result]) -> None:
     if folder is None:
         return
     with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
+        solid.own(folder).mkdir(parents=True, exist_ok=True)
         fresh = folder / f"{name}.{os.getpid()}"
         fresh.write_text(json.dumps([asdict(result) for result in results]))
         fresh.replace(folder / f"{name}.json")

@@ -45,7 +45,8 @@ def protected_path(path: str, extra: Sequence[str] = ()) -> str:
     for folder in (*folders, name):
         if folder in protected.FOLDERS:
             return f"{folder}/ configures what is run or trusted"
-    if _decides(folders, name) or path.rpartition("/")[2] in protected.CAPITALS:
+    written = path.rpartition("/")[2]
+    if _decides(folders, name) or written in protected.CAPITALS or _stands_out(path, protected.TOP_NAMES):
         return f"{name} decides what is run, installed, checked or told to an agent"
     return "is protected by configuration" if extra and _spec(tuple(extra)).match_file(path.casefold()) else ""
 
@@ -53,8 +54,9 @@ def protected_path(path: str, extra: Sequence[str] = ()) -> str:
 def steers_agents(path: str) -> bool:
     """Whether a coding agent that works in a repository may take `path` for orders, hooks or servers of its own."""
     parts = [fold(part) for part in path.split("/")]
-    named = _among(protected.AGENT_NAMES).fullmatch(parts[-1]) or (len(parts) == 1 and parts[0] in protected.TOP_GUIDES)
-    return bool(named) or any(part in protected.AGENT_FOLDERS for part in parts)
+    named = _among(protected.AGENT_NAMES).fullmatch(parts[-1]) or _stands_out(path, protected.TOP_GUIDES)
+    # Where a file system ignores case, a reader of AGENT.md is given agent.md, whatever folder it looks into.
+    return bool(named) or parts[-1] == "agent.md" or any(part in protected.AGENT_FOLDERS for part in parts)
 
 
 def configures_agents(path: str) -> bool:
@@ -105,14 +107,23 @@ def _decides(folders: list[str], name: str) -> bool:
         return True
     if _among(protected.SAMPLES).fullmatch(name):
         return not _is_for_tests(folders, name)
-    return not folders and name in protected.TOP_NAMES
+    return False
+
+
+def _stands_out(path: str, names: frozenset[str]) -> bool:
+    """Whether it has one of these names, at the top or with a capital in it."""
+    *folders, written = path.split("/")
+    return fold(written) in names and (not folders or written != written.lower())
 
 
 def _is_for_tests(folders: list[str], name: str) -> bool:
-    """Whether it is data of tests; a hidden file among the tests themselves may be one that a checker obeys."""
-    if not protected.FIXTURE_FOLDERS.isdisjoint(folders):
+    """Whether it is data of tests: among the tests themselves it may be a checker's, or of a package `test`."""
+    if not protected.SAMPLE_FOLDERS.isdisjoint(folders):
         return True
-    return not protected.TEST_FOLDERS.isdisjoint(folders) and ("data" in folders or not name.startswith("."))
+    of_fixtures = not protected.FIXTURE_FOLDERS.isdisjoint(folders)
+    of_tests = not protected.TEST_FOLDERS.isdisjoint(folders)
+    data = of_fixtures or "data" in folders or name == "auth.json"  # this one runs nothing
+    return (of_fixtures and name.startswith(".")) or (of_tests and data)
 
 
 @lru_cache(maxsize=8)

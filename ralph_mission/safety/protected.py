@@ -18,7 +18,7 @@ AGENT_FOLDERS = frozenset(
     """.split()
 )
 TOP_GUIDES = frozenset("agent.md warp.md crush.md".split())
-"""Guides at the top of a repository alone: in other folders they are words of anybody."""
+"""Guides at the top of a repository, and in capitals anywhere: in small letters they are words of anybody elsewhere."""
 AGENT_GUIDES = _names("agents*.md claude*.md gemini*.md qwen.md")
 """Those that say in prose how work is done: part of what is worked on, unlike hooks, servers and permissions."""
 AGENT_NAMES = AGENT_GUIDES + _names(
@@ -53,7 +53,9 @@ HIDDEN_DATA = _names(".*.y*ml .*.toml .*.json* .*.ini .*.cfg .*.conf .*.xml*")
 SAMPLES = HIDDEN_DATA + _names("auth.json app.json project.json")
 """What nothing reads by itself among the data of tests."""
 TEST_FOLDERS = frozenset("test tests testing".split())
-FIXTURE_FOLDERS = frozenset("fixture fixtures __fixtures__ testdata test-data test_data".split())
+FIXTURE_FOLDERS = frozenset("fixture fixtures".split())
+"""What a package of a workspace may be called, too."""
+SAMPLE_FOLDERS = frozenset("__fixtures__ testdata test-data test_data".split())
 
 FORGES = _names(
     """
@@ -79,8 +81,8 @@ CI = _names(
 
 HOOKS = _names(
     """
-    .env.* *.env .xcode.env* .autoenv* prek.toml lefthook* hk.pkl *simple-git-hooks.* lint-staged.config.*
-    captainhook.json
+    .env.* *.env .xcode.env* .autoenv* prek.toml lefthook* .lefthook* hk.pkl *simple-git-hooks.* lint-staged.config.*
+    captainhook.json .pre-commit-config* .pre-commit-hooks*
     """
 )
 """What a shell or git runs by itself."""
@@ -105,7 +107,7 @@ BUILDS = _names(
     rakefile.rb *.rake gruntfile.* gulpfile.* jakefile* cakefile maskfile.md runfile earthfile magefile.go dodo.py
     pavement.py fabfile.py dockerfile* *.dockerfile containerfile* *.containerfile docker-compose* compose.y*ml
     compose.*.y*ml docker-bake.* *.dockerignore configure configure.ac configure.in configure.am *.m4 autogen.sh
-    sconstruct
+    makefile*.am aminclude*.am common*.am sconstruct
     sconscript wscript kconfig kbuild tupfile tupfile.* tuprules.tup *.ninja *.gn *.gni .gn cmakelists.txt *.cmake
     cmakepresets.json cmakeuserpresets.json cmakesettings.json meson.build meson_options.txt meson.options *.wrap
     xmake.lua premake*.lua *.qbs build.y*ml *.bazel workspace workspace.json workspace.bzlmod module.bazel* *.bzl
@@ -175,7 +177,7 @@ CHECKS = _names(
 NAMES = AGENT_NAMES + HIDDEN + FORGES + CI + HOOKS + EDITORS + BUILDS + PACKAGES + CHECKS
 """File names that decide what is run, installed, checked, ignored or told to an agent."""
 TOP_NAMES = TOP_GUIDES | {"cross.toml"}
-"""Names that mean something at the top of a repository alone."""
+"""Names that mean something at the top of a repository, and elsewhere with a capital, as their programs write them."""
 GIT_HOOKS = _names(
     """
     applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg commit-msg post-commit

@@ -20,7 +20,17 @@ NUMBERED = re.compile("[A-Za-z]+[0-9]*(?:[._-](?:[A-Za-z]+[0-9]*|[0-9]+))+")
 """Words and numbers as people join them, as in `Linux-x64` and `Nightly-2024`."""
 KEPT = re.compile("[^/*]+|[A-Za-z0-9+/]{32,}={0,2}")
 """What is no path and no pattern; base64 holds slashes, too."""
-PAIR = re.compile(r"(?:[\w.@-]+:|(?i:bearer|basic|token)\s{1,3})(?=[^\s:/]*[0-9])(?=[^\s:/]*[A-Za-z])[^\s:/]{6,}")
+SOLID = re.compile("[A-Za-z0-9]{16,}")
+PAIR = re.compile(
+    r"(?:[\w.@-]+:|neo4j/|(?i:bearer|basic|token)\s{1,3})(?P<password>(?:(?<=neo4j/)|(?=[^\s:/]*[0-9])(?=[^\s:/]*[A-Za-z])"
+    r"|(?=[^\s:/]*[a-z])(?=[^\s:/]*[A-Z!#$%^&]))[^\s:/]{6,})"
+)
+"""A user and a password; what follows a colon may be a port or a kind of thing instead, which are of one sort alone."""
+FILE = re.compile(r"[\w./@=+-]*/[\w.@=+-]+\.[a-z][a-z0-9]{1,4}")
+MACHINES = re.compile("[a-z]{24}|[A-Z]{24}|[0-9]{24}")
+"""Longer than the words and numbers that people join."""
+SHORT = re.compile("[0-9]{1,9}[A-Za-z]{0,3}|[A-Za-z]{1,3}[0-9]{1,2}[A-Za-z]")
+"""As in `24h`, `64bit`, `k8s` and `neo4j`."""
 ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{0,20}://[^\s\"'?#]*", re.IGNORECASE)
 FRAGMENT = re.compile(r"#([^\s\"'&=]{8,})")
 SETTING = re.compile(r"""(?P<name>[\w.-]{1,60})["']?\s{0,3}[:=]\s{0,3}["']?(?P<value>[^\s"';&,#}]{8,})""")
@@ -31,7 +41,7 @@ MADE = re.compile(r"(?:token|secret|key|sig|signature|auth|code|credentials?|ses
 
 def parts(value: str) -> list[str]:
     """Each part of an address or of settings by which somebody could sign in."""
-    found = credentials(value)
+    found = [*credentials(value), *_of_pair(value)]
     if ADDRESS.match(value) and not re.search(r"\s", value):
         found += _of_path(value, alone=not found)
     return list(dict.fromkeys((*found, *map(unquote, found))))
@@ -59,12 +69,41 @@ def looks_made(value: str) -> bool:
 
 def looks_kept(value: str) -> bool:
     """Whether it may let somebody in where only its name says so: no identifier, path or pattern looks like it."""
-    return bool(PAIR.fullmatch(value) or credentials(value)) or any(map(_is_key, re.split(r"[\s,;]+", value)))
+    return bool(_of_pair(value) or credentials(value)) or any(map(_is_key, re.split(r"[\s,;]+", value)))
+
+
+def only_names(value: str, between: str) -> bool:
+    """Whether it lets nobody in although its name says so: words and numbers alone, with nothing but `between` them."""
+    if _of_pair(value) or credentials(value):
+        return False
+    return all(_is_named(word, between) for word in re.split(r"[\s,;]+", value))
 
 
 def _is_key(word: str) -> bool:
     named = len(word) < LONG and NUMBERED.fullmatch(word)
-    return bool(KEPT.fullmatch(word)) and not named and (looks_made(word) or mixed(word))
+    solid = SOLID.fullmatch(word) and not _is_word(word)
+    return bool(KEPT.fullmatch(word)) and not named and (looks_made(word) or mixed(word) or bool(solid))
+
+
+def _is_named(word: str, between: str) -> bool:
+    """Whether people put it together of words; many of them, in both cases and with digits, are a passphrase."""
+    phrase = len(word) >= LONG and "/" not in word and mixed(word)
+    return bool(FILE.fullmatch(word)) or (not phrase and all(map(_is_word, re.split(between, word))))
+
+
+def _is_word(piece: str) -> bool:
+    """Whether people say it: letters in one case or with few capitals, and maybe a number behind."""
+    letters = piece.rstrip("0123456789")
+    capitals = sum(map(str.isupper, letters))
+    of_people = len(letters) <= 5 or capitals == len(letters) or 3 * capitals <= len(letters)
+    said = not letters or (letters.isalpha() and of_people)
+    return bool(SHORT.fullmatch(piece)) or (said and not MACHINES.search(piece))
+
+
+def _of_pair(value: str) -> list[str]:
+    """The password behind a user, but for one that everybody knows."""
+    pair = PAIR.fullmatch(value)
+    return [pair["password"]] if pair and not _is_common(pair["password"]) else []
 
 
 def _of_people(head: str) -> Iterator[str]:

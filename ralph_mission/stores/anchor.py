@@ -13,12 +13,12 @@ import os
 import secrets
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.gateways.durable import sync
+from ralph_mission.gateways import durable
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.mission.position import refuse
 
@@ -57,13 +57,13 @@ class Anchorage:
 
     def write(self, mark: Mark) -> None:
         """Remember, durably and all at once. Raises OSError."""
-        durable(self.folder / "anchor.json", json.dumps(asdict(mark), indent=1).encode() + b"\n")
+        durable.write(self.folder / "anchor.json", json.dumps(asdict(mark), indent=1).encode() + b"\n")
 
     def clone(self) -> str:
         """This clone's own name, made up the first time. Raises OSError."""
         place = self.folder / "clone"
         if not place.exists():
-            durable(place, secrets.token_hex(6).encode())
+            durable.write(place, secrets.token_hex(6).encode())
         return place.read_text()
 
     def forget(self) -> None:
@@ -73,7 +73,7 @@ class Anchorage:
     @contextmanager
     def moving(self) -> Iterator[None]:
         """Held while the ref and the anchor move together. Raises OSError."""
-        with flocked(self.folder / "anchor.lock", wait=True):
+        with flocked(self.folder / "moving", wait=True):
             yield
 
     @contextmanager
@@ -85,7 +85,10 @@ class Anchorage:
 
 @contextmanager
 def flocked(path: Path, wait: bool) -> Iterator[bool]:
-    """An advisory lock that the kernel drops when its holder dies, however it dies."""
+    """An advisory lock that the kernel drops when its holder dies, however it dies.
+
+    No name ends in `.lock`: agents take such files away below `.git`, and with the file a lock lets a second one in.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -97,23 +100,6 @@ def flocked(path: Path, wait: bool) -> Iterator[bool]:
             yield True
     finally:
         os.close(descriptor)
-
-
-def durable(path: Path, content: bytes) -> None:
-    """Write a file so that after a crash it is either the old or the new one. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(scratch, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(scratch, path)
-    except OSError:
-        with suppress(OSError):
-            scratch.unlink()
-        raise
-    sync(path.parent)
 
 
 def this_holder(clone: str = "") -> str:

@@ -6,7 +6,7 @@ the commit that was read; what was read is trusted as `provenance` says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -17,12 +17,11 @@ from ralph_mission.gateways.packing import pack_loose
 from ralph_mission.gateways.remote import Denied, Remote
 from ralph_mission.mission.ledger import Anchor, Batch, OpenState, Recollection, Record
 from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.memory_parse import parse, parse_notes
-from ralph_mission.mission.memory_text import render, render_notes
+from ralph_mission.mission.memory_parse import parse
 from ralph_mission.mission.ports import Clock
 from ralph_mission.mission.position import merged, people_edits, refuse, with_people_of
-from ralph_mission.safety.discretion import texts, untold
-from ralph_mission.stores import anchor, codec, layout
+from ralph_mission.safety.discretion import texts
+from ralph_mission.stores import anchor, codec, layout, written
 from ralph_mission.stores.anchor import Anchorage, Mark
 from ralph_mission.stores.provenance import Branch
 from ralph_mission.trouble import Lost, Trouble
@@ -77,7 +76,7 @@ class BranchStore:
     @contextmanager
     def at_work(self, issue: int) -> Iterator[bool]:
         """As in `flows.strokes.WorkStore`; a lock of this clone and its linked work trees, one for each issue."""
-        with told("lock an issue"), anchor.flocked(self.anchorage.folder / f"work-{issue}.lock", wait=False) as held:
+        with told("lock an issue"), anchor.flocked(self.anchorage.folder / f"work-{issue}", wait=False) as held:
             yield held
 
     @contextmanager
@@ -188,9 +187,7 @@ class BranchStore:
         What stands already is not altered, nor who we are: else nobody could tell that it was us who died.
         """
         same = frozenset((*texts(standing), self.holder()))
-        kept = untold(replace(batch, archive=()), self._secrets, same)
-        archive = tuple((month, _notes_without(text, self._secrets, same)) for month, text in batch.archive)
-        return replace(kept, archive=archive)
+        return written.unsaid(batch, self._secrets, same)
 
     def _first(self, after: Recollection | None) -> None:
         self._refuse_gone(self.anchorage.read())
@@ -234,7 +231,7 @@ class BranchStore:
                 if not head:
                     raise refuse(f"the branch {self.branch.name} is gone")
                 now = self.read(head)[0]
-                text = self._rendered(merged(now, after.memory, memory))
+                text = written.rendered(merged(now, after.memory, memory))
                 new = self.git.commit_files(head, {self.branch.path: text}, _skipping_ci(message), self._clock.now())
                 if self.branch.move(new, head):
                     return
@@ -279,31 +276,7 @@ class BranchStore:
 
     def files(self, batch: Batch, head: str) -> dict[str, bytes | None]:
         """What a batch writes on top of `head`, by path. Raises Trouble when it could not be read back."""
-        files: dict[str, bytes | None] = {
-            self.branch.path: self._rendered(batch.memory),
-            layout.OPEN: codec.dump_state(batch.state),
-        }
-        files.update({layout.record(record.key): codec.dump_record(record) for record in batch.records})
-        if batch.dashboard is not None:
-            files[layout.DASHBOARD] = batch.dashboard.encode("utf-8", "replace")
-        if batch.journal is not None:
-            name, document = batch.journal
-            files[layout.journal(batch.memory.header.cycle, name)] = codec.dump_document(document)
-        return files | self._archives(batch, head)
-
-    def _archives(self, batch: Batch, head: str) -> dict[str, bytes | None]:
-        files: dict[str, bytes | None] = {}
-        old = self.git.blobs(f"{head}:{layout.archive(month)}" for month, _ in batch.archive) if head else {}
-        for month, text in batch.archive:
-            path = layout.archive(month)
-            files[path] = (files.get(path) or old.get(f"{head}:{path}", b"")) + text.encode("utf-8", "replace")
-        return files
-
-    def _rendered(self, memory: Memory) -> bytes:
-        # What cannot be read back must not be written: that would stop every later cycle.
-        data = render(memory).encode("utf-8", "surrogateescape")
-        parse(data)
-        return data
+        return written.files(self.git, self.branch.path, batch, head)
 
     # --- for `ralph journal` and `ralph memory` ---
 
@@ -336,13 +309,6 @@ class BranchStore:
         from ralph_mission.stores.inspect import checks
 
         return checks(self)
-
-
-def _notes_without(text: str, known: Sequence[str], but: Collection[str]) -> str:
-    """Notes for the archive, cleaned one by one: of the text as a whole a heading could go, and be read no more."""
-    notes = parse_notes(text)
-    kept = untold(notes, known, but)
-    return text if kept is notes else render_notes(*kept)
 
 
 def _record(key: str, path: str, data: bytes) -> Record:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.flows.alarm import Episode
+from ralph_mission.gateways import durable
 from ralph_mission.stores import outliving
-from ralph_mission.stores.anchor import durable
 
 NAME = "failures.json"
 _FIELDS = {"number": int, "identity": str, "count": int, "issue": int, "told": str, "doubt": int}
@@ -37,7 +37,7 @@ class FailureFile:
     def write(self, episode: Episode) -> None:
         """Keep it, all at once. Raises OSError."""
         kept = asdict(episode) | {"since": episode.since.isoformat() if episode.since else None}
-        durable(self.path, json.dumps(kept, indent=1).encode() + b"\n")
+        durable.write(self.path, json.dumps(kept, indent=1).encode() + b"\n")
 
 
 def place(common_dir: Path, environment: Mapping[str, str]) -> Path:

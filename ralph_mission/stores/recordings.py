@@ -5,14 +5,15 @@ Never on the branch, and kept out of git through `.git/info/exclude`.
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
 from pathlib import Path
 
+from ralph_mission.gateways import durable, solid
 from ralph_mission.gateways.git import Git
 from ralph_mission.safety.discretion import untold
 from ralph_mission.stores import codec
-from ralph_mission.stores.anchor import durable
 from ralph_mission.trouble import Trouble
 
 KEEP = 50  # cycles
@@ -47,8 +48,7 @@ class Recordings:
         try:
             self._write(self.folder / self._cycle_id, name, codec.dump_any(untold(value, self._secrets)))
         except OSError as error:
-            what = f"cannot record the cycle in {self.folder}: {(error.strerror or type(error).__name__).lower()}"
-            raise Trouble(what, "make room there, then run again") from None
+            raise _unrecorded(self.folder, error) from None
 
     def load(self, cycle_id: str) -> tuple[tuple[str, object], ...]:
         """(name, value) in the order recorded. Raises Trouble when there is no such cycle or it cannot be read."""
@@ -59,12 +59,13 @@ class Recordings:
         return tuple((match[2], _loaded(file)) for match, file in sorted(files, key=lambda item: int(item[0][1])))
 
     def _write(self, place: Path, name: str, content: bytes) -> None:
+        solid.own(place)
         if self._count == 0:
             shutil.rmtree(place, ignore_errors=True)  # the same cycle again: its answers are the newer ones
             place.mkdir(parents=True)
             keep_out_of_git(self._git)
             self._forget_old(place)
-        durable(place / f"{self._count:02d}-{name}.json", content)
+        durable.write(place / f"{self._count:02d}-{name}.json", content)
         self._count += 1
 
     def _forget_old(self, newest: Path) -> None:
@@ -79,7 +80,14 @@ def keep_out_of_git(git: Git) -> None:
     text = exclude.read_text("utf-8", "surrogateescape") if exclude.exists() else ""
     if EXCLUDE not in text.splitlines():
         gap = "" if not text or text.endswith("\n") else "\n"
-        durable(exclude, f"{text}{gap}{EXCLUDE}\n".encode("utf-8", "surrogateescape"))
+        durable.write(exclude, f"{text}{gap}{EXCLUDE}\n".encode("utf-8", "surrogateescape"))
+
+
+def _unrecorded(folder: Path, error: OSError) -> Trouble:
+    if error.errno == errno.ELOOP:
+        return Trouble(f"{error.filename} is a link", "move it away, then run again")
+    what = f"cannot record the cycle in {folder}: {(error.strerror or type(error).__name__).lower()}"
+    return Trouble(what, "make room there, then run again")
 
 
 def _loaded(file: Path) -> object:

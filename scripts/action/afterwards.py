@@ -26,5 +26,5 @@ def main(folders: list[str]) -> None:
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
-    except Trouble as trouble:
-        sys.exit(trouble.what)
+    except (Trouble, OSError) as error:
+        sys.exit(str(error))

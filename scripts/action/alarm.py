@@ -1,4 +1,4 @@
-"""Count a wake of the action that failed before ralph could start: `alarm.py prepare|checkout`.
+"""Count a wake of the action that failed before ralph could start: `alarm.py prepare|sweep|checkout`.
 
 Words, counter and issue are those of every alarm (ralph_mission/flows/alarm.py); only the way to GitHub is one that
 needs nothing installed. Standard library, and what of ralph_mission needs no more.
@@ -25,6 +25,7 @@ from ralph_mission.trouble import Missing, Trouble
 
 WHAT = {
     "prepare": Trouble("ralph cannot be started: preparing for it fails", "read the step Prepare of the run"),
+    "sweep": Trouble("what an earlier job left cannot be removed", "read the step Sweep of the run"),
     "checkout": Trouble("the repository cannot be checked out", "read the step Check out of the run"),
 }
 PAGES = 10  # of issues and pulls, newest first, in which an alarm is looked for

@@ -100,20 +100,71 @@ clones_of_missions() {
   printf '%s\n' "$RUNNER_TOOL_CACHE/ralph/$repository/missions-${digest:0:12}"
 }
 
-# nothing_runs_on FOLDER...: end whoever has a home or a TMPDIR in there: a step that was killed could not. Its children
-# have no variable of the runner's, by which that would find them. Only Linux tells who they are.
-nothing_runs_on() {
-  local folder left patterns=()
-  for folder; do
-    if [ -n "$folder" ] && folder="$(cd "$folder" 2>/dev/null && pwd -P)"; then patterns+=(-e "HOME=$folder/" -e "TMPDIR=$folder/"); fi
-  done
-  if [ ! -r /proc/self/environ ] || [ "${#patterns[@]}" -eq 0 ]; then return 0; fi
+# started_with OPTIONS...: the processes in whose environment grep finds it; a variable is a line there.
+started_with() {
+  grep -laz "$@" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3
+}
+
+# none_of COMMAND...: end the processes that it names, until it names none. Only Linux tells who they are.
+none_of() {
+  local left
+  if [ ! -r /proc/self/environ ]; then return 0; fi
   for _ in 1 2 3 4 5 6 7 8 9; do
-    left="$(grep -lazF "${patterns[@]}" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3)" || true
+    left="$("$@")" || true
     if [ -z "$left" ]; then return 0; fi
     # shellcheck disable=SC2086 # numbers
     kill -KILL $left 2>/dev/null || true
   done
+}
+
+# living_in FOLDER...: the processes with a home or a TMPDIR in there, or with the folder itself for one.
+living_in() {
+  local folder real inside=() whole=()
+  for folder; do
+    if [ -z "$folder" ]; then continue; fi
+    real="$(cd "$folder" 2>/dev/null && pwd -P)" || real="$folder" # it may be gone, and they not
+    case "$real" in *$'\n'*) continue ;; esac # grep would look for each line, and an empty one is everywhere
+    inside+=(-e "HOME=$real/" -e "TMPDIR=$real/")
+    whole+=(-e "TMPDIR=$real")
+  done
+  if [ "${#whole[@]}" -eq 0 ]; then return 0; fi
+  started_with -F "${inside[@]}"
+  started_with -xF "${whole[@]}"
+}
+
+# nothing_runs_on FOLDER...: end whoever lives in there: a step that was killed could not. Its children have no variable
+# of the runner's, by which that would find them.
+nothing_runs_on() {
+  none_of living_in "$@"
+}
+
+# variable PROCESS NAME: what the process was started with, "" without it. Read whole: a value may quote another.
+variable() {
+  local each
+  while IFS= read -r -d '' each; do
+    if [ "${each%%=*}" = "$2" ]; then printf '%s' "${each#*=}"; fi
+  done 2>/dev/null <"/proc/$1/environ"
+}
+
+# earlier_runs: who works for a step of an earlier job in this workspace: before the checkout none of this job's does.
+# Another user's processes have no say in whom root is to end.
+earlier_runs() {
+  local process
+  for process in $(started_with -xF -e "GITHUB_WORKSPACE=$GITHUB_WORKSPACE"); do
+    if [ -O "/proc/$process" ] && [ -n "$(variable "$process" RALPH_SCRATCH)" ]; then printf '%s\n' "$process"; fi
+  done
+}
+
+# no_earlier_run: end what a runner that was killed itself left, and what lives in its scratch folder, which nobody else
+# can name any more.
+no_earlier_run() {
+  local process folder folders=()
+  for process in $(earlier_runs); do
+    folder="$(variable "$process" TMPDIR)" || continue # it ended meanwhile
+    case "$folder" in */ralph-???????? | */ralph-????????/tmp) folders+=("$folder") ;; esac
+  done
+  none_of earlier_runs
+  nothing_runs_on ${folders[@]+"${folders[@]}"}
 }
 
 # ours_again: nothing of an earlier run of ralph goes on here, and nothing here belongs to a user of its agents'.

@@ -5,5 +5,6 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=scripts/action/lib.sh
 source "$here/lib.sh"
 
+no_earlier_run
 ours_again
 plain_repository "$GITHUB_WORKSPACE/.git"

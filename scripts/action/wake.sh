@@ -16,9 +16,11 @@ ask() {
     curl --disable --config - --silent --show-error --max-time 60 --header 'X-GitHub-Api-Version: 2022-11-28' "$@"
 }
 
-# What this wake is for, told to people: whoever is woken asks the gate, which reads memory itself.
+# What this wake is for, told to people: whoever is woken asks the gate, which reads memory itself. All that comes is
+# taken, or curl would fail where the range is not heeded; what came before a failure counts.
 head="$(ask --header 'Accept: application/vnd.github.raw+json' --range 0-2000 \
-  "$repository/contents/memory/ralph-log.md?ref=ralph-memory" | head -c 2000 | sed -n '2,/^---$/p')" || head=''
+  "$repository/contents/memory/ralph-log.md?ref=ralph-memory" |
+  { head -c 2000 && cat >/dev/null; } | sed -n '2,/^---$/p')" || true
 generation="$(printf '%s\n' "$head" | sed -n 's/^generation: \([0-9]\{1,9\}\)$/\1/p' | head -n 1)"
 due="$(printf '%s\n' "$head" | sed -n 's/^next_due_at: \([0-9TZ:+.-]\{1,40\}\)$/\1/p' | head -n 1)"
 granted="$(printf '%s\n' "$head" | sed -n 's/^wake: \([a-z]\{1,5\}\)$/\1/p' | head -n 1)"

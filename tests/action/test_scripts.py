@@ -212,6 +212,21 @@ def test_the_third_start_that_fails_opens_one_issue(starts: Starts) -> None:
     assert "read the step Prepare of the run" in starts.github.issue(1).body
 
 
+@pytest.mark.parametrize("failed", ["prepare", "sweep", "checkout"])
+def test_the_alarm_names_the_step_that_failed(failed: str) -> None:
+    steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
+    known = runpy.run_path(str(SCRIPTS / "alarm.py"))["WHAT"]
+    counts = next(each for each in steps if each["name"] == "Count a failed start")
+    name = counts["env"]["RALPH_FAILED"].strip("${} \n")
+    for each in known:  # GitHub's `&&` and `||` give back an operand, as Python's words do
+        name = name.replace(f"steps.{each}.outcome", repr("failure" if each == failed else "skipped"))
+    assert f"steps.{failed}.outcome == 'failure'" in counts["if"]
+    told = known[eval(name.replace("&&", "and").replace("||", "or"))]  # an expression of action.yml
+    assert (
+        told.next_step == f"read the step {next(each['name'] for each in steps if each.get('id') == failed)} of the run"
+    )
+
+
 def test_another_failure_is_told_in_the_issue_that_stands(starts: Starts) -> None:
     starts.fail(3)
     starts.fail(3, "checkout")
@@ -265,9 +280,15 @@ def test_without_a_python_the_alarm_says_so_and_no_more(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["plain", "two\nlines", "x\nEOF\ncycle=99", "name<<y\nz\ny", "$(touch owned) `id` \\n"]
+    "value",
+    [
+        "plain",
+        *(
+            pytest.param(value, marks=pytest.mark.attack(39))
+            for value in ("two\nlines", "x\nEOF\ncycle=99", "name<<y\nz\ny", "$(touch owned) `id` \\n")
+        ),
+    ],
 )
-@pytest.mark.attack(39)
 def test_no_value_forges_another_output(tmp_path: Path, value: str) -> None:
     command = 'source "$0" && output name "$1" && output name "$1"'
     subprocess.run(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
+from string import ascii_lowercase as LETTERS
+from string import digits as DIGITS
 
 import pytest
 
@@ -211,10 +214,57 @@ NAMED = (
 )
 
 
+SHAPES = {
+    "words": PASSPHRASE,
+    "letters and digits": CANARY,
+    "base32": "mfrggzdfmztwq2lknnwg23tpobyx" + "e43uov3ho6dzpjrgy5d2onsxg4lb",
+    "base36": "k3v9q0zt1m8x2r7b",
+    "hexadecimal": "3f9a1c7be2d04586",
+    "capitals": "Q7XK2MZT5RWJ4VNB",
+    "two cases": "hTqWzRbNcLpXvKdJmGyFsAeU",
+    "small letters": "qzxkvwmtrpljhgbndfscyaoeuiqzxkvw",
+    "base64": "Zq9x/Rt2L+m7ZpW4v/Kd8NsB",
+    "signs": "k9*/w2&m(q7x)!z4",
+    "few signs": "a9$k2!m@p#z",
+    "groups": "A1B2-C3D4-E5F6-G7H8",
+}
+"""What the makers of keys make."""
+
+
+@pytest.mark.attack(33)
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", NAMED)
-def test_a_variable_is_known_as_a_secret_by_its_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(name, PASSPHRASE)
-    assert PASSPHRASE in known_secrets()
+def test_a_variable_is_known_as_a_secret_by_its_name(name: str, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, SHAPES[shape])
+    assert SHAPES[shape] in known_secrets()
+
+
+KINDS = {
+    "a token of 52 letters": ("AZURE_DEVOPS_EXT_PAT", LETTERS + "234567", 52),
+    "a key of 43 letters": ("NUGET_KEY", LETTERS + "234567", 43),
+    "32 letters and digits": ("STORE_KEY", LETTERS + DIGITS, 32),
+    "20 letters and digits": ("STORE_KEY", LETTERS + DIGITS, 20),
+    "16 letters and digits": ("STORE_KEY", LETTERS + DIGITS, 16),
+    "16 hexadecimal digits": ("STORE_KEY", DIGITS + "abcdef", 16),
+    "16 capitals and digits": ("STORE_KEY", LETTERS.upper() + "234567", 16),
+    "16 of both cases": ("STORE_KEY", LETTERS + LETTERS.upper() + DIGITS, 16),
+    "22 of base64": ("STORE_KEY", LETTERS + LETTERS.upper() + DIGITS + "+/", 22),
+    "16 with signs": ("STORE_KEY", LETTERS + LETTERS.upper() + DIGITS + "!@#$%^&*()-_=+", 16),
+    "50 with signs": ("DJANGO_KEY", LETTERS + DIGITS + "!@#$%^&*(-_=+)", 50),
+    "an id of 16 hexadecimal digits": ("VAULT_SECRET_ID", DIGITS + "abcdef", 16),
+}
+"""A name, what its value is made of, and how long it is."""
+
+
+@pytest.mark.attack(33)
+@pytest.mark.parametrize("kind", KINDS)
+def test_nearly_all_that_a_machine_makes_is_known_as_a_secret(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, letters, length = KINDS[kind]
+    source, known = random.Random(kind), 0
+    for _ in range(100):
+        monkeypatch.setenv(name, value := "".join(source.choices(letters, k=length)))
+        known += value in known_secrets()
+    assert known >= 90
 
 
 def test_a_variable_is_known_as_a_secret_by_its_looks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,6 +317,21 @@ def test_an_address_with_which_somebody_signs_in_is_one_and_so_is_that_part_alon
         ("JIRA_PROJECT_KEY", "SLACKWATER"),
         ("ISSUE_KEY", "TIDE-12345"),
         ("S3_KEY", "docs/README.md"),
+        ("OBJECT_KEY", "uploads/2026/0a1b2c3d4e5f.png"),
+        ("HARBOUR_HOST_KEY", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGk3 mara"),
+        ("LOOKUP_KEY", "createdAt"),
+        ("LOCK_KEY", "tides:harbour:v2"),
+        ("SHORTCUT_KEY", "Ctrl+Shift+K"),
+        ("GIT_CONFIG_KEY_1", "http.https://forge.example/.extraheader"),
+        ("TEST_PAT", r"^test_[a-z]+\.py$"),
+        ("RUNS_ON_KEY", "k8s-e2e-ubuntu24"),
+        ("LOGIN_AUTH", "https://login.example:8443/oauth2/authorize"),
+        ("NEO4J_AUTH", "neo4j/password"),
+        ("CLOUD_CREDS", "secrets/cloud-1.json"),
+        ("OVERPASS", "https://overpass.example/api/interpreter"),
+        ("MULTIPASS", "Ubuntu-24.04"),
+        ("HIGHPASS", "200Hz-12dB"),
+        ("SSH_ASKPASS", "/usr/lib/no-such-program"),
         ("UPLOAD_KEY", "Releases/v2/tides.tar.gz"),
         ("EXCLUDE_PAT", "**/node_modules/**"),
         ("IDEMPOTENCY_KEY", "Nightly-2024"),
@@ -364,6 +429,14 @@ def test_the_repository_s_own_name_is_no_secret_whatever_holds_it(value: str, mo
     ("name", "value"),
     [
         ("BASICAUTH", "mara:kelp4111"),
+        ("BASIC_AUTH", "mara:Kelp-Harbour!"),
+        ("BASIC_AUTH", "mara:kelpharbour"),
+        ("SMTP_CREDS", "mara:Kelp-Harbour"),
+        ("NEO4J_AUTH", "neo4j/kelp41harbour"),
+        ("NEO4J_AUTH", "neo4j/kelpharbour"),
+        ("BACKUP_S3_KEY", CANARY),
+        ("OBJECT_KEY", CANARY),
+        ("VAULT_HOST_KEY", CANARY),
         ("STORE_AUTH", "Bearer kelpharbour4111"),
         ("SESSION_KEYS", "aB1cD2eF3,gH4iJ5kL6"),
         ("VAULT_SECRET_ID", "6d3f8f2b-2a6c-4c0e-9d5a-abcdef4c5d6e"),

@@ -96,7 +96,8 @@ ORDERS = {
     30: ("Co-authored-by: E <e@x.y>", "co-authored-by:E", "Signed-off-by: E", "Reviewed-by: E", "Acked-by: E",
          "> Signed-off-by: E", "Change-Id: I1", "Co-Authored-By : E"),
     31: ("/merge", "/approve", "/lgtm", "/ralph approve", "bors r+", "bors try", "homu r+", "ok to test",
-         "@dependabot merge", "`@dependabot merge`", "- /rebase", "> /close", "/retest", "mergify merge"),
+         "@dependabot merge", "`@dependabot merge`", "- /rebase", "> /close", "/retest", "mergify merge", "/retitle: x",
+         "/deploy:prod", "/close: done"),
     37: ("::set-output name=a::b", "::add-mask::x", "::stop-commands::x", "::error file=a::b", "  ::debug::x",
          "##[error]x", "##[group]x", "::save-state name=a::b", "::add-path::x", "::set-env name=a::b"),
 }  # fmt: skip  # by case

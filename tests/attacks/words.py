@@ -21,7 +21,7 @@ MENTION = re.compile(r"(?<![A-Za-z0-9])@(?:[A-Za-z0-9][A-Za-z0-9-]*(?:/[\w.-]+)?
 ADDRESS = re.compile(r"(?<![A-Za-z0-9./@-])(?:(?:https?|ftp)://|www\.)[^\s<]+", re.IGNORECASE)
 """What a forge makes a link of where it stands in the text itself."""
 BOTS = re.compile(
-    r"^(?:/(?:merge|approve|lgtm|retest|close|ralph|deploy|ok-to-test|rebase|assign)\b(?![/:]|[.?]\w)"
+    r"^(?:/(?:merge|approve|lgtm|retest|retitle|close|ralph|deploy|ok-to-test|rebase|assign)\b(?!:?/|-|[.]\w|[?]\w+=)"
     r"|[\s>]*bors (?:r[+=]|merge|try))"
     r"|@(?:dependabot|renovate|mergify|bors|claude|copilot|codex|coderabbit|everyone|here)\b",
     re.IGNORECASE | re.MULTILINE,

@@ -53,6 +53,17 @@ def raising(error: BaseException) -> Callable[[list[str]], int]:
             "then run again",
         ),
         (
+            IsADirectoryError(errno.EISDIR, "Is a directory", "/x/y"),
+            1,
+            "error: /x/y: is a directory. a folder stands where a file belongs: move it away, then run again",
+        ),
+        (
+            OSError(errno.ELOOP, "Too many levels of symbolic links", "/x/y"),
+            1,
+            "error: /x/y: too many levels of symbolic links. a link stands where a file or folder belongs: "
+            "move it away, then run again",
+        ),
+        (
             PermissionError(errno.EACCES, "Permission denied", "/x/y"),
             1,
             "error: /x/y: permission denied. give this user access to it, then run again",

@@ -61,6 +61,49 @@ def test_what_is_overwritten_is_copied_byte_for_byte(tmp_path: Path) -> None:
     assert "?? .ralph" not in git(repo, "status", "--porcelain")
 
 
+def on_a_full_disk(repo: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """`ralph init` as a process under which no file grows over 1 kB."""
+    command = [sys.executable, "-B", "-m", "ralph_mission", "init", *options, "--repo", str(repo)]
+    full = ["/bin/sh", "-c", 'ulimit -f 2; exec "$@"', "sh"]
+    return subprocess.run([*full, *command], capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_a_copy_that_the_disk_cut_short_is_not_taken_for_the_whole_one(tmp_path: Path) -> None:
+    repo, own = hosted(tmp_path), "# a line that only its author knows\n" * 200
+    (repo / "ralph.yml").write_text(own)
+    assert on_a_full_disk(repo, "--yes").returncode == 1
+    assert (repo / "ralph.yml").read_text() == own
+    cli_here("init", "--yes", repo=repo)
+    (copy,) = (repo / ".ralph" / "replaced").iterdir()
+    assert ((repo / "ralph.yml").read_text() == own, copy.read_text() == own) == (False, True)
+
+
+def test_a_piece_of_a_copy_under_its_name_is_made_whole(tmp_path: Path) -> None:
+    repo = with_own_workflow(tmp_path)
+    cli_here("init", "--yes", repo=repo)
+    (copy,) = (repo / ".ralph" / "replaced").iterdir()
+    copy.write_text(OWN[:4])
+    (repo / LOOP).write_text(OWN)
+    cli_here("init", "--yes", repo=repo)
+    assert copy.read_text() == OWN
+
+
+def test_what_the_disk_has_no_room_for_stands_in_nobodys_way_afterwards(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    assert on_a_full_disk(repo).returncode == 1
+    assert git(repo, "status", "--porcelain", "--untracked-files=all") == ""
+    assert cli_here("init", repo=repo).code == 0
+
+
+def test_a_file_that_is_written_anew_keeps_who_may_read_it(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    (repo / "ralph.yml").write_text("owners: [mara]\n")
+    (repo / "ralph.yml").chmod(0o664)
+    cli_here("init", "--yes", repo=repo)
+    (copy,) = (repo / ".ralph" / "replaced").iterdir()
+    assert [file.stat().st_mode & 0o777 for file in (repo / "ralph.yml", copy)] == [0o664, 0o600]
+
+
 def test_a_person_is_told_where_the_copy_is(tmp_path: Path) -> None:
     told = cli_here("init", "--yes", repo=with_own_workflow(tmp_path))
     assert "what stood there: " in told.out and ".ralph/replaced/ralph-loop." in told.out

@@ -127,7 +127,7 @@ def test_a_word_in_the_last_planner_keeps_the_building_from_beginning(shop: Worl
 
 def test_restart_in_a_planner_replaces_the_process(shop: World) -> None:
     first = """
-(here / f"holder-{call}").write_text(str(json.loads(pathlib.Path(".git/ralph-loop.lock").read_text())["pid"]))
+(here / f"holder-{call}").write_text(str(json.loads(pathlib.Path(".git/ralph-running").read_text())["pid"]))
 if call == 1:
     pathlib.Path("prd.json").write_text("[]")
     (run_dir / "signal").write_text("restart")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import tempfile
 from pathlib import Path
@@ -66,9 +67,10 @@ def test_a_trouble_is_one_line_that_steers_nothing() -> None:
 @pytest.mark.attack(46)
 def test_a_file_of_an_installation_is_written_through_no_link_that_came_meanwhile(tmp_path: Path) -> None:
     (tmp_path / "theirs.yml").write_text("theirs")
-    (tmp_path / "ours.yml").symlink_to(tmp_path / "theirs.yml")
-    with pytest.raises(OSError, match=r"ours\.yml"):
-        overwriting.write(
-            overwriting.Planned(tmp_path / "ours.yml", "text\n"), overwriting.Fate(tmp_path / "ours.yml", "new")
-        )
+    for name in ("ours.yml", f".ours.yml.{os.getpid()}"):
+        (tmp_path / name).symlink_to(tmp_path / "theirs.yml")
+    overwriting.write(
+        overwriting.Planned(tmp_path / "ours.yml", "text\n"), overwriting.Fate(tmp_path / "ours.yml", "new")
+    )
     assert (tmp_path / "theirs.yml").read_text() == "theirs"
+    assert {file.name for file in tmp_path.iterdir() if not file.is_symlink()} == {"theirs.yml", "ours.yml"}

@@ -254,7 +254,7 @@ def test_a_loop_is_told_about_at_its_intervals_and_at_its_end(
 def _at(made: Attendant, moment: datetime):
     from dataclasses import replace
 
-    from ralph_mission.bootstrap.cycle import FixedClock
+    from ralph_mission.bootstrap.stand_ins import FixedClock
 
     return replace(made.ports, clock=FixedClock(moment))
 

@@ -89,7 +89,7 @@ def on_network(call: Call) -> bool:
 
 
 def read(call: Call) -> bool:
-    return not writes(call.request)
+    return not writes(call.request) and not call.network
 
 
 def making(call: Call) -> bool:

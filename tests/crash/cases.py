@@ -13,15 +13,17 @@ from typing import Any
 from ralph_mission.trouble import Lost, Trouble
 from tests.crash import lives, recoveries
 from tests.crash.calls import Call, calls, moves
+from tests.crash.ceilings import beyond
 from tests.crash.dying import dying
+from tests.crash.history import Audit, audit
 from tests.crash.kinds import KILLS, KINDS, TIMEOUT
 from tests.crash.past import Snapshot
 from tests.crash.recoveries import Log
 from tests.crash.runners import two_wake
 from tests.crash.sameness import digest
-from tests.crash.stages import EVERY, Rest, Stage, come_to_rest, differences, lost, portrait, staged
+from tests.crash.stages import EVERY, Rest, Stage, come_to_rest, differences, lost, portrait, posts, staged
 from tests.crash.strikes import LATE, patience
-from tests.crash.witness import duplicates, watched
+from tests.crash.witness import Witness, duplicates, watched
 from tests.integration.hub import Hub
 
 Doing = Callable[[Hub], None]
@@ -87,7 +89,7 @@ def scene(folder: Path, name: str, prepare: Doing = lives.nothing) -> Iterator[S
         with watched(harbour) as witness, dying(harbour) as life, moves(harbour, lambda: len(life.requests)) as moved:
             acted(harbour, stage)
         rest = brought_to_rest(harbour, stage)
-        assert (witness.wrong, witness.breaches, rest.doubts, at_rest(stage, rest)) == ([], [], (), True), rest
+        assert (*seen(harbour, stage, witness), rest.doubts, at_rest(stage, rest)) == ([], [], (), True), rest
         stage.expect(harbour)
         yield Scene(harbour, name, start, calls(life.requests, moved), portrait(harbour))
 
@@ -114,6 +116,15 @@ def at_rest(stage: Stage, rest: Rest) -> bool:
     return rest.halted if stage.halts else rest.converged
 
 
+def seen(harbour: Hub, stage: Stage, witness: Witness) -> tuple[list[str], list[str]]:
+    """What should not have been, and which caps were passed: by its requests, all of its memory, and what stands there.
+
+    Memory that others took away or damaged, for which a stage halts, has no history to go by.
+    """
+    memory = Audit() if stage.halts else audit(harbour.fake.bare)
+    return [*witness.wrong, *memory.wrong], [*witness.breaches, *memory.breaches, *beyond(harbour)]
+
+
 @dataclass(frozen=True)
 class Struck:
     """A case, what it came to, and what of that is not as it should be."""
@@ -125,13 +136,26 @@ class Struck:
     end: End
     again: bool
 
+    @cached_property
+    def absent(self) -> set[str]:
+        """What is not there, and no doubt of which a person was asked."""
+        return set(lost(self.scene.expected, self.end.found, (*self.end.rest.doubts, *self.end.rest.posts)))
+
     @property
     def missing(self) -> list[str]:
-        """What is not there, and nobody was told."""
-        theirs = self.case.kind == "post-403" or self._left_out >= LEFT_TO_A_PERSON
-        if theirs and self.end.log.told:
-            return []
-        return lost(self.scene.expected, self.end.found, (*self.end.rest.doubts, *self.end.rest.posts))
+        """What of that nobody was told by its own key."""
+        return sorted(self.absent - self._told)
+
+    @property
+    def left(self) -> list[str]:
+        """What of that is a person's: each was said to have been refused, or to be in doubt."""
+        return sorted(self.absent & self._told)
+
+    @property
+    def _told(self) -> set[str]:
+        """What a person was told of: what was refused, and what there is to announce of a merge that was."""
+        refused, merged = self.end.log.refused, any(merged for *_, merged in self.end.found["threads"].values())
+        return refused | (posts(self.scene.expected) if self.end.log.unmerged and not merged else set())
 
     @property
     def converged(self) -> bool:
@@ -150,7 +174,7 @@ class Struck:
             f"twice: {end.twice}": end.twice,
             f"lost: {self.missing}": self.missing,
             f"beyond a cap: {end.breaches}": end.breaches,
-            f"not intended: {end.wrong}": end.wrong,
+            f"seen to be wrong: {end.wrong}": end.wrong,
             f"it ended otherwise: {differ}": differ,
         }
         return [words for words, so in found.items() if so]
@@ -183,8 +207,10 @@ class Struck:
 
     @property
     def _refused(self) -> frozenset[str]:
-        """What a refusal for want of rights leaves to a person."""
+        """What a refusal for want of rights leaves to a person, who has to be told."""
         kind, request = self.case.kind, self.call.request
+        if not self.end.log.told:
+            return frozenset()
         if kind in ("401", "403") and request.transport == "rest":
             return LEFT_TO_A_PERSON
         told = kind.removeprefix("read-")  # a push begins with a read
@@ -200,6 +226,7 @@ class Struck:
             "cases": 1,
             "duplicates": len(self.end.twice),
             "lost": len(self.missing),
+            "left_to_a_person": len(self.left),
             "cap_breaches": len(self.end.breaches),
             "not_converged": int(not self.converged),
             "unknown": len(doubts),
@@ -222,10 +249,10 @@ def strike(scene: Scene, case: Case, goes_on: Doing = lives.nothing) -> Struck:
     harbour.fake.list_lag = 0
     log.taken.update({recoveries.SETTLED: len(rest.doubts)} if rest.doubts and not known else {})
     if known:
-        end = End(rest, known.found, known.twice, [*witness.wrong, *known.wrong], [*witness.breaches, *known.breaches],
-                  merged(log, known.log))  # fmt: skip  # one call
+        over = [*witness.breaches, *beyond(harbour), *known.breaches]  # of requests, no two worlds keep the same
+        end = End(rest, known.found, known.twice, [*witness.wrong, *known.wrong], over, merged(log, known.log))
     else:
-        end = End(rest, portrait(harbour), duplicates(harbour), witness.wrong, witness.breaches, log)
+        end = End(rest, portrait(harbour), duplicates(harbour), *seen(harbour, stage, witness), log)
         scene.ends[world] = end
     return Struck(case, call, scene, found.hit, end, known is not None)
 

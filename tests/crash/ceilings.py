@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ from tests.integration.hub import Hub
 
 MISSIONS, LINES = 3, 49
 OURS = "Ralph"  # the name in our commits
+PART = re.compile(r"Part of #(\d+)\.")  # what a pull of ours says of its issue
 
 
 def beyond(harbour: Hub, wakes: int = 48) -> list[str]:
@@ -56,15 +58,30 @@ def _merges_one(harbour: Hub, request: Any) -> bool:
 
 
 def _changes(harbour: Hub) -> Iterator[str]:
-    """The commits on branches of ours that we made, by the lines that they add and remove."""
-    fixes = {t.pull.head for t in harbour.pulls if t.author.is_bot and "ralph:auto-fix" in t.labels}
+    """The commits on branches of ours that we made, by the lines that they add and remove.
+
+    How much may change once a person has said yes to the proposal is hers to say.
+    """
+    fixes = [t for t in harbour.pulls if t.author.is_bot and "ralph:auto-fix" in t.labels]
+    heads = {fix.pull.head for fix in fixes if _issue_of(fix) not in _agreed(harbour)}
     shown = ("log", f"--author={OURS}", "--no-merges", "--numstat", "--format=%x00%h")
-    for branch in sorted(branch for branch in fixes if harbour.fake.branch(branch)):
+    for branch in sorted(branch for branch in heads if harbour.fake.branch(branch)):
         for text in git(harbour.fake.bare, *shown, branch, "^main").split("\0")[1:]:
             oid, *lines = text.split("\n")
             changed = sum(int(number) for line in lines if line for number in line.split("\t")[:2])
             if changed > LINES:
                 yield f"{oid} on {branch} changes {changed} lines"
+
+
+def _issue_of(fix: Any) -> int:
+    found = PART.search(fix.body or "")
+    return int(found[1]) if found else 0
+
+
+def _agreed(harbour: Hub) -> set[int]:
+    """The issues to which a person said yes by a label."""
+    said = [one for one in harbour.fake.world.events if (one.name, one.label) == ("labeled", "ralph:approved")]
+    return {one.number for one in said if not one.actor.is_bot}
 
 
 def _wakes(harbour: Hub, limit: int) -> Iterator[str]:

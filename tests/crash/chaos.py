@@ -233,6 +233,14 @@ def close_issue(chaos: Chaos) -> bool:
     return bool(number and chaos.harbour.person().close_issue(number, chaos.draw.choice(["completed", "not_planned"])))
 
 
+def tidy_up(chaos: Chaos) -> bool:
+    """Every slot is free again: only then is it the cap of one new mission in a cycle that cuts."""
+    found = [t.number for t in chaos.harbour.issues if t.state == "open" and t.author.is_bot]
+    for number in found:
+        chaos.harbour.person().close_issue(number, "completed")
+    return bool(found)
+
+
 def reopen(chaos: Chaos) -> bool:
     closed = [t.number for t in chaos.harbour.threads if t.state == "closed" and t.author.is_bot]
     return bool(closed and chaos.harbour.person().reopen(chaos.draw.choice(closed)))
@@ -266,10 +274,11 @@ def misspell(chaos: Chaos) -> bool:
     return bool(chaos.harbour.person().push("main", {name: f"# Page\n\nThe {word} of {name}.\n".encode()}))
 
 
-def break_something(chaos: Chaos) -> bool:
-    number = chaos.draw.randrange(10_000)
-    line = f"src/b{number}.py:{number}: no such thing as {number}\n"
-    return bool(chaos.harbour.person().push("main", {"bugs.txt": line.encode()}))
+def break_several_things(chaos: Chaos) -> bool:
+    """More than one cycle may ask about: whoever is cut by that cap wakes a successor at once."""
+    numbers = [chaos.draw.randrange(10_000) for _ in range(4)]
+    lines = "".join(f"src/b{number}.py:{number}: no such thing as {number}\n" for number in numbers)
+    return bool(chaos.harbour.person().push("main", {"bugs.txt": lines.encode()}))
 
 
 def mark(chaos: Chaos) -> bool:
@@ -285,8 +294,9 @@ def teach(chaos: Chaos) -> bool:
 
 
 DEEDS = (
-    approve, approve, ask_for_changes, dismiss, merge, close_pull, push_to_pull, close_issue, reopen, agree, say,
-    take_labels_off, edit_issue, misspell, misspell, break_something, mark, teach,
+    approve, approve, ask_for_changes, dismiss, merge, close_pull, push_to_pull, close_issue, tidy_up, tidy_up, reopen,
+    agree, say, take_labels_off, edit_issue, misspell, misspell, break_several_things, break_several_things, mark,
+    teach,
 )  # fmt: skip  # a list to read
 
 

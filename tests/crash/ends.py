@@ -143,8 +143,9 @@ def lost(expected: dict[str, Any], found: dict[str, Any], doubts: Sequence[str] 
     """What the undisturbed end has and this one has not, but for what a person was asked about: nobody knows of it."""
     threads = {name.partition("-")[2] for name in expected["threads"].keys() - found["threads"].keys()}
     comments = {key_in(body) for _, body in expected["comments"]} - {key_in(body) for _, body in found["comments"]}
-    posts = {
-        f"{network}: {text}" for network, said in expected["posts"].items() for text in said
-        if text not in found["posts"][network]
-    }  # fmt: skip  # one set
-    return sorted({*threads, *comments, *posts} - set(doubts))
+    return sorted({*threads, *comments, *(posts(expected) - posts(found))} - set(doubts))
+
+
+def posts(end: dict[str, Any]) -> set[str]:
+    """What networks were told, as `network: text`."""
+    return {f"{network}: {text}" for network, texts in end["posts"].items() for text in texts}

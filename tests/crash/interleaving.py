@@ -1,14 +1,16 @@
 """Several runners at once, one step at a time: a schedule says who goes next, so that any race can be had again.
 
-A step is what a runner does up to its next effect: a write to the forge or a push. A schedule is a word: in `ABbA`
-runner A goes on, then B, then B is killed before its next effect, then A goes on. Each runner is a workflow run with a
-clone of its own. To see a race again, step by step:
+A step is what a runner does up to its next effect: a write to the forge, a push, or what is said to a network. A
+schedule is a word: in `ABbA` runner A goes on, then B, then B is killed before its next effect, then A goes on. Each
+runner is a workflow run with a clone of its own; what it does is a cycle, and for the letter P `ralph publish`. To see
+a race again, step by step:
 
     python -m tests.crash.interleaving 'an approved pull is merged' AABBAA
 """
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 import tempfile
@@ -21,12 +23,16 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from ralph_mission.flows import publish
+from ralph_mission.flows.strokes import House
 from ralph_mission.forges.github.wire import Wire
 from ralph_mission.gateways.remote import Remote
 from ralph_mission.mission.cycle import Request, run_cycle
+from ralph_mission.publishers import wire as networks
 from tests.crash import lives, wanted
 from tests.crash.dying import WAYS_OUT, Died
-from tests.crash.stages import EVERY, Stage, staged
+from tests.crash.stages import ASKED, EVERY, Stage, staged
+from tests.crash.witness import open_state
 from tests.integration.hub import Hub
 from tests.integration.test_life import BUG
 
@@ -50,6 +56,7 @@ class Runner:
     started: bool = False
     over: bool = False
     killed: bool = False
+    asleep: bool = False
     outcome: str = ""
     effects: int = 0
     next: str = "its beginning"
@@ -78,6 +85,12 @@ class Runner:
         self.go_on()
         self.hub.fake.workflow_run(int(self.hub.actions["GITHUB_RUN_ID"]), "completed", "failure")
 
+    def sleep(self, seconds: float) -> None:
+        """In its own thread: it was kept waiting, and looks again later."""
+        self.asleep = True
+        self.coming("another look", effect=True)
+        self.asleep = False
+
     def coming(self, what: str, effect: bool) -> None:
         """In its own thread: something is about to leave this machine."""
         if not self.killed and (effect or self.every):
@@ -105,11 +118,40 @@ def a_cycle(runner: Runner, force: bool = False) -> tuple[str, int]:
     return report.outcome, len(report.effects)
 
 
+PUBLISHER = "P"  # the letter of a runner that does no cycle
+
+
+def a_publishing(runner: Runner) -> tuple[str, int]:
+    """`ralph publish` of the first issue there is: its outcome, and how many networks answered."""
+    number = runner.hub.issues[0].number
+
+    def opened() -> House:
+        AT_WORK.runner = None  # as before a cycle: it only reads, with the environment in its hands
+        house = runner.hub.house()
+        runner.begins()
+        return House(house.ports, house.store, house.charter, house.secrets)
+
+    report = publish.once(publish.Publisher(opened, runner.sleep, _unheard), number)
+    return report.outcome, len(report.receipts)
+
+
+def _unheard(text: str) -> None:
+    """What a person at that machine would read."""
+
+
+def by_letter(runner: Runner) -> tuple[str, int]:
+    """What its letter stands for."""
+    return a_publishing(runner) if runner.letter == PUBLISHER else a_cycle(runner)
+
+
+WAYS = (*WAYS_OUT, (networks.Wire, "request"))
+
+
 @contextmanager
 def scheduled() -> Iterator[None]:
     """What leaves a runner's machine passes its scheduler while this lasts."""
     with ExitStack() as stack:
-        for owner, name in WAYS_OUT:
+        for owner, name in WAYS:
             stack.enter_context(mock.patch.object(owner, name, _asking(owner, name)))
         yield
 
@@ -130,6 +172,8 @@ def _asking(owner: type, name: str) -> Callable[..., Any]:
 def _is_effect(owner: type, arguments: tuple[Any, ...]) -> bool:
     if owner is Remote:
         return arguments[0] == "push"
+    if owner is networks.Wire:
+        return arguments[0] != "GET"
     return owner is Wire and arguments[0] != "GET" and not arguments[1].endswith("/graphql")
 
 
@@ -142,7 +186,19 @@ def two_missions(harbour: Hub) -> None:
 
 
 LAST_SLOT = "one slot is left, and three are wanted"
-MORE = {LAST_SLOT: Stage("two runners waking together", wanted.three_missions, two_missions, lives.FIVE, BUG)}
+TEXTS = "an approved text goes to two networks"
+MORE = {
+    LAST_SLOT: Stage("two runners waking together", wanted.three_missions, two_missions, lives.FIVE, BUG),
+    TEXTS: Stage(
+        "content approved, two concurrency groups",
+        wanted.published_on_two,
+        lives.content_approved,
+        {"a.txt": "fine\n"},
+        ASKED.replace(" telegram: {},", ""),
+        networks=True,
+        news=True,
+    ),
+}
 
 
 @contextmanager
@@ -174,13 +230,25 @@ class Race:
         """Whether somebody was."""
         return any(runner.killed for runner in self.runners.values())
 
+    def interrupted(self, at: int, letter: str) -> int:
+        """How often somebody who could go on was kept waiting, if at that place it had been this letter's turn."""
+        turns = zip(self.schedule[:at], self.schedule[1:at] + letter, self.offered[1:], strict=False)
+        return sum(before != after.upper() and before in offered for before, after, offered in turns)
+
     def choices(self, deaths: int) -> list[str]:
-        """Who may go on, or be killed. Those that have not begun are all alike, so only the first of them may."""
+        """Who may go on, or be killed. Cycles that have not begun are all alike, so only the first may."""
         alive = [runner for runner in self.runners.values() if not runner.over]
-        waiting = [runner.letter for runner in alive if runner.started]
-        fresh = [runner.letter for runner in alive if not runner.started][:1]
+        waiting = [runner.letter for runner in self._awake(alive) if runner.started]
+        fresh = [runner.letter for runner in alive if not runner.started and runner.letter != PUBLISHER][:1]
+        fresh += [runner.letter for runner in alive if not runner.started and runner.letter == PUBLISHER]
         dead = sum(letter.islower() for letter in self.schedule)
         return [*waiting, *fresh, *(letter.lower() for letter in waiting if dead < deaths)]
+
+    def _awake(self, alive: list[Runner]) -> list[Runner]:
+        """Those whose next step may change anything: a look at memory that another one holds puts it to sleep again."""
+        awake = [runner for runner in alive if not runner.asleep]
+        held = awake and not self.killed and len(awake) < len(alive) and open_state(awake[0].hub).claim
+        return awake if held else alive
 
     def take(self, letter: str) -> None:
         """One step."""
@@ -190,7 +258,7 @@ class Race:
         runner.kill() if letter.islower() else runner.go_on()
 
 
-def race(harbour: Hub, letters: str, pick: Pick, deaths: int = 0, every: bool = False, play: Play = a_cycle) -> Race:
+def race(harbour: Hub, letters: str, pick: Pick, deaths: int = 0, every: bool = False, play: Play = by_letter) -> Race:
     """Run it to its end."""
     running = Race({letter: Runner(letter, as_run(harbour, letter), play, every) for letter in letters})
     with scheduled():
@@ -206,33 +274,40 @@ def as_run(harbour: Hub, letter: str) -> Hub:
     """Another machine, with a workflow run of its own under way."""
     number = next(NUMBERS)
     harbour.fake.workflow_run(number, "in_progress")
-    told = {"GITHUB_ACTIONS": "true", "GITHUB_RUN_ID": str(number), "GITHUB_RUN_ATTEMPT": "1"}
-    other = replace(harbour, runner=f"{letter}-{number}", actions={**told, "RUNNER_NAME": f"runner-{letter}"})
+    run = {"GITHUB_ACTIONS": "true", "GITHUB_RUN_ID": str(number), "GITHUB_RUN_ATTEMPT": "1"}
+    told = harbour.actions | run | {"RUNNER_NAME": f"runner-{letter}"}
+    other = replace(harbour, runner=f"{letter}-{number}", actions=told)
     assert other.clone.exists()
     return other
 
 
 def following(schedule: str) -> Pick:
-    """Take the schedule letter by letter, and after it always what is offered first."""
-    letters = iter(schedule)
+    """Take the schedule letter by letter; after it everyone goes on as far as it can."""
+    letters, last = iter(schedule), ""
 
     def pick(choices: list[str]) -> str:
-        letter = next(letters, choices[0])
-        assert letter in choices, f"{letter} cannot go on in {schedule}, only {choices}"
-        return letter
+        nonlocal last
+        last = next(letters, last if last in choices else choices[0])
+        assert last in choices, f"{last} cannot go on in {schedule}, only {choices}"
+        return last
 
     return pick
 
 
-def every_schedule(run: Callable[[Pick], Race]) -> Iterator[Race]:
-    """All that there are, depth first: each is run from the beginning, for nothing can be undone."""
+def every_schedule(run: Callable[[Pick], Race], interruptions: float = math.inf) -> Iterator[Race]:
+    """All that there are, depth first: each is run from the beginning, for nothing can be undone.
+
+    `interruptions`: how often, at most, a runner that could go on is kept waiting by another one.
+    """
     beginnings = [""]
     while beginnings:
         beginning = beginnings.pop()
         taken = run(following(beginning))
         yield taken
         for at in range(len(beginning), len(taken.schedule)):
-            beginnings += [taken.schedule[:at] + other for other in taken.offered[at][1:]]
+            others = (other for other in taken.offered[at] if other != taken.schedule[at])
+            few = (other for other in others if taken.interrupted(at, other) <= interruptions)
+            beginnings += [taken.schedule[:at] + other for other in few]
 
 
 def replay(name: str, schedule: str, every: bool = False) -> str:

@@ -27,7 +27,7 @@ class Snapshot:
     runner: str
     now: datetime
     actions: dict[str, str]
-    posted: dict[str, tuple[Any, ...]]
+    posted: dict[str, tuple[tuple[Any, ...], tuple[str, ...]]]
 
     @classmethod
     def of(cls, harbour: Hub, name: str) -> Snapshot:
@@ -41,7 +41,7 @@ class Snapshot:
             values = copy.deepcopy(values)
             shutil.copytree(harbour.fake.bare, place / "server", symlinks=True)
             shutil.copytree(clone, place / "clone", symlinks=True)
-        posted = {name: tuple(network.delivered) for name, network in networks_of(harbour).items()}
+        posted = {name: (tuple(one.delivered), tuple(one.twice)) for name, one in networks_of(harbour).items()}
         return cls(values, next_id, place, harbour.runner, harbour.now, dict(harbour.actions), posted)
 
     def restore(self, harbour: Hub) -> Hub:
@@ -56,7 +56,7 @@ class Snapshot:
         fake.faults.clear()
         fake.journal.clear()
         for name, network in networks_of(harbour).items():
-            network.delivered[:] = self.posted[name]
+            network.delivered[:], network.twice[:] = self.posted[name]
             network.faults.clear()
         harbour.runner, harbour.now, harbour.actions = self.runner, self.now, dict(self.actions)
         _replaced(harbour.folder / self.runner, self.place / "clone")

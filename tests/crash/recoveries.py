@@ -10,7 +10,7 @@ from typing import Any
 from unittest import mock
 
 from ralph_mission.gateways.remote import Remote
-from ralph_mission.mission.account import CycleReport, Telling
+from ralph_mission.mission.account import CycleReport, EffectLine, Telling
 from ralph_mission.mission.ledger import OpenState
 from ralph_mission.stores.branch import BranchStore
 from ralph_mission.stores.codec import Unreadable
@@ -43,6 +43,7 @@ MERGED = "a person's edit in between is merged, and the commit tried again"
 PUSHED = "a push whose answer was lost is found to have landed"
 PENDING = "a commit that a crash kept from being remembered is known as ours"
 FAILED = "an effect that was refused is told, and counted"
+OPEN = ("failed", "unknown")  # a person's from then on
 
 PATHS = (*NOTED.values(), *REFUSALS.values(), SETTLED, TAKEN_OVER, RESPECTED, LEFT, MERGED, PUSHED, PENDING, FAILED)
 
@@ -59,8 +60,22 @@ class Log:
     @property
     def told(self) -> bool:
         """Whether a person heard that something went wrong."""
-        failed = any(e.status in ("failed", "unknown") for report, _ in self.reports for e in report.effects)
-        return failed or bool(self.troubles) or any(telling.remarks for _, telling in self.reports)
+        return bool(self.refused or self.troubles) or any(telling.remarks for _, telling in self.reports)
+
+    @property
+    def refused(self) -> set[str]:
+        """The keys of effects that were said not to have come, or to be in doubt; of posts, `network: text`."""
+        told = (post for _, telling in self.reports for post in telling.posts if post.status in OPEN)
+        return {line.key for line in self._open} | {f"{post.network}: {post.parts[0]}" for post in told}
+
+    @property
+    def unmerged(self) -> bool:
+        """Whether that was said of a merge."""
+        return any(line.kind == "merge_pull" for line in self._open)
+
+    @property
+    def _open(self) -> list[EffectLine]:
+        return [line for report, _ in self.reports for line in report.effects if line.status in OPEN]
 
     def phase(self, name: str, note: str = "") -> None:
         """As a voice."""

@@ -30,7 +30,7 @@ def digest(harbour: Hub) -> str:
         found.update(git(repository, *REFS).encode())
     for path in sorted(_files(harbour.clone)):
         found.update(f"{path}\n".encode("utf-8", "surrogateescape") + (harbour.clone / path).read_bytes())
-    posted = {name: network.delivered for name, network in networks_of(harbour).items()}
+    posted = {name: (network.delivered, network.twice) for name, network in networks_of(harbour).items()}
     found.update(f"{posted!r} {harbour.runner} {harbour.now} {sorted(harbour.actions.items())}".encode())
     return found.hexdigest()
 

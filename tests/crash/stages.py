@@ -21,7 +21,7 @@ from ralph_mission.mission.effects import Publish
 from ralph_mission.mission.ledger import EffectRecord
 from ralph_mission.trouble import Trouble
 from tests.crash import lives, wanted
-from tests.crash.ends import differences, lost, portrait
+from tests.crash.ends import differences, lost, portrait, posts
 from tests.crash.past import networks_of
 from tests.crash.runners import two_wake
 from tests.crash.town import PUBLISHERS, town
@@ -31,7 +31,7 @@ from tests.integration.test_life import BUG, BUGS
 from tests.integration.world import CALM, TYPOS
 
 __all__ = ["EVERY", "NOW", "STAGES", "Rest", "Stage", "come_to_rest", "differences", "lost", "made_as", "portrait",
-           "settle", "staged"]  # fmt: skip  # one list
+           "posts", "settle", "staged"]  # fmt: skip  # one list
 
 NOW = timedelta(0)
 OWNED = f"owners: [mara]\n{CALM}"

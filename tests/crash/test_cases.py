@@ -7,12 +7,19 @@ it, `make test` a few; whatever goes wrong is told with the command that plays i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from types import SimpleNamespace
 
 import pytest
 
-from tests.crash.cases import ALL, Case, Scene, Struck, scene, strike
+from ralph_mission.mission.account import EffectLine, Telling
+from tests.crash.calls import Call
+from tests.crash.cases import ALL, Case, End, Scene, Struck, scene, strike
 from tests.crash.kinds import KILLS, KINDS, LISTED, REFUSED
-from tests.crash.stages import EVERY
+from tests.crash.recoveries import Log
+from tests.crash.stages import EVERY, Rest
+from tests.fakes.github import Request
+from tests.helpers import git
+from tests.integration.hub import Hub
 from tests.trust.table import Table, shown
 
 GROUPS = {
@@ -44,13 +51,21 @@ class Tables:
         self.scenarios, self.kinds = Table("crashes by stage"), Table("crashes by kind of fault")
         self.paths = Table("recovery paths")
 
+    def begin(self, on: Scene) -> None:
+        """Of a stage that is played: at how many calls something may happen."""
+        self.scenarios.count(_row(on), points=len(on.calls))
+
     def count(self, struck: Struck) -> None:
         case = struck.case
-        self.scenarios.count(f"{struck.scene.stage.scenario} ({case.stage})", **struck.figures)
+        self.scenarios.count(_row(struck.scene), **struck.figures)
         self.kinds.count(ALL[case.kind].of + ", by SIGKILL" * ALL[case.kind].instead, **struck.figures)
         for path, times in struck.end.log.taken.items():
             if times:
                 self.paths.count(path, fired=times)
+
+
+def _row(on: Scene) -> str:
+    return f"{on.stage.scenario} ({on.name})"
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +79,7 @@ def tables(request) -> Iterator[Tables]:
 def played(on: Scene, cases: Iterable[Case], tables: Tables) -> None:
     """Play all of them, then tell which went wrong."""
     wrong = []
+    tables.begin(on)
     for case in cases:
         struck = strike(on, case)
         tables.count(struck)
@@ -86,6 +102,51 @@ def test_a_few_faults_of_a_fixs_life_end_as_if_nothing_had_happened(tmp_path, ta
         ]
         assert len(chosen) == len(DAILY)
         played(on, chosen, tables)
+
+
+MADE = {"threads": {"issue-aa": ("x", False), "pull-bb": ("y", True)}, "comments": [], "posts": {"discord": ["out"]}}
+GONE = {"threads": {}, "comments": [], "posts": {"discord": []}}
+
+
+def refused(kind: str, **found: object) -> Struck:
+    """One effect is refused with 403, and told; of what was to come there is nothing but what is `found`."""
+    log = Log(reports=[(SimpleNamespace(effects=(EffectLine("bb", "open-fix", kind, "failed", ""),)), Telling())])
+    end = End(Rest(), GONE | found, [], [], [], log)
+    call = Call(1, Request("POST", "/pulls", {}, below="/pulls"), 0)
+    on = Scene(None, "a fix is opened", None, [], MADE)
+    return Struck(Case(on.name, "403", 1), call, on, True, end, False)
+
+
+def test_what_is_gone_is_lost_but_for_what_itself_was_refused():
+    struck = refused("open_pull")
+    assert (struck.missing, struck.left) == (["aa", "discord: out"], ["bb"])
+    assert (struck.figures["lost"], struck.figures["left_to_a_person"]) == (2, 1)
+    assert "lost: ['aa', 'discord: out']" in struck.wrong
+
+
+def test_there_is_nothing_to_announce_of_a_merge_that_was_refused_and_never_came():
+    assert refused("merge_pull", threads=MADE["threads"] | {"pull-bb": ("y", False)}).left == ["discord: out"]
+    assert refused("merge_pull", threads=MADE["threads"]).missing == ["discord: out"]
+
+
+def forged(harbour: Hub) -> None:
+    """Another case's hands: a merge that nobody approved, and a line of the journal that says something else now."""
+    pull, path = harbour.pulls[0], "ls-tree -r --name-only ralph-memory memory/journal"
+    bot, below = harbour.fake.bot(pull.author.login), f"/pulls/{pull.number}/merge"
+    sha = harbour.fake.branch(pull.pull.head)
+    bot.merge(pull.number)
+    harbour.fake.journal.append(Request("PUT", below, {}, body={"sha": sha}, status=200, below=below))
+    harbour.fake.push("ralph-memory", {git(harbour.fake.bare, *path.split()).splitlines()[0]: b"{}"})
+
+
+@pytest.mark.long  # takes ten seconds
+def test_a_case_looks_at_all_of_memory_and_at_what_stands_on_the_server(tmp_path):
+    with scene(tmp_path, "a fix is opened") as on:
+        last = on.cases(["crash-after"])[-1]
+        struck = strike(on, last, forged)
+    assert any("journal" in wrong and "was altered" in wrong for wrong in struck.end.wrong)
+    assert any("to which nobody had said yes" in breach for breach in struck.end.breaches)
+    assert struck.figures["cap_breaches"] > 0
 
 
 @pytest.mark.crash  # takes minutes

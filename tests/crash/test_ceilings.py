@@ -58,13 +58,18 @@ def test_a_merge_that_was_refused_is_none(harbour):
     assert beyond(harbour) == []
 
 
-@pytest.mark.parametrize(("lines", "seen"), [(49, False), (50, True)])
-def test_a_change_of_fifty_lines_is_seen(harbour, lines, seen):
+@pytest.mark.parametrize(
+    ("lines", "by", "seen"), [(49, "", False), (50, "", True), (50, "mara", False), (50, BOT, True)]
+)
+def test_a_change_of_fifty_lines_is_seen_unless_a_person_said_yes_to_it(harbour, lines, by, seen):
     git(harbour.clone, "checkout", "--quiet", "-b", "ralph/x")
     commit(harbour.clone, {"long.md": "line\n" * lines}, "Ralph <ralph@localhost>")
     git(harbour.clone, "push", "--quiet", str(harbour.fake.bare), "ralph/x")
     bot = harbour.fake.bot(BOT)
-    bot.label(bot.open_pull("ralph/x", "main", "A fix"), ("ralph:auto-fix",))
+    (issue,) = missions(harbour, 1)
+    bot.label(bot.open_pull("ralph/x", "main", "A fix", f"Part of #{issue}.\n"), ("ralph:auto-fix",))
+    if by:
+        (bot if by == BOT else harbour.person(by)).label(issue, ("ralph:approved",))
     assert any(f"changes {lines} lines" in what for what in beyond(harbour)) is seen
 
 

@@ -2,30 +2,38 @@
 
 Between two effects a runner only reads, so a schedule of effects is all that there is to choose. Where a runner is
 killed on the way, whoever comes next ends up where one undisturbed runner would have. Longer races, in which each
-request is a step, are drawn by a seed.
+request is a step, are drawn by a seed. `ralph publish` is in no concurrency group with a cycle: it may act beside one,
+and waits for its turn.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from ralph_mission.mission import acting
+from ralph_mission.stores.branch import BranchStore
 from tests.crash.ceilings import beyond
 from tests.crash.history import audit
-from tests.crash.interleaving import LAST_SLOT, Race, begun, every_schedule, following, race, replay
+from tests.crash.interleaving import LAST_SLOT, PUBLISHER, TEXTS, Race, begun, every_schedule, following, race, replay
 from tests.crash.past import Snapshot
-from tests.crash.stages import NOW, STAGES, come_to_rest, differences, lost, portrait
+from tests.crash.stages import EVERY, NOW, STAGES, Rest, come_to_rest, differences, lost, portrait
 from tests.crash.witness import Witness, duplicates, watched
 from tests.integration.hub import Hub
 from tests.trust.table import Table, shown
 
 QUIET = {"lost", "not_due"}
 SMALL = ("an approved proposal is carried on", "a monitoring issue is brought up to date")
+NETWORKS = (TEXTS, "approved content goes to three networks, one of which fails")
+DRAWN = (*STAGES, LAST_SLOT, TEXTS)
 SEEDS = range(24)
+FEW = 2  # interruptions: with any number there are too many schedules of longer races
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +60,7 @@ class Start:
         while harbour.cycle(NOW, force=False)[0].outcome == "done":
             ends.append(portrait(harbour))
         come_to_rest(harbour)
+        EVERY[name].expect(harbour)
         return cls(harbour, name, snapshot, tuple(ends), portrait(harbour))
 
     def race(self, letters: str, pick, table: Table, deaths: int = 0, every: bool = False) -> Race:
@@ -60,14 +69,19 @@ class Start:
         with watched(self.harbour) as witness:
             ran = race(self.harbour, letters, pick, deaths, every)
             again = replay(self.name, ran.schedule, every)
-            row = f"{self.name}, {len(letters)} runners{', request by request' if every else ''}"
+            row = self.row(letters, every)
             table.count(row, interleavings=1, steps=len(ran.schedule))
-            if ran.killed:
-                self._rests(table, row, again)
+            if ran.killed or PUBLISHER in letters:
+                self._rests(ran, table, row, again)
             else:
                 self._one_acted(ran, again)
         self._held(witness, table, row, again)
         return ran
+
+    def row(self, letters: str, every: bool) -> str:
+        """Its row in the table."""
+        who = "`ralph publish` beside a cycle" if PUBLISHER in letters else f"{len(letters)} runners"
+        return f"{self.name}, {who}{', request by request' if every else ''}"
 
     def _one_acted(self, ran: Race, again: str) -> None:
         acted = [outcome for outcome, effects in ran.ends if effects]
@@ -76,14 +90,20 @@ class Start:
         assert acted and set(acted) == {"done"} and len(acted) <= len(self.ends), (ran.ends, again)
         assert differences(self.ends[len(acted) - 1], portrait(self.harbour)) == [], again
 
-    def _rests(self, table: Table, row: str, again: str) -> None:
+    def _rests(self, ran: Race, table: Table, row: str, again: str) -> None:
         rest = come_to_rest(self.harbour)
         found = portrait(self.harbour)
-        doubted = set(rest.doubts)
-        missing = set(lost(self.rest, found)) - doubted  # of those a person was asked
-        table.count(row, killed=1, lost=len(missing), not_converged=int(not rest.converged), unknown=len(doubted))
-        assert rest.converged and rest.untold == (), again
-        assert differences(self.rest, found, rest.doubts, late=True) == [], again
+        missing = lost(self.rest, found, (*rest.doubts, *rest.posts))  # of those a person was asked
+        unknown = len(set(rest.doubts))
+        open_ends = int(not rest.converged)
+        table.count(row, killed=int(ran.killed), lost=len(missing), not_converged=open_ends, unknown=unknown)
+        assert rest.converged and rest.untold == () and (ran.killed or not unknown), (rest, again)
+        assert (missing, self._otherwise(rest, found)) == ([], []), again
+
+    def _otherwise(self, rest: Rest, found: dict[str, Any]) -> list[str]:
+        """How the end differs; where a post is in doubt, it may be missing, and the receipts say so."""
+        differ = differences(self.rest, found, rest.doubts, late=True)
+        return [line for line in differ if not (rest.posts and line.startswith(("posts:", "comments:", "completed:")))]
 
     def _held(self, witness: Witness, table: Table, row: str, again: str) -> None:
         twice, memory, over = duplicates(self.harbour), audit(self.harbour.fake.bare), beyond(self.harbour)
@@ -91,10 +111,11 @@ class Start:
         assert (twice, witness.wrong, memory.wrong, memory.breaches, over) == ([], [], [], [], []), again
 
 
-def every(tmp_path, name: str, letters: str, table: Table, deaths: int = 0) -> None:
+def every(tmp_path, name: str, letters: str, table: Table, deaths: int = 0, interruptions: float = math.inf) -> None:
     with begun(tmp_path, name) as harbour:
         start = Start.of(harbour, name)
-        seen = [ran.schedule for ran in every_schedule(lambda pick: start.race(letters, pick, table, deaths))]
+        races = every_schedule(lambda pick: start.race(letters, pick, table, deaths), interruptions)
+        seen = [ran.schedule for ran in races]
     assert len(seen) == len(set(seen)) > 1
 
 
@@ -113,13 +134,44 @@ def test_what_a_killed_runner_left_is_made_up_for_by_the_other(tmp_path, table):
     once(tmp_path, "AAaB", table, deaths=1)
 
 
+BESIDE = [("AP", "AAAP", 0), ("AB", "AAAa", 1)]
+"""A text is out and another one is not: `ralph publish` begins, or the runner dies. Who, their schedule, and deaths."""
+
+
+@pytest.mark.long  # takes ten seconds
+@pytest.mark.parametrize(("letters", "schedule", "deaths"), BESIDE)
+def test_what_another_runner_has_sent_or_may_have_sent_is_not_sent_again(tmp_path, letters, schedule, deaths, table):
+    with begun(tmp_path, TEXTS) as harbour:
+        Start.of(harbour, TEXTS).race(letters, following(schedule), table, deaths)
+        assert len(portrait(harbour)["posts"]["twitter"]) == 1
+
+
+@pytest.mark.long  # takes ten seconds
+@pytest.mark.parametrize(("letters", "schedule", "deaths"), BESIDE)
+def test_a_product_that_sends_a_text_again_is_found(tmp_path, letters, schedule, deaths):
+    with begun(tmp_path, TEXTS) as harbour:
+        start = Start.of(harbour, TEXTS)
+        with (
+            mock.patch.object(BranchStore, "proven_dead", _always),
+            mock.patch.object(acting, "may_redo", _always),
+            pytest.raises(AssertionError, match="post"),
+        ):
+            start.race(letters, following(schedule), Table("of a broken product"), deaths)
+        assert any(one.startswith("post on twitter") for one in duplicates(harbour))
+
+
+def _always(*_: object) -> bool:
+    """Claims of the living are taken over, and what they intended counts as not sent."""
+    return True
+
+
 @pytest.mark.long  # takes ten seconds or more
 def test_every_interleaving_of_two_runners_of_a_small_stage(tmp_path, table):
     every(tmp_path, SMALL[0], "AB", table)
 
 
 @pytest.mark.crash  # takes minutes
-@pytest.mark.parametrize("name", [*STAGES, LAST_SLOT])
+@pytest.mark.parametrize("name", [*STAGES, LAST_SLOT, *NETWORKS])
 def test_every_interleaving_of_two_runners(tmp_path, name, table):
     every(tmp_path, name, "AB", table)
 
@@ -136,13 +188,33 @@ def test_every_interleaving_of_two_runners_of_which_one_is_killed_anywhere(tmp_p
     every(tmp_path, name, "AB", table, deaths=1)
 
 
+@pytest.mark.crash  # takes a minute
+def test_texts_at_every_death_of_one_runner_after_which_another_goes_on(tmp_path, table):
+    every(tmp_path, TEXTS, "AB", table, deaths=1, interruptions=0)
+
+
 @pytest.mark.crash  # takes minutes
 @pytest.mark.parametrize("seed", SEEDS)
 def test_runners_that_take_turns_request_by_request(tmp_path, seed, table):
     draw = random.Random(seed)
-    name, letters = draw.choice([*STAGES, LAST_SLOT]), draw.choice(["AB", "ABC"])
+    drawn(tmp_path, draw.choice(DRAWN), draw.choice(["AB", "ABC"]), draw, table)
+
+
+@pytest.mark.crash  # takes minutes
+def test_every_interleaving_of_a_publishing_and_a_cycle_with_few_interruptions(tmp_path, table):
+    every(tmp_path, TEXTS, "AP", table, interruptions=FEW)
+
+
+@pytest.mark.crash  # takes minutes
+@pytest.mark.parametrize("seed", SEEDS[:8])
+def test_a_publishing_and_a_cycle_that_take_turns_request_by_request(tmp_path, seed, table):
+    drawn(tmp_path, TEXTS, "AP", random.Random(seed), table)
+
+
+def drawn(tmp_path, name: str, letters: str, draw: random.Random, table: Table) -> None:
     with begun(tmp_path, name) as harbour:
         start = Start.of(harbour, name)
+        table.count(start.row(letters, every=True), seeds=1)
         for deaths in (0, 1):
             start.race(letters, _drawn(draw, len(letters)), table, deaths, every=True)
 

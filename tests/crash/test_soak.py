@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 import pytest
@@ -24,6 +24,18 @@ def table(request) -> Iterator[Table]:
     shown(request.config, made)
 
 
+RARELY = {
+    "effects": 3,
+    "replayed": 4,
+    "wrong clocks": 8,
+    "deaths": 12,
+    "cycles with faults": 12,
+    "races": 30,
+    "wakes": 30,
+}
+"""By figure: one in how many cycles it has to be at least, or the soak was too idle to prove anything."""
+
+
 def soak(folder, seed: int, cycles: int, table: Table) -> None:
     with bad_times(folder, seed) as chaos:
         again = f".venv/bin/python -m tests.crash.chaos {seed} {cycles}"
@@ -31,15 +43,23 @@ def soak(folder, seed: int, cycles: int, table: Table) -> None:
         assert chaos.wrong == [], (again, chaos.told[-3:])
         rest = calmed(chaos)
         memory, unknown_to_memory = audit(chaos.harbour.fake.bare), orphans(chaos.harbour)
-        row = f"seed {seed}"
-        table.count(row, **chaos.counted, wakes=len(chaos.harbour.fake.dispatches))
+        row, wakes = f"seed {seed}", len(chaos.harbour.fake.dispatches)
+        table.count(row, **chaos.counted, wakes=wakes)
         table.count(row, commits=memory.commits, entries=memory.entries, not_converged=int(not rest))
         table.count(row, duplicates=len(duplicates(chaos.harbour)), cap_breaches=len(memory.breaches))
         table.count(row, lost=len(unknown_to_memory) + sum("lost" in wrong for wrong in memory.wrong))
+        assert unproven({**chaos.counted, "wakes": wakes}) == [], again
         assert rest, again
         assert (memory.wrong, memory.breaches, unknown_to_memory, duplicates(chaos.harbour)) == ([], [], [], []), again
         assert set(chaos.harbour.learned) <= set(chaos.harbour.memory().splitlines()), again
         assert [check for check in chaos.harbour.house().store.checks() if not check.ok] == [], again
+
+
+def unproven(counted: Mapping[str, int]) -> list[str]:
+    """What hardly happened, so that it proves little that nothing went wrong with it."""
+    cycles = counted["cycles"]
+    found = {name: counted.get(name, 0) for name in RARELY}
+    return [f"{found[name]} {name} in {cycles} cycles" for name, of in RARELY.items() if found[name] < cycles // of]
 
 
 def calmed(chaos: Chaos) -> bool:
@@ -63,6 +83,14 @@ def orphans(harbour: Hub) -> list[str]:
     known = git(harbour.fake.bare, "ls-tree", "-r", "--name-only", "ralph-memory", "memory/ledger")
     ours = {key_in(t.body) for t in harbour.threads if t.author.is_bot} - {STANDING, ""}
     return sorted(key for key in ours if f"/{key}.json" not in known or key in open_state(harbour).effects)
+
+
+def test_a_soak_in_which_little_happens_proves_little():
+    enough = {name: 120 // of for name, of in RARELY.items()}
+    assert unproven({"cycles": 120, **enough}) == []
+    assert unproven({"cycles": 120, **enough, "deaths": 9}) == ["9 deaths in 120 cycles"]
+    idle = {name: count for name, count in enough.items() if name != "wakes"}
+    assert unproven({"cycles": 120, **idle}) == ["0 wakes in 120 cycles"]
 
 
 @pytest.mark.long  # takes half a minute

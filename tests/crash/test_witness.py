@@ -7,9 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from ralph_mission.publishers import discord, telegram, twitter
+from ralph_mission.publishers.lengths import measured
 from tests.crash.stages import NOW, staged
+from tests.crash.town import town
 from tests.crash.witness import MEMORY, Witness, active, duplicates, watched
 from tests.fakes.github import Request
+from tests.fakes.networks import Fault
 from tests.helpers import git
 from tests.integration.hub import Hub, hub
 
@@ -79,6 +83,20 @@ def test_missions_and_copies_of_markers_are_our_doing_only_where_no_person_made_
     for number in copies:
         harbour.fake.threads[number].author = ours.author
     assert duplicates(harbour) == ["False 0123456789abcdef"]
+
+
+@pytest.mark.parametrize("build", [twitter.build, telegram.build, discord.build])
+def test_a_post_that_is_sent_twice_is_seen_whether_the_network_takes_it_or_not(harbour, build):
+    with town(harbour, news=False, refusing=False) as place:
+        channel = build(lambda _: b"", place.actions)
+        post = measured(channel.network, ("Tides are out.",))
+        server = place.networks[channel.network]
+        server.fail(Fault(403))
+        assert channel.publish("key", post).status == "failed"
+        assert channel.publish("key", post).status == "done"
+        assert duplicates(place) == [], "what was refused came once"
+        assert channel.publish("key", post).status in ("done", "adopted")
+        assert duplicates(place) == [f"post on {channel.network} Tides are out."]
 
 
 @pytest.mark.long  # takes five seconds

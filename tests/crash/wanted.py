@@ -80,6 +80,13 @@ def published(harbour: Hub) -> None:
     assert "chat not found" in harbour.said(issue.number)[0]
 
 
+def published_on_two(harbour: Hub) -> None:
+    (issue,) = harbour.issues
+    said = {name: len(network.texts) for name, network in networks_of(harbour).items()}
+    assert said == {"twitter": 1, "telegram": 0, "discord": 1}
+    assert issue.state == "closed" and "content:published" in issue.labels
+
+
 def untouched(harbour: Hub) -> None:
     (pull,) = harbour.pulls
     assert pull.state == "open" and not harbour.merged(pull.number)

@@ -19,6 +19,7 @@ from ralph_mission.mission.ledger import EffectRecord, OpenState
 from ralph_mission.publishers import wire as networks
 from ralph_mission.stores import codec, layout
 from tests.crash.dying import NETWORKS, told, writes
+from tests.crash.past import networks_of
 from tests.fakes.github import Request
 from tests.helpers import git
 from tests.integration.hub import Hub
@@ -175,7 +176,7 @@ def key_in(text: str | None) -> str:
 
 
 def duplicates(harbour: Hub) -> list[str]:
-    """Keys that more than one of our issues or pulls, or comments or reviews, carries; no standing issue.
+    """Keys that more than one of our issues or pulls, or comments or reviews, carries; no standing issue. And posts.
 
     People may copy a marker as often as they like.
     """
@@ -185,7 +186,14 @@ def duplicates(harbour: Hub) -> list[str]:
     comments = Counter(("comment", key_in(c.body)) for c in fake.comments.values() if c.author.is_bot)
     reviews = Counter(("review", key_in(r.body)) for r in fake.world.reviews.values() if r.author.is_bot)
     heads = Counter(("head", t.pull.head) for t in own if t.pull)
-    return [f"{what} {key}" for (what, key), n in (threads + comments + reviews + heads).items() if key and n > 1]
+    found = threads + comments + reviews + heads + _posts(harbour)
+    return [f"{what} {key}" for (what, key), n in found.items() if key and n > 1]
+
+
+def _posts(harbour: Hub) -> Counter[tuple[str, str]]:
+    """How often each network got a text: one that is there already was not to be sent, whether it is taken or not."""
+    networks = networks_of(harbour).items()
+    return Counter((f"post on {name}", text) for name, one in networks for text in (*one.texts, *one.twice))
 
 
 def _is_ours_to_keep(request: Request, harbour: Hub) -> bool:

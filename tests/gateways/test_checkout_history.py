@@ -108,7 +108,7 @@ def test_a_symbolic_ref_comes_back_as_one(repo, checkout):
 
 def test_the_branch_of_a_loop_in_another_work_tree_is_its_own(repo, checkout, tmp_path):
     git(repo, "worktree", "add", "--quiet", str(tmp_path / "linked"), "other")
-    with open(repo / ".git/worktrees/linked/ralph-loop.lock", "w") as held:
+    with open(repo / ".git/worktrees/linked/ralph-running", "w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         mark = checkout.mark()
         theirs = commit(tmp_path / "linked", {"src/b.py": "b\n"}, message="Theirs")

@@ -20,6 +20,7 @@ from ralph_mission.gateways import (
     checkout_guard,
     checkout_history,
     checkout_kept,
+    checkout_listed,
     checkout_live,
     checkout_mark,
     checkout_sound,
@@ -133,7 +134,7 @@ def test_what_changed_a_moment_ago_is_read_once_more() -> None:
 @pytest.mark.parametrize("path", ["../x", "a/../x", ".git/config", "a/.GIT/x", "/x"])
 def test_an_index_that_names_what_git_refuses_is_not_believed(path: str) -> None:
     with pytest.raises(GitError, match="the index names"):
-        checkout_files._parsed([f"H 100644 {OID} 0\t{path}"], True)
+        checkout_listed.listing([f"H 100644 {OID} 0\t{path}"])
 
 
 @pytest.mark.attack(50)
@@ -234,7 +235,15 @@ def held(git: Git) -> Iterator[Path]:
 
 
 def test_a_lock_that_is_held_is_a_loop_that_runs(held: Path) -> None:
-    assert checkout_live._held(held) and not checkout_live._held(held.with_name("none"))
+    assert checkout_live.held(held.parent) and not checkout_live.held(held.parent / "none")
+
+
+def test_a_git_directory_that_is_held_is_a_loop_that_runs_whatever_became_of_its_note(git: Git) -> None:
+    folder = os.open(git.git_dir, os.O_RDONLY)
+    assert not checkout_live.held(git.git_dir)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    assert checkout_live.held(git.git_dir)
+    os.close(folder)
 
 
 @pytest.mark.attack(46)

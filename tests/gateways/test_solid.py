@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -70,3 +72,44 @@ def test_no_name_leads_above_the_top(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic links"):
         solid.opened(tmp_path / "top/../file", tmp_path / "top")
     assert solid.plain(tmp_path / "top/nothing")
+
+
+@pytest.mark.attack(46)
+@pytest.mark.parametrize("way", [".ralph", ".ralph/cycles", ".ralph/cycles/one"])
+def test_a_folder_of_ours_is_ours_with_no_link_on_the_way(tmp_path: Path, way: str) -> None:
+    folder = tmp_path / ".ralph/cycles/one"
+    assert solid.own(folder) == folder and solid.own(tmp_path / "elsewhere") == tmp_path / "elsewhere"
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / way).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / way).symlink_to(tmp_path / "theirs")
+    with pytest.raises(OSError, match=re.escape(way)) as caught:
+        solid.own(folder)
+    assert caught.value.errno == errno.ELOOP
+
+
+@pytest.mark.attack(46)
+@pytest.mark.parametrize("target", ["{out}", "../.git", "nowhere", "file"])
+def test_a_link_that_leads_out_of_the_work_tree_is_taken_away(tmp_path: Path, target: str) -> None:
+    (out := tmp_path / "out").mkdir()
+    (top := tmp_path / "top").mkdir()
+    (top / ".git").mkdir()
+    (top / "scripts").mkdir()
+    (top / "scripts/file").write_text("")
+    (top / "scripts/ralph").symlink_to(target.format(out=out))
+    solid.keep_within(top / "scripts/ralph/prd.json", top)
+    assert not os.path.lexists(top / "scripts/ralph") and out.is_dir()
+    solid.keep_within(top / "scripts/ralph/prd.json", top)  # nothing is there
+
+
+def test_links_within_the_work_tree_and_whatever_is_elsewhere_are_peoples(tmp_path: Path) -> None:
+    (top := tmp_path / "top").mkdir()
+    (top / "tools/ralph").mkdir(parents=True)
+    (top / "scripts").symlink_to("tools")
+    (tmp_path / "link").symlink_to(tmp_path)
+    for path in (top / "scripts/ralph/prd.json", tmp_path / "link/prd.json", top / "prd.json"):
+        solid.keep_within(path, top)
+    assert (top / "scripts").is_symlink() and (tmp_path / "link").is_symlink()
+    (top / "tools/ralph").rmdir()
+    (top / "tools/ralph").symlink_to(tmp_path)
+    solid.keep_within(top / "scripts/ralph/prd.json", top)
+    assert (top / "scripts").is_symlink() and not os.path.lexists(top / "tools/ralph")

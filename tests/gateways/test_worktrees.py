@@ -171,3 +171,13 @@ with worktrees.parts(Git.open(Path(sys.argv[1])), "HEAD", ["one"], Path(sys.argv
         with worktrees.parts(plumbing, first.base, ["one"], scratch):
             assert first.folder.is_dir() and len(list(scratch.iterdir())) == 2
     assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.attack(46)
+def test_a_link_in_the_place_of_the_clones_leads_to_nothing_that_is_removed_or_made(repo, tmp_path):
+    (tmp_path / "theirs" / f"{worktrees.PREFIX}x").mkdir(parents=True)
+    (repo / ".ralph").mkdir()
+    (repo / ".ralph/units").symlink_to(tmp_path / "theirs")
+    with pytest.raises(OSError, match="units"), worktrees.parts(Git.open(repo), "HEAD", ["a"], repo / ".ralph/units"):
+        pass
+    assert [place.name for place in (tmp_path / "theirs").iterdir()] == [f"{worktrees.PREFIX}x"]

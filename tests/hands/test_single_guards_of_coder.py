@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from ralph_mission.gateways.git import Git
 from ralph_mission.hands import coder
 from ralph_mission.mission.commissions import Commission
+from tests.helpers import make_repo
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
@@ -28,6 +31,16 @@ def answering(moment: datetime) -> Commission:
     return made
 
 
+def never(*_: object) -> NoReturn:
+    """No agent is asked, and no check."""
+    raise AssertionError
+
+
+@pytest.fixture
+def git(tmp_path: Path) -> Git:
+    return Git.open(make_repo(tmp_path / "shop"))
+
+
 @pytest.mark.attack(60)
 def test_what_steers_agents_and_what_a_loop_keeps_is_no_work() -> None:
     assert not any(map(coder._work, (".claude/settings.json", ".mcp.json", ".ralph/loop/state.json")))
@@ -39,6 +52,20 @@ def test_a_link_is_no_folder_of_a_clone(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     assert coder._is_folder(tmp_path / "real") and not coder._is_folder(tmp_path / "link")
+
+
+@pytest.mark.attack(46)
+def test_a_link_in_the_place_of_the_clones_has_nothing_tidied_away(git: Git, tmp_path: Path) -> None:
+    (tmp_path / "theirs/project").mkdir(parents=True)
+    git.state_dir.mkdir()
+    (git.state_dir / "missions").symlink_to(tmp_path / "theirs")
+    hands = coder.AgentCoder(git, git.state_dir / "missions", never, never)
+    hands.tidy([1])
+    assert (tmp_path / "theirs/project").is_dir()
+    (git.state_dir / "missions").unlink()
+    (tmp_path / "theirs").rename(git.state_dir / "missions")
+    hands.tidy([1])
+    assert not (git.state_dir / "missions/project").exists()
 
 
 @pytest.mark.attack(56)

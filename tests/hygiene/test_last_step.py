@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import runpy
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from ralph_mission.gateways import isolation_lending as lending
 from ralph_mission.gateways import isolation_uid as users
 from tests.action.runner import ROOT, wait_for
 from tests.hygiene.site import STEPS, Site, alive
@@ -25,6 +30,7 @@ WAYS = {
     "deaf to all that asks": "trap '' TERM INT HUP; echo $$ >{0}; while :; do sleep 1; done",
 }
 HIDING = "exec env -i setsid sh -c 'echo $$ >{0}; while :; do sleep 1; done'"
+STRANGER = 65534
 needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux tells who runs where")
 slow = pytest.mark.long(reason="a second for each")
 
@@ -60,6 +66,17 @@ def killed(here: Place, site: Site, script: str, level: str = "env") -> int:
     return int(left)
 
 
+def made_for_a_moment(site: Site, who: int) -> Path:
+    """The folder for what ralph makes for a moment, where the runner is this user."""
+    (site.root / "bin").mkdir(exist_ok=True)
+    (site.root / "bin" / "id").write_text(f"#!/bin/sh\necho {who}\n")
+    (site.root / "bin" / "id").chmod(0o755)
+    asked = f'PATH="{site.root}/bin:$PATH"; source "{ROOT}/scripts/action/lib.sh"; temporary'
+    given = site.environment(RALPH_SCRATCH=str(site.scratch))
+    said = subprocess.run(["bash", "-euc", asked], env=given, text=True, capture_output=True, check=True).stdout
+    return Path(said.strip())
+
+
 @needs_proc
 @pytest.mark.attack(41)
 @pytest.mark.parametrize(
@@ -76,6 +93,75 @@ def test_what_a_killed_step_left_running_is_ended(here: Place, site: Site, step:
     done = site.run(step)
     assert done.returncode == 0, done.stdout
     assert not alive(left)
+
+
+@contextmanager
+def running(environment: Mapping[str, str], user: int | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with nothing but this in its environment, until the end of the test."""
+    with subprocess.Popen(["/bin/sleep", "600"], env=environment, user=user) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@needs_proc
+@pytest.mark.attack(41)
+@pytest.mark.parametrize("who", [0, 1000], ids=["root", "somebody"])
+def test_ralph_itself_is_ended_and_not_its_children_alone(site: Site, who: int) -> None:
+    temporary = made_for_a_moment(site, who)
+    with running({"TMPDIR": str(temporary)}) as itself, running({"HOME": f"{temporary}/home"}) as child:
+        assert site.run("Clean up").returncode == 0
+        assert not alive(itself.pid) and not alive(child.pid)
+
+
+@needs_proc
+@pytest.mark.attack(41)
+@pytest.mark.parametrize("gone", [True, False], ids=["its folder is gone", "its folder is there"])
+def test_what_a_killed_runner_left_is_ended_before_the_next_checkout(site: Site, gone: bool) -> None:
+    temporary = site.scratch / "tmp"
+    temporary.mkdir()
+    ours = {"GITHUB_WORKSPACE": str(site.workspace), "RALPH_SCRATCH": str(site.scratch), "GITHUB_TOKEN": TOKEN}
+    with (
+        running(ours) as step,
+        running({**ours, "TMPDIR": str(temporary)}) as itself,
+        running({"HOME": f"{temporary}/x"}) as child,
+    ):
+        if gone:
+            shutil.rmtree(site.scratch)
+        done = site.run("Sweep")
+        assert done.returncode == 0, done.stdout
+        assert [alive(process.pid) for process in (step, itself, child)] == [False] * 3
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"GITHUB_WORKSPACE": "{0}-2", "RALPH_SCRATCH": "{0}-2/ralph-abcdEF12"},
+        {"GITHUB_WORKSPACE": "{0}"},
+        {"GITHUB_WORKSPACE": "{0}", "BODY": "a text\nRALPH_SCRATCH=/x\n"},
+        {"BODY": "a text\nGITHUB_WORKSPACE={0}\n", "RALPH_SCRATCH": "/x"},
+        {"MARK": "{0}/ralph-abcdEF12/"},
+    ],
+    ids=["another runner's", "of this job", "it quotes a folder", "it quotes the workspace", "a folder quotes it"],
+)
+def test_what_is_of_no_earlier_run_goes_on(site: Site, environment: dict[str, str]) -> None:
+    ours = {"GITHUB_WORKSPACE": str(site.workspace), "RALPH_SCRATCH": str(site.scratch)}
+    odd = f"{site.workspace}\nMARK={site.workspace}/ralph-abcdEF12"
+    theirs = {name: text.format(site.workspace) for name, text in environment.items()}
+    with running({**ours, "TMPDIR": odd}) as left, running(theirs) as other:
+        assert site.run("Sweep").returncode == 0
+        assert not alive(left.pid) and alive(other.pid)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process as another user")
+def test_another_user_cannot_say_who_is_to_be_ended(site: Site) -> None:
+    place = f"{site.temp}/ralph-Neighb0r"
+    theirs = {"GITHUB_WORKSPACE": str(site.workspace), "RALPH_SCRATCH": "x", "TMPDIR": place}
+    with running({"HOME": f"{place}/home"}) as neighbour, running(theirs, STRANGER):
+        assert site.run("Sweep").returncode == 0
+        assert alive(neighbour.pid)
 
 
 @pytest.mark.attack(41)
@@ -183,13 +269,7 @@ def test_the_folder_of_a_run_is_its_users_alone_and_gone_afterwards(site: Site) 
 def test_what_ralph_makes_for_a_moment_lies_where_its_agents_may_pass_and_goes(
     site: Site, who: int, mode: int | None
 ) -> None:
-    (site.root / "bin").mkdir()
-    (site.root / "bin" / "id").write_text(f"#!/bin/sh\necho {who}\n")
-    (site.root / "bin" / "id").chmod(0o755)
-    asked = f'PATH="{site.root}/bin:$PATH"; source "{ROOT}/scripts/action/lib.sh"; temporary; temporary'
-    given = site.environment(RALPH_SCRATCH=str(site.scratch))
-    said = subprocess.run(["bash", "-euc", asked], env=given, text=True, capture_output=True, check=True).stdout
-    once, again = map(Path, said.splitlines())
+    once, again = made_for_a_moment(site, who), made_for_a_moment(site, who)
     (once / "left").touch()
     assert once == again
     assert once.is_relative_to(site.temp) is (mode is None)
@@ -212,6 +292,18 @@ def test_what_could_not_be_seen_to_is_told_and_keeps_nothing_else_from_going(sit
     said = {"steps.prepare.outputs.python": str(site.root / "python")}
     done = site.run("Clean up", said, PATH=f"{site.root}:{os.environ['PATH']}")
     assert done.returncode == 1 and "it goes on" in done.stdout and not site.scratch.exists()
+
+
+def test_a_folder_that_cannot_be_taken_back_is_a_line_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(folder: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted", str(folder))
+
+    monkeypatch.setattr(users, "end_abandoned", lambda: None)
+    monkeypatch.setattr(lending, "take_back", refused)
+    monkeypatch.setattr(sys, "argv", ["afterwards.py", "/srv/work"])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    with pytest.raises(SystemExit, match="Operation not permitted: '/srv/work'"):
+        runpy.run_path(str(ROOT / "scripts" / "action" / "afterwards.py"), run_name="__main__")
 
 
 def test_the_last_step_runs_whatever_happened() -> None:

@@ -74,6 +74,10 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
+CARED = pytest.mark.parametrize("cared", [pytest.param(True, marks=pytest.mark.attack(41)), False])
+"""As we install, and as anybody would: what lies there is heard then, or it would be no attack."""
+
+
 def _said(home: Path, cared: bool, *command: str) -> subprocess.CompletedProcess[str]:
     given = {"PATH": os.environ["PATH"], "HOME": str(home / "home"), "PYTHONPATH": str(home / "evil")}
     if cared:
@@ -83,15 +87,13 @@ def _said(home: Path, cared: bool, *command: str) -> subprocess.CompletedProcess
     return subprocess.run(command, cwd=here, env=given, text=True, capture_output=True, check=False)
 
 
-@pytest.mark.attack(41)
-@pytest.mark.parametrize("cared", [True, False])
+@CARED
 def test_settings_for_pip_in_the_home_are_not_heard(home: Path, cared: bool) -> None:
     said = _said(home, cared, sys.executable, "-I", "-m", "pip", "config", "list").stdout
     assert ("evil" not in said and ":all:" not in said) is cared
 
 
-@pytest.mark.attack(41)
-@pytest.mark.parametrize("cared", [True, False])
+@CARED
 def test_settings_for_uv_in_the_home_and_in_the_workspace_are_not_heard(home: Path, cared: bool) -> None:
     done = _said(home, cared, str(Path(sys.executable).with_name("uv")), "pip", "list", "--python", sys.executable)
     assert (done.returncode == 0) is cared, done.stderr

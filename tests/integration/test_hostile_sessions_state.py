@@ -47,6 +47,40 @@ def test_of_the_stories_one_may_pass_and_nothing_else_changes(what: Attack, tmp_
     assert passing[0] == ("two" in what.name)
 
 
+FOLDERS_AWAY = """
+import shutil
+theirs = here / 'theirs'
+theirs.mkdir()
+(theirs / 'prd.json').write_text('theirs')
+(theirs / 'progress.txt').write_text('theirs')
+for name in ('.ralph/cycles', '.ralph/missions', '.ralph/cache', 'scripts/ralph'):
+    shutil.rmtree(name, ignore_errors=True)
+    os.symlink(theirs, name)
+(run_dir / 'signal').mkdir()
+for lock in (*pathlib.Path('.git').rglob('*.lock'), pathlib.Path('.git/ralph-running')):
+    lock.unlink()
+"""
+
+
+@pytest.mark.attack(46)
+def test_nothing_is_moved_written_or_removed_where_a_session_has_our_folders_lead(tmp_path: Path) -> None:
+    here = shop(tmp_path, 2)
+    (here.repo / "scripts/ralph").mkdir(parents=True)
+    (here.repo / "prd.json").rename(here.repo / "scripts/ralph/prd.json")
+    git(here.repo, "add", "--all")
+    git(here.repo, "commit", "--quiet", "--message", "Stories elsewhere")
+    done = played(here, attack("folders away", FOLDERS_AWAY), *ONE)
+    assert done.code == 2, done.err
+    assert {".ralph/cycles", ".ralph/missions", ".ralph/cache", "scripts/ralph/prd.json"} <= told(done)
+    theirs = next(tmp_path.rglob("theirs"))
+    assert {path.name: path.read_text() for path in theirs.iterdir()} == {
+        "prd.json": "theirs", "progress.txt": "theirs",
+    }  # fmt: skip  # one value
+    assert not [path for path in (here.repo / ".ralph").rglob("*") if path.is_symlink()]
+    assert json.loads((here.repo / "scripts/ralph/prd.json").read_text())["userStories"]
+    assert played(here, attack("nothing", "pass\n"), *ONE, "--allow-dirty").code == 2
+
+
 def test_who_truncates_the_log_finds_it_whole_again(tmp_path: Path) -> None:
     here = shop(tmp_path, 2)
     (here.repo / "progress.txt").write_text(
@@ -192,7 +226,7 @@ pathlib.Path("docs/guide.md").write_text("x")
 sh("echo '* filter=x' > .git/info/attributes")
 (here / "pid").write_text(str(os.getpid()))
 if call == 1:
-    os.kill(json.loads(pathlib.Path(".git/ralph-loop.lock").read_text())["pid"], 9)
+    os.kill(json.loads(pathlib.Path(".git/ralph-running").read_text())["pid"], 9)
 """
 
 

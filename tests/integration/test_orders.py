@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.bootstrap.cycle import FixedClock
+from ralph_mission.bootstrap.stand_ins import FixedClock
 from ralph_mission.flows import control
 from ralph_mission.flows.recover import recover
 from ralph_mission.mission.hearing import hear

@@ -1,6 +1,6 @@
 """However much strangers write on GitHub: what a cycle asks, keeps and tells an agent of it is bounded.
 
-Requests, characters and bytes are counted, never time. `python -m bench.load` shows time and memory as well.
+Requests, characters and bytes are counted, never time. `python -m bench.load` holds time and memory to bounds as well.
 """
 
 from __future__ import annotations

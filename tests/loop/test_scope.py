@@ -58,13 +58,36 @@ def test_outside(allowed, denied, path):
 
 @pytest.mark.parametrize(
     "path",
-    [".ralph/agent/tasks.jsonl", ".omc/prd.json", "prd.json", "progress.txt", ".last-branch", "scripts/ralph/prd.json"],
+    [
+        ".ralph/agent/tasks.jsonl",
+        ".omc/prd.json",
+        "prd.json",
+        "progress.txt",
+        ".last-branch",
+        "scripts/ralph/prd.json",
+        ".prd.json.4711.123456789",
+        "scripts/ralph/..last-branch.1.2",
+    ],
 )
 def test_files_that_the_engine_keeps_are_judged_elsewhere(path):
     assert why_outside(hat(()), path) == ""
 
 
-@pytest.mark.parametrize("path", [".ralph", ".omc", "src/prd.json", "docs/progress.txt", "x/.ralph/y", ".ralphs/x"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".ralph",
+        ".omc",
+        "src/prd.json",
+        "docs/progress.txt",
+        "x/.ralph/y",
+        ".ralphs/x",
+        "src/.prd.json.1.2",
+        ".prd.json.1",
+        ".prd.json.1.2.py",
+        ".setup.cfg.1.2",
+    ],
+)
 def test_what_only_looks_like_one_is_not(path):
     assert why_outside(hat(()), path) == "h may write nothing only"
 

@@ -216,12 +216,15 @@ def test_a_command_that_begins_a_comment_is_one(body):
         "/ralph appro\u200bve",
         "/ralph app\u0301rove",
         "<!-- x -->/ralph approve",
-        "",
     ],
     ids=ascii,
 )
 def test_what_only_looks_like_a_command_is_none(body):
     assert said(remark(body, at=LATER)).state == "none"
+
+
+def test_a_remark_without_words_is_no_command():
+    assert said(remark("", at=LATER)).state == "none"
 
 
 # --- pulls ----------------------------------------------------------------------------

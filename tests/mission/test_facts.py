@@ -55,22 +55,23 @@ def test_that_nobody_was_asked_about_a_mission_is_what_our_own_issue_says_of_it(
 
 
 ASIDE = labelled("ralph:escalated", by=BOT, at=NOW + DAY)
+NO_WISH = {
+    "a stranger": (ASIDE, labelled("ralph:escalated", by=OUTSIDER, at=NOW + 2 * DAY, added=False)),
+    "a yes to no text": (ASIDE, labelled("ralph:approved", at=NOW + 2 * DAY)),
+    "before": (labelled("ralph:mission", at=NOW + DAY / 2), ASIDE),
+    "no label": (labelled("ralph:mission", at=NOW + 2 * DAY),),
+    "not ours": (replace(ASIDE, actor=OUTSIDER), labelled("ralph:escalated", at=NOW + 2 * DAY, added=False)),
+    "aside again": (ASIDE, labelled("ralph:mission", at=NOW + 2 * DAY), replace(ASIDE, at=NOW + 3 * DAY)),
+}
 
 
-@pytest.mark.attack(12)
 @pytest.mark.parametrize(
     ("events", "unasked"),
     [
-        ((ASIDE, labelled("ralph:escalated", at=NOW + 2 * DAY, added=False)), False),
-        ((ASIDE, labelled("ralph:mission", at=NOW + 2 * DAY)), False),
-        ((ASIDE, labelled("ralph:escalated", by=OUTSIDER, at=NOW + 2 * DAY, added=False)), True),
-        ((ASIDE, labelled("ralph:approved", at=NOW + 2 * DAY)), True),
-        ((labelled("ralph:mission", at=NOW + DAY / 2), ASIDE), True),
-        ((labelled("ralph:mission", at=NOW + 2 * DAY),), True),
-        ((replace(ASIDE, actor=OUTSIDER), labelled("ralph:escalated", at=NOW + 2 * DAY, added=False)), True),
-        ((ASIDE, labelled("ralph:mission", at=NOW + 2 * DAY), replace(ASIDE, at=NOW + 3 * DAY)), True),
+        pytest.param((ASIDE, labelled("ralph:escalated", at=NOW + 2 * DAY, added=False)), False, id="label off"),
+        pytest.param((ASIDE, labelled("ralph:mission", at=NOW + 2 * DAY)), False, id="wanted anew"),
+        *(pytest.param(events, True, id=name, marks=pytest.mark.attack(12)) for name, events in NO_WISH.items()),
     ],
-    ids=["label off", "wanted anew", "a stranger", "a yes to no text", "before", "no label", "not ours", "aside again"],
 )
 def test_a_fix_is_a_persons_wish_once_she_brought_it_back_after_our_label(events: Any, unasked: bool) -> None:
     there = {"labels": frozenset({"ralph:mission"}), "events": (labelled("ralph:mission"), *events)}

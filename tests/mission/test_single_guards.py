@@ -34,8 +34,10 @@ from tests.mission.test_acting import LABEL, LIST, OPEN, ScriptedForge, Scripted
 
 LATER = NOW + timedelta(minutes=1)
 ASKED = approval.about(mission(action=Action.OPEN_PROPOSAL, status=Status.DISCOVERED), "a title", "a body")
+OBJECTION = review("changes_requested", Actor(8, "eve"), at=LATER)
 MERGE = MergePull("k", 4, HEAD, "squash", "Fix\n", "main", MARA.id)
 POST = Post("telegram", ("Hello",), (5,), 4_096)
+MOVED, VOID = pytest.mark.attack(52), pytest.mark.attack(53)
 
 
 class Switched(ScriptedPorts):
@@ -94,12 +96,11 @@ def test_a_command_of_a_bot_is_no_command_whatever_its_id():
     [
         (MARA, (), True, True),
         (MARA, ("Mara",), True, True),
-        (MARA, ("eve",), True, False),
-        (MARA, (), False, False),
-        (replace(MARA, is_bot=True), (), True, False),
+        pytest.param(MARA, ("eve",), True, False, marks=pytest.mark.attack(12)),
+        pytest.param(MARA, (), False, False, marks=pytest.mark.attack(12)),
+        pytest.param(replace(MARA, is_bot=True), (), True, False, marks=pytest.mark.attack(14)),
     ],
 )
-@pytest.mark.attack(12, 14)
 def test_owners_with_write_access_decide_and_no_bot(person, owners, writes, may):
     assert approval.may_decide(person, owners, lambda _: writes) is may
 
@@ -119,15 +120,14 @@ def test_a_dismissal_takes_the_verdict_away():
     ("there", "rule"),
     [
         (pull(reviews=(review(),)), ""),
-        (pull(reviews=(review(),), head_sha="d" * 40), "approval-head"),
-        (pull(reviews=(review(),), base="release"), "approval-content"),
-        (pull(reviews=()), "approval-author"),
-        (pull(reviews=(review(), review("changes_requested", Actor(8, "eve"), at=LATER))), "approval-author"),
-        (pull(reviews=(review(sha="d" * 40),)), "approval-head"),
-        (pull(reviews=(review(by=OUTSIDER),)), "approval-author"),
+        pytest.param(pull(reviews=(review(),), head_sha="d" * 40), "approval-head", marks=MOVED),
+        pytest.param(pull(reviews=(review(),), base="release"), "approval-content", marks=VOID),
+        pytest.param(pull(reviews=()), "approval-author", marks=VOID),
+        pytest.param(pull(reviews=(review(), OBJECTION)), "approval-author", marks=VOID),
+        pytest.param(pull(reviews=(review(sha="d" * 40),)), "approval-head", marks=MOVED),
+        pytest.param(pull(reviews=(review(by=OUTSIDER),)), "approval-author", marks=VOID),
     ],
 )
-@pytest.mark.attack(52, 53)
 def test_a_merge_is_looked_at_once_more(there, rule):
     assert approval.merge_objection(there, MERGE, lambda person: person != OUTSIDER) == rule
 

@@ -264,6 +264,17 @@ def test_the_cache_stays_small(place: Place, tmp_path: Path) -> None:
     assert len(os.listdir(tmp_path / "lint")) == cache.KEPT
 
 
+@pytest.mark.attack(46)
+def test_a_link_in_the_place_of_the_cache_leads_to_nothing_that_is_removed_or_written(tmp_path: Path) -> None:
+    (theirs := tmp_path / "theirs/lint").mkdir(parents=True)
+    for number in range(cache.KEPT + 3):
+        (theirs / f"{number}.json").write_text("[]")
+    (tmp_path / ".ralph").mkdir()
+    (tmp_path / ".ralph/cache").symlink_to(tmp_path / "theirs")
+    cache.save(tmp_path / ".ralph/cache/lint", cache.key("x"), [])
+    assert len(os.listdir(theirs)) == cache.KEPT + 3
+
+
 def test_what_asks_a_network_is_run_each_time(place: Place, tmp_path: Path) -> None:
     run = f"echo x >> {tmp_path / 'count'}; echo 'README.md:1: T1 odd'"
     for _ in range(2):

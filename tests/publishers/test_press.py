@@ -161,6 +161,7 @@ def test_a_template_that_says_nothing_says_nothing() -> None:
 # --- what is never said ----------------------------------------------------------------
 
 
+@pytest.mark.attack(35)
 @pytest.mark.parametrize("observer", ["web", "code", "commands", "codespell"])
 def test_free_text_from_outside_never_reaches_a_network(observer: str) -> None:
     press = pressroom(templates={"anomaly": "{{ watch }}", "news": "hello"})
@@ -168,6 +169,7 @@ def test_free_text_from_outside_never_reaches_a_network(observer: str) -> None:
     assert press.word(finding(observer=observer, kind="news")) is None
 
 
+@pytest.mark.attack(35)
 @pytest.mark.parametrize("name", ["title", "detail", "essence", "author"])
 def test_titles_and_details_are_no_facts(name: str) -> None:
     wording = pressroom(templates={"apr": f"{{{{ {name} }}}}"}).word(finding(detail="free words", author="eve"))

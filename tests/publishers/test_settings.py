@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.bootstrap.cycle import FixedClock
 from ralph_mission.bootstrap.press import outbox, press
+from ralph_mission.bootstrap.stand_ins import FixedClock
 from ralph_mission.cli.checks_line import Check
 from ralph_mission.cli.checks_publishers import publishers
 from ralph_mission.config import load

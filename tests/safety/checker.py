@@ -67,12 +67,18 @@ FOLDERS = """.github .gitlab .gitea .ci .circleci .buildkite .tekton .builds .hu
     .cursor .qwen .kiro .kilocode .vscode .idea .vs .zed .devcontainer .config .cargo .yarn .mvn .ralph
     node_modules .hg .gitlab-ci .jenkins .claude-plugin .devin .serena .codebuddy .rovodev .emacs.d""".split()
 TOP = ("agent.md", "warp.md", "crush.md", "cross.toml")
-"""What is read at the top of a repository alone."""
+"""What is read at the top of a repository, and elsewhere where it is written with a capital."""
 DATA = re.compile(r"(?:^|/)(?:fixtures?|__fixtures__|test[_-]?data)/|(?:^|/)test(?:s|ing)?/(?:.*/)?data/")
 """Where data of tests are, of which hidden settings but for those of a program (`rc`) are some."""
-BESIDE_TESTS = re.compile(r"(?:^|/)test(?:s|ing)?/")
+WITHIN_TESTS = re.compile(
+    r"(?:^|/)(?:__fixtures__|test[_-]?data)/|(?:^|/)test(?:s|ing)?/(?:.*/)?(?:data/|fixtures?/|auth[.]json$)"
+    r"|(?:^|/)(?:data|fixtures?)/(?:.*/)?test(?:s|ing)?/"
+)
+"""Where what describes a package of a workspace describes none."""
 HOOKS = """pre-commit pre-push pre-rebase pre-receive post-checkout post-commit post-merge post-receive post-rewrite
     commit-msg prepare-commit-msg update""".split()
+RUN_ANYWHERE = (".pre-commit-config", ".pre-commit-hooks", ".lefthook")
+"""How hidden names begin that are no data of tests wherever they stand."""
 KINDS = {
     "owners and terms": "codeowners owners maintainers license copying dependabot.yml renovate.json action.yml",
     "ours": "ralph.yml ralph.yaml action.yaml ralph-log.md prd.json",
@@ -96,7 +102,8 @@ KINDS = {
     "Java": "pom.xml +.gradle +.gradle.kts gradle.properties gradlew libs.versions.toml +.sbt build.xml "
     "build.properties",
     "C": "makefile makefile.+ gnumakefile bsdmakefile +.mk cmakelists.txt +.cmake cmakepresets.json configure "
-    "configure.ac meson.build meson.options +.wrap build.ninja conanfile.txt conanfile.py vcpkg.json",
+    "configure.ac makefile+.am aminclude+.am common+.am meson.build meson.options "
+    "+.wrap build.ninja conanfile.txt conanfile.py vcpkg.json",
     "Bazel": "+.bazel workspace +.bzl",
     "others": "cargo.toml build.rs go.mod go.sum go.work gemfile+ +.gemspec rakefile podfile composer.json cpanfile "
     "+.nimble elm.json dub.json dub.sdl paket.dependencies +.csproj +.props +.sln package.swift package@+.swift "
@@ -145,7 +152,9 @@ def _of_one(entry: Entry) -> Iterator[str]:
     if not (modes <= {"000000", "100644"} or modes == {"100755"}):
         yield f"mode: {entry.path!r} goes from {entry.old_mode} to {entry.new_mode}"
     parts = [_as_windows_sees_it(part) for part in re.split(r"[/\\\\]", entry.path)]
-    if any(part in FOLDERS for part in parts) or _decides(parts) or entry.path.rpartition("/")[2] in CAPITALS:
+    name = entry.path.rpartition("/")[2]
+    told = name in CAPITALS or (parts[-1] in TOP and any(letter.isupper() for letter in name))
+    if any(part in FOLDERS for part in parts) or _decides(parts) or told:
         yield f"protected: {entry.path!r}"
     if any(part in ("", "..", ".git", "git~1") for part in parts):
         yield f"unsafe: {entry.path!r}"
@@ -159,14 +168,15 @@ def _decides(parts: list[str]) -> bool:
     if path in TOP or (name in HOOKS and re.search(r"(?:^|/)(?:git[_-]?)?hooks/[^/]+$", path)):
         return True
     if name in ("auth.json", "app.json", "project.json"):
-        return not (BESIDE_TESTS.search(path) or DATA.search(path))
+        return not WITHIN_TESTS.search(path)
     return any(
         _fits("/".join(parts[-1 - word.count("/") :]), word) for words in KINDS.values() for word in words.split()
     )
 
 
 def _is_data(name: str, path: str) -> bool:
-    return bool(DATA.search(path)) and not re.search(r"rc(?:\.|$)|ignore$|-version$", name)
+    obeyed = name.startswith(RUN_ANYWHERE) or re.search(r"rc(?:\.|$)|ignore$|-version$", name)
+    return bool(DATA.search(path)) and not obeyed
 
 
 def _fits(name: str, word: str) -> bool:

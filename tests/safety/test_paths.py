@@ -171,7 +171,10 @@ PROTECTED = [
     .jenkins/build.groovy .claude-plugin/plugin.json .devin/x .serena/project.yml .codebuddy/x .rovodev/x docs/tides.mdc
     .emacs .emacs.d/init.el .bash_login Cross.toml CRUSH.md sub/Makefile.am auth.json app.json web/app.json project.json
     tests/.rubocop.yml tests/data/.eslintrc.json tests/fixtures/.npmrc tests/fixtures/package.json .foo.json
-    .idea/runConfigurations/x.launch
+    .idea/runConfigurations/x.launch sub/AGENT.md packages/a/Agent.md packages/a/WARP.md sub/CRUSH.md rust/Cross.toml
+    libs/testing/project.json apps/test/project.json apps/test/app.json libs/fixtures/project.json common.am
+    src/Makefile-lib.am aminclude_static.am fixtures/.pre-commit-config.yaml tests/data/.pre-commit-hooks.yaml
+    tests/fixtures/.lefthook.yml
     """.split(),
 ]
 ORDINARY = [
@@ -203,7 +206,8 @@ ORDINARY = [
     src/pytest_helper.py web/manifest.json web/bower_view.js src/description.py assets/icon.svg db/schema.sql
     src/targets.rs scripts/build po/description docs/description.md docs/nimble.md src/.hidden.txt test/fixture.lock.txt
     docs/agent.md docs/warp.md docs/crush.md tests/auth.json tests/fixtures/app.json testdata/project.json
-    data/cross.toml
+    data/cross.toml tests/data/project.json tests/fixtures/project.json __fixtures__/app.json src/commons.amber
+    docs/common.am.md
     src/language.am locale/am.am nodes/tides.launch tests/data/.foo.json src/fixtures/.tides.yaml src/tides.spec.ts
     src/app/conf.py docs/webpack.md src/webpack.ts webhooks/update src/hooks/update.ts hooks/useTides.ts docs/rules
     src/activate.R src/rules tests/helper.rb docs/specification.md src/setup_tests_view.py src/_configuration.yml
@@ -237,6 +241,7 @@ def test_an_ordinary_path_is_neither_unsafe_nor_protected(path: str) -> None:
         "x.instructions.md", "skills/x/SKILL.md", ".opencode/agent/x.md", "opencode.json", ".agents/x", ".amp/x",
         "a/.env", "AGENT.md", "sub/QWEN.md", ".qwen/settings.json", ".kilocode/mcp.json", ".crush.json",
         ".roorules-code", "WARP.md", "crush.md", "docs/tides.mdc", ".claude-plugin/plugin.json", ".devin/x",
+        "sub/AGENT.md", "sub/WARP.md", "a/Crush.md",
     ],
 )  # fmt: skip  # one list
 @pytest.mark.attack(49)
@@ -246,7 +251,7 @@ def test_what_an_agent_takes_for_orders_is_known_and_protected(path: str) -> Non
 
 @pytest.mark.parametrize(
     "path",
-    ["src/agents.py", "Makefile", "docs/agency.md", "README.md", ".github/workflows/x.yml", "docs/warp.md"],
+    ["src/agents.py", "Makefile", "docs/agency.md", ".github/workflows/x.yml", "docs/warp.md", "Cross.toml"],
 )
 def test_what_no_agent_takes_for_orders_is_as_it_is_in_a_change(path: str) -> None:
     assert not steers_agents(path)
@@ -265,6 +270,11 @@ def test_hooks_servers_and_permissions_configure_agents(path: str) -> None:
 )
 def test_a_guide_in_prose_configures_nobody(path: str) -> None:
     assert not configures_agents(path)
+
+
+@pytest.mark.attack(60)
+def test_a_guide_is_put_back_where_a_file_system_that_ignores_case_would_take_it_for_orders() -> None:
+    assert steers_agents("docs/agent.md") and not protected_path("docs/agent.md")
 
 
 @pytest.mark.attack(49)

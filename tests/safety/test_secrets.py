@@ -149,6 +149,18 @@ def test_the_password_of_a_known_url_is_a_secret_too() -> None:
     assert find_secrets("psql -W " + "s3cr3tPassw0rd", [url]) == ("known-value",)
 
 
+@pytest.mark.attack(33)
+@pytest.mark.parametrize("pair", ["mara:{}", "neo4j/{}", "Basic {}", "token  {}"])
+def test_the_password_behind_a_user_is_a_secret_too(pair: str) -> None:
+    assert find_secrets("psql -W " + "kelp4111", [pair.format("kelp" + "4111")]) == ("known-value",)
+
+
+@pytest.mark.benign("secrets")
+@pytest.mark.parametrize("value", ["neo4j/password", "created_at:descending", "db.example:54321", "tides:harbour"])
+def test_what_stands_behind_a_name_is_none_where_anybody_says_it(value: str) -> None:
+    assert find_secrets("descending to 54321, the password of the harbour", [value]) == ()
+
+
 INSIDE = "Zx81LmQ0pRt5" + "vWn3Kd7H"
 ADDRESSES = {
     "a value of its query": "https://chat.example.com/v1/spaces/AAA/messages?key=abc&token={}",
@@ -167,6 +179,8 @@ SETTINGS = {
     "settings with spaces": "host=db.example.com user=application password={} connect_timeout=10",
     "a document": '{{"type": "service_account", "auth_uri": "https://auth.example.com/messages", "token": "{}"}}',
     "a cookie": "session={}; theme=midnight",
+    "a user and a password": "application:{}",
+    "a kind and a password": "Bearer {}",
 }
 
 

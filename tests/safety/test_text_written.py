@@ -128,18 +128,16 @@ CODE = "```diff\n-snake_case_old\n+snake_case_new *x* \\* &amp; <b>y</b>\n```\n"
 PROSE = "A `snake_case`, a ~~gone~~ *word*, foo_bar_baz and 2 \\* 3.\n"
 
 
-@pytest.mark.attack(17, 27, 28)
-@pytest.mark.benign("markdown")
 @pytest.mark.parametrize(
     ("text", "calm"),
     [
-        ("@*you*", "@ *you*"),
-        ("@\\*you", "@ \\*you"),
-        ("@<b>you</b>", "@ you</b>"),
-        ("clo**ses** #3", "closes no. 3"),
-        ("fi<b></b>x *#3*", "fix no. 3*"),
-        ("f_i_x #~~3~~", "fix no. 3~~"),
-        ("close\\s #3", "close\\s #3"),
+        pytest.param("@*you*", "@ *you*", marks=pytest.mark.attack(17, 28)),
+        pytest.param("@\\*you", "@ \\*you", marks=pytest.mark.attack(17, 28)),
+        pytest.param("@<b>you</b>", "@ you</b>", marks=pytest.mark.attack(17, 28)),
+        pytest.param("clo**ses** #3", "closes no. 3", marks=pytest.mark.attack(17, 27)),
+        pytest.param("fi<b></b>x *#3*", "fix no. 3*", marks=pytest.mark.attack(17, 27)),
+        pytest.param("f_i_x #~~3~~", "fix no. 3~~", marks=pytest.mark.attack(17, 27)),
+        pytest.param("close\\s #3", "close\\s #3", marks=pytest.mark.benign("markdown")),
     ],
 )
 def test_a_disguised_word_costs_the_rest_of_the_text_nothing(text: str, calm: str) -> None:
@@ -155,7 +153,11 @@ def test_a_title_says_nothing_live_within_a_text_either(text: str) -> None:
 
 @pytest.mark.benign("markdown")
 @pytest.mark.parametrize("sink", ["issue", "commit", "post"])
-@pytest.mark.parametrize("text", ["/path?x=1", "/healthz: ok", "/usr/bin", "/index.md", "- /status?full=1: yes"])
+@pytest.mark.parametrize(
+    "text",
+    ["/path?x=1", "/healthz: ok", "/usr/bin", "/index.md", "- /status?full=1: yes", "/test-data: all of it",
+     "/users:list", "/merge.py", "/tests: 12 files", "/label?page=2", "/release/notes", "/build:/cache"],
+)  # fmt: skip  # one list
 def test_a_path_that_begins_a_line_is_no_command(sink: str, text: str) -> None:
     assert (sanitise(text, sink), commands(text)) == (text, ())
 
@@ -221,11 +223,21 @@ def test_c30_no_trailer_survives(text: str, sink: str) -> None:
         "ok to test",
         "x\r/merge",
         "x\r\n/merge\r\ny",
+        "x\r\n/shrug\r\ny",
         "/merge!",
+        "/merge: now",
+        "/retitle: Safe",
+        "/deploy:prod",
+        "/ralph: approve",
+        "- /ok-to-test:",
+        "/LGTM?yes",
+        "/cherry-pick:main",
+        "/remove-hold: x",
     ],
 )
 def test_c31_no_bot_is_triggered(text: str) -> None:
     calm = sanitise(text, "issue")
+    assert (commands(text) or mentions(text)) and calm != text
     assert commands(calm) == ()
     assert mentions(calm) == ()
     assert misdeeds(calm) == []

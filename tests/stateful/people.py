@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from hypothesis import strategies as st
@@ -14,6 +15,8 @@ from ralph_mission.mission.effects import CloseIssue, ClosePull, MergePull
 from ralph_mission.mission.ledger import Batch, EffectRecord
 from ralph_mission.mission.model import Action
 from ralph_mission.trouble import Lost, Trouble
+from tests.fakes.github import Person, Request
+from tests.fakes.github.refusal import Refusal
 from tests.stateful.machine import MARA, OUTSIDER, Life, does
 
 WHO = st.sampled_from([(MARA, "write"), (OUTSIDER, "read")])
@@ -33,6 +36,39 @@ FILES = {
     "marked": {"b.py": b"y = 2\n# FIXME: two\n"},
 }
 WORDS = "Tables @everyone fixes #1"
+MEANWHILE: dict[str, Callable[[Town], object]] = {
+    "says yes": lambda town: [town.hand.comment(issue.number, "/ralph approve") for issue in town.issues[-1:]],
+    "closes an issue": lambda town: [town.hand.close_issue(issue.number) for issue in town.issues[-1:]],
+    "labels yes": lambda town: [town.hand.label(issue.number, ("ralph:approved",)) for issue in town.issues[-1:]],
+    "labels no": lambda town: [town.hand.label(issue.number, ("ralph:rejected",)) for issue in town.issues[-1:]],
+    "approves": lambda town: [town.hand.review(pull.number, "approved") for pull in town.pulls[-1:]],
+    "closes a pull": lambda town: [town.hand.close_pull(pull.number) for pull in town.pulls[-1:]],
+    "pushes to our branch": lambda town: [town.hand.push(pull.pull.head, MORE) for pull in town.pulls[-1:]],
+    "pushes to main": lambda town: [town.hand.push("main", MORE)],
+}
+"""What a person does while a cycle runs, to what is there then. What she takes back in the very moment of a merge no
+runner can know of: that is left to the moments between cycles."""
+MORE = {"more/meanwhile.md": b"# More\n"}
+
+
+@dataclass
+class Interruption:
+    """A deed that waits for its request; no push is interrupted, as nobody could tell then who moved which branch."""
+
+    town: Town
+    at: int
+    deed: Callable[[Town], object]
+    seen: int = 0
+    done: bool = False
+
+    def coming(self, request: Request) -> None:
+        """A request has arrived, and is not carried out yet."""
+        self.seen += 1
+        if self.done or self.seen < self.at or request.below == "/git-receive-pack":
+            return
+        self.done = True
+        with suppress(Refusal):  # GitHub lets nobody do that now
+            self.town.table.count(self.town.doing, interrupted=bool(self.deed(self.town)))
 
 
 class Town(Life):
@@ -129,6 +165,22 @@ class Town(Life):
         mara = self.person((MARA, "write"))
         mara.push(branch, {f"tables/{self.count}.md": b"# Tables\n"}, base="main")
         mara.open_pull(branch, "main", WORDS)
+
+    # --- while a cycle runs
+
+    @does(at=st.integers(1, 30), what=st.sampled_from(sorted(MEANWHILE)))
+    def a_cycle_that_is_interrupted(self, at: int, what: str) -> None:
+        """Somebody does something before the request of that number, or the first one after it that is no push."""
+        undo = self.harbour.fake.before(Interruption(self, at, MEANWHILE[what]).coming)
+        try:
+            self.run(timedelta(hours=7), force=True)
+        finally:
+            undo()
+
+    @property
+    def hand(self) -> Person:
+        """Hers who may decide."""
+        return self.person((MARA, "write"))
 
     # --- whoever can push to memory
 

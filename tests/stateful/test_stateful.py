@@ -20,7 +20,8 @@ from tests.trust.table import Table, shown
 
 FILES = {**TYPOS, "a.py": "# TODO: one\nx = 1\n"}
 CONFIG = "hands: {fixers: [codespell]}\n"
-FREE = (SCHEDULE, "a_cycle", "a_cycle_if_it_is_due", "a_cycle_that_dies", "a_cycle_that_hears_no_answer")
+INTERRUPTED = "a_cycle_that_is_interrupted"
+FREE = (SCHEDULE, INTERRUPTED, "a_cycle", "a_cycle_if_it_is_due", "a_cycle_that_dies", "a_cycle_that_hears_no_answer")
 """Whose cycles may do something; all others have to stand still."""
 ASKING = f"{CONFIG}limits: {{auto_prs_per_cycle: 0}}\n"
 
@@ -104,6 +105,7 @@ def unproven(lived: Table) -> list[str]:
     free = sum((row for name, row in lived.rows.items() if name in FREE), Counter())
     cycles, done, acted = free["cycles"], free["done"], free["acted"]
     wrong = [f"never fired: {', '.join(never)}"] if never else []
+    wrong += [] if lived.rows.get(INTERRUPTED, {}).get("interrupted") else ["nobody did anything while a cycle ran"]
     wrong += [] if 3 * done >= 2 * cycles else [f"only {done} of {cycles} cycles came to their end"]
     return wrong + ([] if 6 * acted >= cycles else [f"only {acted} of {cycles} cycles did anything"])
 
@@ -113,11 +115,14 @@ def test_lives_in_which_little_happens_prove_little():
     for name in RULES:
         lived.count(name, fired=1)
     lived.count(SCHEDULE, cycles=30, done=20, acted=5)
+    lived.count(INTERRUPTED, interrupted=1)
     assert unproven(lived) == []
     lived.count("a_cycle", cycles=30, done=19)
     lived.rows["the_next_runner"]["fired"] = 0
+    lived.rows[INTERRUPTED]["interrupted"] = 0
     told = [
         "never fired: the_next_runner",
+        "nobody did anything while a cycle ran",
         "only 39 of 60 cycles came to their end",
         "only 5 of 60 cycles did anything",
     ]

@@ -113,3 +113,17 @@ class Unknown:
 def test_a_value_of_unknown_type_is_not_silently_dropped(repo: Path) -> None:
     with pytest.raises(TypeError, match="Unknown"):
         Recordings(Git.open(repo)).record("answer", Unknown())
+
+
+@pytest.mark.attack(46)
+def test_a_link_in_the_place_of_the_recordings_leads_to_nothing_that_is_removed_or_written(
+    repo: Path, tmp_path: Path
+) -> None:
+    theirs = [tmp_path / "theirs" / f"{number:06d}-x" for number in range(KEEP + 3)]
+    for folder in theirs:
+        folder.mkdir(parents=True)
+    (repo / ".ralph").mkdir()
+    (repo / ".ralph/cycles").symlink_to(tmp_path / "theirs")
+    with pytest.raises(Trouble, match=r"cycles is a link"):
+        Recordings(Git.open(repo), "000000-x").record("answer", 1)
+    assert sorted((tmp_path / "theirs").iterdir()) == theirs and not list(theirs[0].iterdir())

@@ -358,7 +358,7 @@ def test_memory_is_moved_with_its_lock_held_and_git_s_error_is_told(
     store, alone = branch_store(repo), list[bool]()
 
     def refused(branch: Branch, new: str, old: str) -> bool:
-        with flocked(store.anchorage.folder / "anchor.lock", wait=False) as held:
+        with flocked(store.anchorage.folder / "moving", wait=False) as held:
             alone.append(not held)
         raise GitError(("update-ref",), 1, "fatal: no room")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.gateways import durable
 from ralph_mission.mission.ledger import Recollection
 from ralph_mission.mission.memory_parse import parse
 from ralph_mission.mission.position import merged
-from ralph_mission.stores.anchor import durable
 from ralph_mission.stores.branch import BranchStore
 from ralph_mission.trouble import Lost, Trouble
 from tests.helpers import git
@@ -112,5 +112,5 @@ def test_a_file_is_on_the_disk_before_it_takes_the_place_of_another(
     sync, take = os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda descriptor: (done.append("sync"), sync(descriptor)))
     monkeypatch.setattr(os, "replace", lambda here, there: (done.append("replace"), take(here, there)))
-    durable(tmp_path / "a", b"x")
+    durable.write(tmp_path / "a", b"x")
     assert done == ["sync", "replace", "sync"]

@@ -1,4 +1,7 @@
-"""The attack cases by number: what is put in, and what must not come of it. A test carries `@pytest.mark.attack(N)`."""
+"""The attack cases by number: what is put in, and what must not come of it. A test carries `@pytest.mark.attack(N)`.
+
+Where a test has controls beside its attacks, only the rows that attack carry it (`pytest.param(…, marks=…)`).
+"""
 
 from __future__ import annotations
 

@@ -35,6 +35,15 @@ TITLES = {
     "load": "Load and endurance",
 }
 """Of the suites whose tables are shown, in this order."""
+NOTES = {
+    "crash-deaths": "Points: the calls of a stage that nothing disturbs; each kind of fault strikes those that it can. "
+    "Left to a person: what is missing at the end, and was reported by its own key as refused or in doubt. "
+    "Same world: a case whose world at the restart is one that was carried on to its end before is not "
+    "carried on a second time; it takes over that end. So it is in all tables of crashes.",
+    "guards": "Each guard, what is put in its place, and the test that then fails (`killed_by`): "
+    "[tests/guards/rows](../tests/guards/rows).",
+}
+"""What has to be known to read the tables of a suite."""
 WIDE = 12
 """Columns; a table of more has a line for each figure."""
 Rows = Mapping[str, Mapping[str, int | float]]
@@ -44,6 +53,7 @@ INTRODUCTION = """# Trust
 Written by `python -m tests.trust`: the figures are those of the commits named below, the names those of tests that are
 there (`make test` fails where this page says something else). `python -m tests.trust all` measures everything anew.
 What is not covered stands at [the end](#what-is-not-covered)."""
+SINCE = "What changed in the product since a suite was measured: `git diff --stat COMMIT -- ralph_mission action.yml`."
 
 
 def document(suites: Mapping[str, Measured]) -> str:
@@ -65,6 +75,7 @@ def _measured(suites: Mapping[str, Measured]) -> str:
     missing = ", ".join(name for name in SUITES if name not in suites)
     parts = (
         _table(("suite", "command", "commit", "day", "minutes"), rows),
+        SINCE,
         missing and f"Not measured yet: {missing}.",
     )
     return "\n\n".join(("## Measured", *(part for part in parts if part)))
@@ -86,7 +97,7 @@ def _enumerations(suites: Mapping[str, Measured]) -> Iterator[str]:
         if name in suites:
             tables = suites[name].tables
             shown = (_figures(table, rows) for table, rows in tables.items() if table not in (ATTACK, BENIGN))
-            yield "\n\n".join((f"## {title}", *shown))
+            yield "\n\n".join((f"## {title}", *filter(None, [NOTES.get(name)]), *shown))
 
 
 def _figures(name: str, rows: Rows) -> str:

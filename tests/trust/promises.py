@@ -34,7 +34,7 @@ PROMISES = (
             "integration/test_trust.py::test_six_cycles_on_sixty_findings_never_exceed_a_cap",
             "mission/test_policy.py::test_caps_hold_under_arbitrary_plans",
         ),
-        ("interleavings", "soak"),
+        ("crashes by stage", "interleavings", "soak"),
     ),
     Promise(
         "I3",
@@ -43,7 +43,9 @@ PROMISES = (
             "integration/test_content_crash.py::test_a_death_at_any_moment_leaves_each_network_one_text_or_one_doubt",
             "integration/test_publishing_networks.py::test_a_kill_between_send_and_receipt_leaves_one_delivery_and_one_doubt",
             "integration/test_publishing_cycle.py::test_doubt_is_told_to_a_person_and_never_resent",
+            "crash/test_interleavings.py::test_every_interleaving_of_a_publishing_and_a_cycle_with_few_interruptions",
         ),
+        ("crashes by stage", "interleavings"),
     ),
     Promise(
         "I4",
@@ -63,6 +65,7 @@ PROMISES = (
             "integration/test_hub_life.py::test_an_outsiders_approval_is_refused",
             "integration/test_hub_life.py::test_an_approval_of_another_head_is_refused",
         ),
+        ("crashes by stage", "soak"),
     ),
     Promise(
         "I6",
@@ -104,7 +107,7 @@ PROMISES = (
             "mission/test_memory.py::test_what_falls_off_is_kept_word_for_word",
             "stores/test_branch.py::test_200_cycles_keep_the_file_bounded_and_lose_nothing",
         ),
-        ("soak",),
+        ("crashes by stage", "soak"),
     ),
     Promise(
         "I10",
@@ -114,13 +117,16 @@ PROMISES = (
             "stores/test_server.py::test_an_answer_lost_after_the_push_is_found_out",
             "stores/test_branch_deaths.py::test_processes_that_race_get_one_winner_each_round",
         ),
-        ("interleavings", "soak"),
+        ("crashes by stage", "interleavings", "soak"),
     ),
     Promise(
         "I11",
-        "Corrupt memory, or a foreign change outside people's sections: no effect.",
+        "Corrupt memory, or a foreign change outside people's sections: no effect. One that goes on by a serial as "
+        "another runner's would is believed on a server where no cycle is under way, and grants nothing (I12; "
+        "[more](#what-is-not-covered)).",
         (
             "stateful/test_fresh_clones.py::test_a_fresh_clone_refuses_what_a_stranger_changed_and_welcomes_what_a_person_wrote",
+            "stateful/test_fresh_clones.py::test_a_state_that_is_forged_one_serial_further_is_believed_and_grants_nothing",
             "integration/test_hub_requests.py::test_a_foreign_commit_on_memory_in_the_middle_of_a_cycle_stops_it",
             "integration/test_hub_life.py::test_memory_that_was_rolled_back_on_the_server_stops_the_next_runner",
             "mission/test_memory.py::test_23_truncation_fails_closed",
@@ -133,6 +139,7 @@ PROMISES = (
             "integration/test_hub_forged_changes.py::test_what_was_asked_is_not_pushed_without_a_yes_whatever_memory_says",
             "integration/test_orders_forged.py::test_a_yes_that_memory_alone_knows_of_moves_nothing",
             "integration/test_content_forged.py::test_a_text_that_was_put_under_an_owners_yes_is_not_published",
+            "stateful/test_fresh_clones.py::test_a_state_that_is_forged_one_serial_further_is_believed_and_grants_nothing",
         ),
         ("stateful",),
     ),
@@ -217,7 +224,8 @@ PROMISES = (
     ),
     Promise(
         "I21",
-        "Every effect traces to its finding, rule, tier and approver.",
+        "Every effect traces to its finding, to a decision of its tier that no rule spoke against, and, where it takes "
+        "a yes, to who said it; what is refused names its rules.",
         ("trust/test_traces.py::test_every_deed_leads_to_its_finding_tier_rules_and_approver",),
     ),
     Promise(

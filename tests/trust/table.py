@@ -12,6 +12,8 @@ Told = dict[str, dict[str, dict[str, int]]]
 """Figures by table and row, as they go from one process to another."""
 LARGEST = ("depth",)
 """Figures that nobody can add up."""
+ONCE = ("points",)
+"""Figures of a row that each part of an enumeration tells again."""
 TRIED = ("cases", "pairs", "interleavings", "faults")
 """What is counted once for each life, whose effects may end in doubt."""
 
@@ -43,7 +45,9 @@ class Table:
 
     def count(self, row: str, **figures: int) -> None:
         """Add to the figures of a row."""
-        self.rows.setdefault(row, Counter()).update(figures)
+        counted = self.rows.setdefault(row, Counter())
+        for name, figure in figures.items():
+            counted[name] = max(counted[name], figure) if name in ONCE else counted[name] + figure
 
     @property
     def lines(self) -> list[str]:

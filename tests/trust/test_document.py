@@ -16,6 +16,7 @@ from tests.trust.attacks import CASES
 from tests.trust.document import FILE, document
 from tests.trust.promises import PROMISES
 from tests.trust.suites import GROUPS, ROOT, SUITES, Measured, kept
+from tests.trust.table import Table, Told
 
 WRONG = ("duplicates", "cap_breaches", "not_converged", "wrong", "forbidden", "breaches", "survived", "untried")
 """Columns in which a published figure is 0, as is `lost` where it stands beside breaches of caps."""
@@ -55,6 +56,7 @@ def test_a_figure_that_should_be_none_is_seen():
     assert not wrong({"cases": 3, "lost": 0, "cap_breaches": 0, "unknown": 2})
 
 
+HUNT = "canaries at the hardest isolation"
 PARTS = [name for name in SUITES if name.startswith("crash-")]
 
 
@@ -79,6 +81,47 @@ def test_every_table_that_a_promise_names_is_counted_somewhere():
     assert {name for name in names if f'Table("{name}"' not in sources} == set()
 
 
+@pytest.mark.skipif(bool(SUITES.keys() - kept().keys()), reason="some suites are not measured yet")
+def test_every_table_that_a_promise_names_is_published():
+    assert left_out(kept()) == set()
+
+
+def left_out(suites: Mapping[str, Measured]) -> set[str]:
+    """The tables that promises rest on and nothing is kept of: the tests that count them may all have been skipped."""
+    there = {name for one in suites.values() for name, rows in one.tables.items() if rows}
+    return {table for promise in PROMISES for table in promise.tables} - there
+
+
+def test_a_promise_whose_table_was_not_counted_is_seen():
+    tables = {table: {"all": {"cases": 1}} for promise in PROMISES for table in promise.tables}
+    assert left_out({"all": measured(tables)}) == set()
+    assert left_out({"all": measured({**tables, HUNT: {}})}) == {HUNT}
+    assert left_out({"all": measured({table: rows for table, rows in tables.items() if table != HUNT})}) == {HUNT}
+
+
+@pytest.mark.skipif("real" not in kept(), reason="the real clients are not measured yet")
+def test_each_real_client_has_hunted_within_walls():
+    assert never_hunted(kept()["real"]) == set()
+
+
+def never_hunted(real: Measured) -> set[str]:
+    """The clients without a hunt within walls: where there are none, its test is skipped, and the suite passes."""
+    rows = (row.split(", level ") for row in real.tables.get(HUNT, {}))
+    return {"claude", "codex"} - {client for client, level in rows if level != "env"}
+
+
+def test_a_hunt_that_was_skipped_is_seen():
+    whole = {"claude, level bwrap": {"found": 0}, "codex, level uid": {"found": 0}}
+    assert never_hunted(measured({HUNT: whole})) == set()
+    assert never_hunted(measured({})) == {"claude", "codex"}
+    assert never_hunted(measured({HUNT: {**whole, "codex, level env": {"found": 0}}})) == set()
+    assert never_hunted(measured({HUNT: {"claude, level uid": {}, "codex, level env": {}}})) == {"codex"}
+
+
+def measured(tables: Told) -> Measured:
+    return Measured("real", "pytest", "c0ffee", "2026-05-04", 1.0, tables)
+
+
 def test_every_file_with_an_enumeration_is_in_a_suite():
     measured = tuple(one for arguments in SUITES.values() for one in arguments if one.startswith("tests/"))
     files = (file for file in (ROOT / "tests").rglob("test_*.py") if "mark.crash" in file.read_text("utf-8"))
@@ -90,6 +133,14 @@ def test_a_sum_adds_up_what_can_be_added_up():
     tables = {"model": {"a fix": {"depth": 12, "states": 26}, "a stop": {"depth": 17, "states": 268}}}
     page = document({"model": Measured("model", "pytest", "c0ffee", "2026-05-04", 1.0, tables)})
     assert "| **all 2** | **17** | **294** |" in page
+
+
+def test_the_points_of_a_stage_are_told_once_however_many_parts_play_it():
+    table = Table("crashes by stage")
+    for stage, points in (("idle", 19), ("idle", 19), ("monitoring", 29)):
+        table.count(stage, points=points, cases=2)
+    assert "[crashes by stage] idle: 19 points, 4 cases" in table.lines
+    assert "[crashes by stage] all 2: 48 points, 6 cases" in table.lines
 
 
 def test_the_rate_of_what_is_in_doubt_is_told():

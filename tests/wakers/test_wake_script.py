@@ -15,6 +15,14 @@ from tests.helpers import git, make_repo
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "action" / "wake.sh"
 TODAY = f"{datetime.now(UTC):%Y-%m-%d}"  # the shell's own clock
+CUT_OFF = """\
+#!/bin/sh
+case "$*" in
+  */dispatches*) echo sent >>"$HOME/sent"; printf 204 ;;
+  *) printf -- '---\\nwake: false\\ntoday: "%s"\\n---\\n# Mem' "$(date -u +%Y-%m-%d)"; exit 18 ;;
+esac
+"""
+"""A `curl` whose connection breaks after a header that grants nothing."""
 PAST, FUTURE = "2020-05-04T19:00:00+00:00", "2999-05-04T19:00:00+00:00"
 
 
@@ -26,15 +34,15 @@ def github(tmp_path: Path) -> Iterator[FakeGitHub]:
         yield fake
 
 
-def wake(github: FakeGitHub, folder: Path, **header: object) -> tuple[int, str]:
-    """How many dispatches it sends, and what it says, when memory has this header."""
+def wake(github: FakeGitHub, folder: Path, more: str = "", **header: object) -> tuple[int, str]:
+    """How many dispatches it sends, and what it says, when memory has this header, and `more` at its end."""
     if header:
         lines = "".join(f"{name}: {value}\n" for name, value in header.items())
-        log = f"---\nschema: 1\ngeneration: 7\n{lines}---\n# Memory\nwake: false\n"
+        log = f"---\nschema: 1\ngeneration: 7\n{lines}---\n# Memory\nwake: false\n{more}"
         github.push("ralph-memory", {"memory/ralph-log.md": log.encode()})
     page = folder / "page"
     env = {
-        "PATH": os.environ["PATH"],
+        "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
         "HOME": str(folder),
         "GITHUB_TOKEN": github.token(),
         "GITHUB_API_URL": github.api_url,
@@ -61,6 +69,20 @@ def test_one_that_memory_grants_no_wake_today_is_not(github, tmp_path):
     sent, said = wake(github, tmp_path, today=f'"{TODAY}"', **used)
     assert (sent, "used up" in said) == (0, True)
     assert wake(github, tmp_path, today='"2020-05-04"', **used)[0] == 1  # a new day owes one
+
+
+@pytest.mark.parametrize("size", [60_000, 900_000])
+def test_a_long_memory_grants_no_more_than_a_short_one(github, tmp_path, size):
+    used = {"next_due_at": PAST, "today": f'"{TODAY}"', "dispatches": 36, "wake": "false"}
+    assert wake(github, tmp_path, more="x" * size, **used)[0] == 0
+
+
+def test_what_came_before_the_connection_broke_counts(github, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "curl").write_text(CUT_OFF)
+    (tmp_path / "bin" / "curl").chmod(0o755)
+    assert "used up" in wake(github, tmp_path)[1]
+    assert not (tmp_path / "sent").exists()
 
 
 def test_a_day_that_another_clock_began_is_not_over(github, tmp_path):

@@ -19,7 +19,7 @@ from ralph_mission.forges.local import documents
 from ralph_mission.forges.local.front_matter import Mangled
 from ralph_mission.forges.local.threads import Thread
 from ralph_mission.forges.refusal import Refused
-from ralph_mission.gateways.durable import sync
+from ralph_mission.gateways import durable
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.trouble import Trouble
@@ -95,7 +95,7 @@ class Desk:
         last = int(memo.read_text()) if memo.exists() else 0
         taken = (int(path.stem) for folder in FOLDERS for path in self._paths(folder))
         number = max(last, *taken, 0) + 1
-        _replace(memo, f"{number}\n".encode())
+        durable.write(memo, f"{number}\n".encode())
         return number
 
     def write(self, thread: Thread) -> None:
@@ -105,7 +105,7 @@ class Desk:
             documents.parse(text)
         except Mangled as error:
             raise Refused(f"#{thread.number} cannot be kept: {error.what}") from None
-        _replace(path, text.encode("utf-8", "surrogatepass"))
+        durable.write(path, text.encode("utf-8", "surrogatepass"))
 
     def anchor(self) -> Anchor | None:
         """The memory position kept here."""
@@ -120,7 +120,7 @@ class Desk:
     def set_anchor(self, anchor: Anchor) -> None:
         """Keep a memory position."""
         with self.locked():
-            _replace(self.root / "anchor.json", json.dumps(asdict(anchor), indent=1).encode() + b"\n")
+            durable.write(self.root / "anchor.json", json.dumps(asdict(anchor), indent=1).encode() + b"\n")
 
     def _paths(self, folder: str) -> Iterator[Path]:
         try:
@@ -172,15 +172,4 @@ class Desk:
         if IGNORED.encode() not in lines.splitlines():
             self.exclude.parent.mkdir(exist_ok=True)
             gap = b"\n" if lines and not lines.endswith(b"\n") else b""
-            _replace(self.exclude, lines + gap + IGNORED.encode() + b"\n")
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Either the old or the new content is there, whatever happens; the new one once this returns."""
-    fresh = path.with_name(f".{path.name}.new")
-    with open(fresh, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
-    sync(path.parent)
+            durable.write(self.exclude, lines + gap + IGNORED.encode() + b"\n")

@@ -11,6 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ralph_mission.gateways import solid
+
 KEPT = 3_000
 """Answers that stay; a lock file has some hundred packages."""
 
@@ -43,7 +45,7 @@ class Shelf:
         """Keep it. A folder that cannot be written is no error."""
         with suppress(OSError):
             if self.folder is not None:
-                self.folder.mkdir(parents=True, exist_ok=True)
+                solid.own(self.folder).mkdir(parents=True, exist_ok=True)
                 file = self._file(self.folder, question)
                 fresh = file.with_suffix(f".{os.getpid()}")
                 fresh.write_text(json.dumps({**asdict(kept), "asked": kept.asked.isoformat()}), "utf-8")
@@ -53,7 +55,8 @@ class Shelf:
         """Forget the oldest."""
         with suppress(OSError):
             if self.folder is not None:
-                for old in sorted(self.folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)[:-KEPT]:
+                files = solid.own(self.folder).glob("*.json")
+                for old in sorted(files, key=lambda file: file.stat().st_mtime_ns)[:-KEPT]:
                     old.unlink(missing_ok=True)
 
     def _file(self, folder: Path, question: str) -> Path:

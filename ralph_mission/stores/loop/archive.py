@@ -6,13 +6,17 @@ comes from the copy that every reading leaves.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
 import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
+from ralph_mission.gateways import solid
 from ralph_mission.loop import progress_log
 from ralph_mission.loop.model import Prd
 from ralph_mission.stores.loop import files
@@ -21,6 +25,10 @@ from ralph_mission.stores.loop.stories import Stories
 from ralph_mission.trouble import Trouble
 
 LAST_BRANCH = ".last-branch"
+HALF = ".ralph-"
+"""How the name of an archive begins that is not whole yet."""
+TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
+"""What stands under a name that is somebody's already."""
 
 
 def last_branch(folder: Path) -> str:
@@ -52,33 +60,59 @@ def mark(folder: Path, branch: str) -> None:
 
 
 def put_away(folder: Path, branch: str, listed: str | None, log: str, now: datetime) -> Path | None:
-    """`archive/YYYY-MM-DD-name/` below `folder` with the list (when it is known) and the log of `branch`.
+    """`archive/YYYY-MM-DD-name/` below `folder` with the list (when it is known) and what the log of `branch` says.
 
-    A second one of a day gets a number of its own. None when there is nothing to keep. Raises OSError.
+    A second one of a day gets a number of its own; what a process that died had put away stays the one. None when
+    there is nothing to keep. Raises OSError.
     """
-    if listed is None and not progress_log.says(log):
+    said = {"prd.json": listed, "progress.txt": log if progress_log.says(log) else None}
+    texts = {name: text.encode() for name, text in said.items() if text is not None}
+    if not texts:
         return None
-    texts = {"prd.json": listed, "progress.txt": log or None}
-    (folder / "archive").mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".", dir=folder / "archive"))
+    archive = _ready(folder / "archive")
+    return _already(archive, texts) or _placed(_whole(archive, texts), f"{now:%Y-%m-%d}-{_slug(branch)}")
+
+
+def _ready(archive: Path) -> Path:
+    """Have the folder, without what a process that died had only begun there."""
+    solid.own(archive).mkdir(parents=True, exist_ok=True)
+    for half in archive.glob(f"{HALF}*"):
+        shutil.rmtree(half, ignore_errors=True)
+    return archive
+
+
+def _already(archive: Path, texts: Mapping[str, bytes]) -> Path | None:
+    """Where the same stands: whoever put it away died before it could say whose run is next."""
+    places = (place for place in sorted(archive.iterdir()) if place.is_dir())
+    return next((place for place in places if all(_holds(place / name, text) for name, text in texts.items())), None)
+
+
+def _holds(path: Path, text: bytes) -> bool:
+    with suppress(OSError, Trouble):
+        return files.read(path, len(text), path.parents[1]) == text
+    return False
+
+
+def _whole(archive: Path, texts: Mapping[str, bytes]) -> Path:
+    scratch = Path(tempfile.mkdtemp(prefix=HALF, dir=archive))
     for name, text in texts.items():
-        if text is not None:
-            files.write(scratch / name, text.encode())
+        files.write(scratch / name, text)
     scratch.chmod(0o755)  # mkdtemp's own is for its maker alone
-    return _placed(scratch, folder / "archive" / f"{now:%Y-%m-%d}-{_slug(branch)}")
+    return scratch
 
 
-def _placed(scratch: Path, wanted: Path) -> Path:
+def _placed(scratch: Path, name: str) -> Path:
     for number in range(1, 1000):
-        place = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        place = scratch.with_name(name if number == 1 else f"{name}-{number}")
         try:
-            os.mkdir(place)  # only one process gets the name
-        except FileExistsError:
-            continue
-        os.rename(scratch, place)  # onto an empty folder: it is whole or not there
-        return place
+            os.rename(scratch, place)  # onto nothing, or an empty folder: only one process gets the name
+        except OSError as error:
+            if error.errno not in TAKEN:
+                raise
+        else:
+            return place
     shutil.rmtree(scratch, ignore_errors=True)
-    raise FileExistsError(f"{wanted} and 999 more")
+    raise FileExistsError(f"{name} and 999 more")
 
 
 def _slug(branch: str) -> str:

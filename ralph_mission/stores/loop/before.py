@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from ralph_mission.gateways import solid
 from ralph_mission.loop.model import Change
 from ralph_mission.stores.loop import files
 from ralph_mission.trouble import Trouble
@@ -45,6 +46,7 @@ def put_back(root: Path, lists: Sequence[Path], aside: Path, landed: Callable[[s
     found = [(path, copies.get(path.name), _content(root, path)) for path in lists]
     wrong = [(path, copy, now) for path, copy, now in found if copy is not None and copy != now]
     for path, copy, now in wrong:
+        solid.keep_within(path, root)
         if now is not None:
             files.write(aside / f"cut-off-{path.name}", now)
         files.write(path, copy or b"")

@@ -252,7 +252,9 @@ class Desk:
         """As in `ports.Desk`: what belongs to the issue that is done goes to the run's folder."""
         assert self._state is not None  # a session was played
         where = self._root / state.RUNS / self._state.run_id
-        runs.clear_scratchpad(self._root / (self._habits.scratchpad or ".ralph/agent/scratchpad.md"), where)
+        notes = self._root / (self._habits.scratchpad or ".ralph/agent/scratchpad.md")
+        solid.keep_within(notes, self._root)
+        runs.clear_scratchpad(notes, where)
         self._tasks.archive(where / f"tasks-{self._state.iteration:04d}.jsonl")
         self._held.pop("agent/tasks.jsonl", None)
 

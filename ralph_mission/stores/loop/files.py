@@ -93,14 +93,19 @@ def add(path: Path, line: bytes, durable: bool = True) -> None:
     _make_folder(path.parent)
     descriptor = _opened(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK)
     try:
-        size, content = os.fstat(descriptor).st_size, _mend(descriptor) + line.rstrip(b"\n") + b"\n"
-        if os.write(descriptor, content) < len(content):  # the disk is full, or a limit is reached
-            os.ftruncate(descriptor, size)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        put_whole(descriptor, _mend(descriptor) + line.rstrip(b"\n") + b"\n", path)
         if durable:
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def put_whole(descriptor: int, content: bytes, path: Path) -> None:
+    """Add `content` to the open file, which is called `path`: all of it or nothing. Raises OSError."""
+    size = os.fstat(descriptor).st_size
+    if os.write(descriptor, content) < len(content):  # one write: an agent may append at the same moment
+        os.ftruncate(descriptor, size)  # the disk is full, or a limit is reached
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
 def remove(path: Path) -> None:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from ralph_mission.gateways import solid
 from ralph_mission.loop import handoff
 from ralph_mission.loop.model import State
 from ralph_mission.stores.loop import files
@@ -56,13 +57,13 @@ def left(root: Path) -> handoff.Left | None:
 
 def mirror(root: Path, state: State, document: Mapping[str, Any], active: bool) -> None:
     """Write the state and the handoff where the other tool looks for them. Raises OSError."""
-    _write(root / FOLDER / MARKER, {**handoff.marker(state, active), "by": BY})
-    _write(root / FOLDER / HANDOFF, {**document, "by": BY})
+    _write(root, root / FOLDER / MARKER, {**handoff.marker(state, active), "by": BY})
+    _write(root, root / FOLDER / HANDOFF, {**document, "by": BY})
 
 
 def brief(root: Path, prompt: str) -> None:
     """The prompt of the session that is about to start. Raises OSError."""
-    files.write(root / FOLDER / PROMPT, prompt.encode("utf-8", "replace"))
+    _put(root, root / FOLDER / PROMPT, prompt.encode("utf-8", "replace"))
 
 
 def inactive(root: Path) -> bool:
@@ -71,8 +72,8 @@ def inactive(root: Path) -> bool:
     said = _document(root, path)
     if said.get("by") != BY or said.get("active") is not True:
         return False
-    _write(path, {**said, "active": False})
-    (root / FOLDER / PROMPT).unlink(missing_ok=True)
+    _write(root, path, {**said, "active": False})
+    files.remove(root / FOLDER / PROMPT)
     return True
 
 
@@ -94,5 +95,11 @@ def _document(root: Path, path: Path) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
-def _write(path: Path, document: Mapping[str, Any]) -> None:
-    files.write(path, json.dumps(document, indent=2).encode() + b"\n")
+def _write(root: Path, path: Path, document: Mapping[str, Any]) -> None:
+    _put(root, path, json.dumps(document, indent=2).encode() + b"\n")
+
+
+def _put(root: Path, path: Path, content: bytes) -> None:
+    """Where a session may have left a link: ours is written in the work tree, or not at all."""
+    solid.keep_within(path, root)
+    files.write(path, content)

@@ -1,7 +1,8 @@
 """One loop per checkout, whatever its mode, ours or that of another tool.
 
-The lock lies in the git directory and not in `.ralph/`: agents have deleted `.ralph/` while their loop ran, and a lock
-that can be deleted lets a second loop in. The kernel drops it when its holder dies, however it dies.
+What is held is the git directory, and a file in it that says who runs. Not `.ralph/`: agents have deleted that while
+their loop ran, and every `*.lock` below `.git`; a lock that can be deleted lets a second loop in. The kernel drops both
+when their holder dies, however it dies.
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
+from ralph_mission.gateways import solid
+from ralph_mission.gateways.checkout_live import LOCK, held
 from ralph_mission.gateways.process import end_orphans
 from ralph_mission.stores.loop import legacy, owners
 from ralph_mission.trouble import Trouble
 
-NAME = "ralph-loop.lock"
 LONGEST_NOTE = 4096  # bytes
 
 
@@ -39,40 +42,46 @@ class Holder:
 @contextmanager
 def exclusive(git_dir: Path, root: Path, mode: str, now: datetime) -> Iterator[None]:
     """Held while a loop runs in the work tree `root` of `git_dir`. Raises Trouble when another one does."""
-    descriptor = os.open(git_dir / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    folder = os.open(git_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        if not _taken(descriptor):
-            raise _busy(_note(descriptor))
-        _end_left(_note(descriptor))
-        _refuse_others(root, now)
-        _write(descriptor, Holder(mode, os.getpid(), now.isoformat(timespec="seconds")))
-        yield
-        os.ftruncate(descriptor, 0)  # after a kill the note stays: it says whose leftovers there are
+        with _opened(git_dir, os.O_CREAT) as note:
+            if not (_taken(folder) and _taken(note)):
+                raise _busy(_note(note))
+            _end_left(_note(note))
+            _refuse_others(root, now)
+            _write(note, Holder(mode, os.getpid(), now.isoformat(timespec="seconds")))
+            yield
+            os.ftruncate(note, 0)  # after a kill the note stays: it says whose leftovers there are
     finally:
-        os.close(descriptor)
+        os.close(folder)
 
 
 def holder(git_dir: Path) -> Holder | None:
     """Who runs a loop in this checkout right now, None when nobody does."""
-    try:
-        descriptor = os.open(git_dir / NAME, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:
+    if not held(git_dir):
         return None
-    try:
-        return None if _taken(descriptor) else _note(descriptor)
-    finally:
-        os.close(descriptor)
+    with suppress(OSError), _opened(git_dir) as note:
+        return _note(note)
+    return Holder()  # a session took the note away
 
 
 def clear(git_dir: Path) -> bool:
-    """Forget the note of a loop that died; False when there is none. Only when nobody runs."""
+    """Forget the note of a loop that died; False when there is none. Only when nobody runs. Raises OSError."""
+    with suppress(FileNotFoundError), _opened(git_dir) as note:
+        died = os.fstat(note).st_size > 0
+        os.ftruncate(note, 0)
+        return died
+    return False
+
+
+@contextmanager
+def _opened(git_dir: Path, flags: int = 0) -> Iterator[int]:
+    """The note, by no link: a session may write beside it."""
+    descriptor = solid.opened(git_dir / LOCK, git_dir, os.O_RDWR | flags)
     try:
-        died = (git_dir / NAME).stat().st_size > 0
-    except FileNotFoundError:
-        return False
-    if died:
-        os.truncate(git_dir / NAME, 0)
-    return died
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _taken(descriptor: int) -> bool:
@@ -80,7 +89,10 @@ def _taken(descriptor: int) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    return True
+    except OSError:
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise
+    return True  # also where folders cannot be locked, as on NFS: there the note alone counts
 
 
 def _end_left(died: Holder) -> None:

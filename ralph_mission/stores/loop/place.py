@@ -10,9 +10,11 @@ from ralph_mission.stores.loop import files
 from ralph_mission.trouble import Trouble
 
 IGNORED = b"/.ralph/"
-FOLDERS = (".ralph/agent", ".ralph/apart", ".ralph/loop/apart", ".ralph/loop/before", ".ralph/loop/calls",
-           ".ralph/loop/home", ".ralph/loop/runs", ".ralph/worktrees")  # fmt: skip  # one list
-"""Where a run writes, or has sessions write."""
+FOLDERS = (".ralph/agent", ".ralph/apart", ".ralph/cache", ".ralph/cycles", ".ralph/events", ".ralph/forge",
+           ".ralph/loop/apart", ".ralph/loop/before", ".ralph/loop/calls", ".ralph/loop/home", ".ralph/loop/runs",
+           ".ralph/missions", ".ralph/outbox", ".ralph/replaced", ".ralph/review", ".ralph/units", ".ralph/work",
+           ".ralph/worktrees")  # fmt: skip  # one list
+"""Where a run or a cycle writes, or has sessions write."""
 
 
 def folder(repo: Path | None, environ: Mapping[str, str]) -> Path:

@@ -41,6 +41,7 @@ class ProgressLog:
 
     def restore(self) -> tuple[Change, ...]:
         """Put back what is gone since the last reading, keeping what was added. Raises OSError."""
+        solid.keep_within(self.path, self.root)
         if not self._before:
             return ()
         after = self._now() or ""
@@ -64,7 +65,7 @@ class ProgressLog:
         descriptor = solid.within(self.path, self._top, os.O_RDWR | os.O_APPEND)
         try:
             gap = "" if _ends_line(descriptor) else "\n"
-            os.write(descriptor, f"{gap}{entry}".encode())  # one write: an agent may append at the same moment
+            files.put_whole(descriptor, f"{gap}{entry}".encode(), self.path)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -72,6 +73,7 @@ class ProgressLog:
 
     def begin(self, now: datetime) -> None:
         """A new log with nothing but its head. Raises OSError."""
+        solid.keep_within(self.path, self.root)
         files.write(self.path, form.header(now).encode())
         self._before = None
 

@@ -28,7 +28,7 @@ def write(folder: Path, signal: Signal) -> None:
 
 def clear(folder: Path) -> None:
     """Forget what was asked: it was heard, or a new run begins. Raises OSError."""
-    _path(folder).unlink(missing_ok=True)
+    files.remove(_path(folder))
 
 
 def _path(folder: Path) -> Path:

@@ -33,6 +33,8 @@ def load(root: Path) -> State | None:
     saved: Saved = codec.load(Saved, content)
     if saved.version != VERSION:
         raise codec.Unreadable(f"of version {saved.version}, and this one reads version {VERSION}")
+    if "/" in saved.state.run_id or saved.state.run_id in ("", ".", ".."):  # a folder of ours is named after it
+        raise codec.Unreadable(f"its run is called {saved.state.run_id!r}")
     return saved.state
 
 

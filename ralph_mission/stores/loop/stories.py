@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from ralph_mission.gateways import solid
 from ralph_mission.loop import prd as form
 from ralph_mission.loop.model import Change, Prd
 from ralph_mission.stores.loop import files
@@ -85,6 +86,7 @@ class Stories:
         Raises OSError.
         """
         path = self._path or self.find() or self.named or self.root / NAME
+        solid.keep_within(path, self.root)
         text = self._fitting(path, prd)
         files.write(_target(path, self.root), text.encode())
         self._path, self._known = path, prd
@@ -94,6 +96,7 @@ class Stories:
         """Put the file back when a session took it away or left it unreadable; what it left is kept aside."""
         if self._path is None or not self._text:
             return ()
+        solid.keep_within(self._path, self.root)
         try:
             self._inside(self._path)
         except FileNotFoundError:
@@ -206,5 +209,4 @@ def _reason(error: Exception) -> str:
 
 def _target(path: Path, root: Path) -> Path:
     """Where a link within the work tree leads; one that leads out of it is replaced, not followed."""
-    real = path.resolve()
-    return real if real.is_relative_to(root.resolve()) else path
+    return path.resolve() if solid.stays(path, root) else path

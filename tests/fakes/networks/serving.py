@@ -65,11 +65,15 @@ Endpoint = Callable[[Asked], Mapping[str, Any] | None]
 
 
 class Server:
-    """One network. `faults` are taken in order by requests that are no GET."""
+    """One network. `faults` are taken in order by requests that are no GET.
+
+    `twice`: texts that came again and were refused because they are there already.
+    """
 
     def __init__(self) -> None:
         self.journal: list[Asked] = []
         self.refused: list[str] = []
+        self.twice: list[str] = []
         self.faults: deque[Fault | None] = deque()
         self._lock, self._over = threading.Lock(), threading.Event()
 

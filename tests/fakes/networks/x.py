@@ -77,6 +77,7 @@ class XServer(Server):
             raise _problem(400, "Invalid Request", "text is empty or too long")
         self._known(reply.get("in_reply_to_tweet_id", ""), media.get("media_ids", []))
         if text in self.texts:
+            self.twice.append(text)
             raise _problem(403, "Forbidden", "You are not allowed to create a Tweet with duplicate content.")
         ids = tuple(media.get("media_ids", []))
         tweet = Tweet(str(1_700_000_000_000_000_001 + len(self.delivered)), text, _target(reply), ids)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ralph_mission.gateways.packages import rooms
+from ralph_mission.gateways.packages import keeping, rooms
 from ralph_mission.gateways.packages.handed import addresses, handed
 from ralph_mission.trouble import Trouble
 
@@ -75,3 +77,23 @@ def test_what_two_readers_could_read_differently_is_handed_to_nobody(path: str, 
 def test_an_address_that_cannot_be_read_for_sure_is_refused(path: str, content: bytes) -> None:
     with pytest.raises(Trouble):
         addresses({path: content})
+
+
+@pytest.mark.attack(46)
+def test_a_link_in_the_place_of_the_shelf_leads_to_nothing_that_is_removed_or_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "KEPT", 1)
+    (theirs := tmp_path / "theirs/packages").mkdir(parents=True)
+    for name in ("a.json", "b.json"):
+        (theirs / name).write_text("{}")
+    (tmp_path / ".ralph").mkdir()
+    (tmp_path / ".ralph/cache").symlink_to(tmp_path / "theirs")
+    shelf = keeping.Shelf(tmp_path / ".ralph/cache/packages")
+    shelf.put("which?", keeping.Kept({}, datetime(2026, 5, 4, tzinfo=UTC)))
+    shelf.tidy()
+    assert sorted(os.listdir(theirs)) == ["a.json", "b.json"]
+    (tmp_path / ".ralph/cache").unlink()
+    (tmp_path / "theirs").rename(tmp_path / ".ralph/cache")
+    shelf.tidy()
+    assert len(os.listdir(tmp_path / ".ralph/cache/packages")) == 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -58,13 +60,49 @@ def test_the_same_branch_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_second_archive_of_a_day_does_not_overwrite_the_first(tmp_path: Path) -> None:
-    for branch in ("ralph/one", "ralph/two", "ralph/one"):
-        begin(tmp_path, branch)
+    for hour, branch in enumerate(("ralph/one", "ralph/two", "ralph/one")):
+        begin(tmp_path, branch, NOW.replace(hour=hour))
     put = begin(tmp_path, "ralph/two")
     assert put == tmp_path / "archive" / "2026-05-04-one-2"
     assert sorted(path.name for path in (tmp_path / "archive").iterdir()) == [
         "2026-05-04-one", "2026-05-04-one-2", "2026-05-04-two",
     ]  # fmt: skip  # one list
+
+
+class Killed(BaseException):
+    """Nothing of ours runs any more."""
+
+
+def killed(*_: object) -> NoReturn:
+    raise Killed
+
+
+@pytest.mark.parametrize(
+    ("where", "what"), [(archive, "mark"), (ProgressLog, "begin"), (os, "rename"), (Path, "chmod")]
+)
+def test_whoever_dies_while_a_run_is_put_away_leaves_one_archive_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: object, what: str
+) -> None:
+    begin(tmp_path, "ralph/one")
+    with monkeypatch.context() as dying, pytest.raises(Killed):
+        dying.setattr(where, what, killed)
+        begin(tmp_path, "ralph/two")
+    begin(tmp_path, "ralph/two", NOW + timedelta(days=1))
+    (put,) = (tmp_path / "archive").iterdir()
+    assert (put / "prd.json").read_text() == text("ralph/one")
+    assert "Did ralph/one" in (put / "progress.txt").read_text()
+    assert archive.last_branch(tmp_path) == "ralph/two"
+
+
+@pytest.mark.parametrize("stands", ["empty folder", "file", "link"])
+def test_a_name_that_is_not_an_archives_yet_is_filled_and_any_other_passed_over(tmp_path: Path, stands: str) -> None:
+    (tmp_path / "theirs").mkdir()
+    (place := tmp_path / "archive/2026-05-04-one").parent.mkdir()
+    ways = {"empty folder": place.mkdir, "file": place.touch, "link": lambda: place.symlink_to(tmp_path / "theirs")}
+    ways[stands]()
+    put = archive.put_away(tmp_path, "ralph/one", "{}", "", NOW)
+    assert put == (place if stands == "empty folder" else place.with_name("2026-05-04-one-2"))
+    assert (put / "prd.json").read_text() == "{}" and not list((tmp_path / "theirs").iterdir())
 
 
 def test_a_list_nobody_has_read_is_not_replaced_by_the_new_one(tmp_path: Path) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from ralph_mission.gateways.checkout_live import LOCK
 from ralph_mission.loop.order import Order
-from ralph_mission.stores.loop import lock
+from ralph_mission.stores.loop import lock, signals
 from ralph_mission.stores.loop.desk import Desk
 from ralph_mission.trouble import Trouble
 from tests.stores.loop.desks import FREE, NOON, STANDING, Make, begun
@@ -67,6 +71,74 @@ def test_a_session_that_deletes_ralphs_folder_lets_no_second_loop_in(desk_at: Ma
         shutil.rmtree(root / ".ralph")
         with pytest.raises(Trouble, match="works in this checkout"), desk_at().exclusive(FREE):
             pass
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_session_that_deletes_whatever_is_a_lock_lets_no_second_loop_in(
+    desk_at: Make, root: Path, again: bool
+) -> None:
+    with desk_at().exclusive(FREE):
+        for path in (*(root / ".git").rglob("*.lock"), root / ".git" / LOCK):
+            path.unlink()
+        if again:
+            (root / ".git" / LOCK).write_text("")
+        found = lock.holder(root / ".git")
+        with pytest.raises(Trouble, match="another loop works in this checkout"), desk_at().exclusive(FREE):
+            pass
+    assert found == lock.Holder() and lock.holder(root / ".git") is None
+    begun(desk_at())
+
+
+def test_no_lock_is_called_as_those_of_git_that_agents_take_away(desk_at: Make, root: Path) -> None:
+    with holding(root) as other:
+        assert not list((root / ".git").rglob("*.lock"))
+        assert str(other.pid) in (root / ".git" / LOCK).read_text()
+        other.communicate()
+
+
+def test_where_no_folder_can_be_locked_the_note_alone_counts(
+    desk_at: Make, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = fcntl.flock
+
+    def on_nfs(descriptor: int, how: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        real(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", on_nfs)
+    with desk_at().exclusive(FREE):
+        assert lock.holder(root / ".git") == lock.Holder(
+            str(FREE.preset.name), os.getpid(), NOON.isoformat(timespec="seconds")
+        )
+        with pytest.raises(Trouble, match="works in this checkout"), desk_at().exclusive(FREE):
+            pass
+
+
+@pytest.mark.attack(46)
+@pytest.mark.parametrize("kind", ["link", "folder", "second name"])
+def test_whatever_stands_in_the_notes_place_is_neither_written_nor_emptied(
+    desk_at: Make, root: Path, kind: str
+) -> None:
+    (theirs := root.parent / "theirs").write_text('{"pid": 1}')
+    note = root / ".git" / LOCK
+    ways = {"link": lambda: note.symlink_to(theirs), "folder": note.mkdir, "second name": lambda: os.link(theirs, note)}
+    ways[kind]()
+    with pytest.raises(OSError, match=LOCK), desk_at().exclusive(FREE):
+        pass
+    with pytest.raises(OSError, match=LOCK):
+        lock.clear(root / ".git")
+    assert lock.holder(root / ".git") is None and theirs.read_text() == '{"pid": 1}'
+
+
+def test_a_folder_in_the_place_of_the_signal_ends_no_run(desk_at: Make, root: Path) -> None:
+    with (desk := desk_at()).exclusive(FREE):
+        desk.open(FREE, NOON)
+        (root / ".ralph/loop/signal").mkdir()
+    signals.clear(root / ".ralph")
+    begun(desk_at())
+    signals.write(root / ".ralph", "stop")
+    assert signals.read(root / ".ralph") == "stop"
 
 
 def test_a_checkout_that_is_not_ready_gives_the_lock_back(desk_at: Make, root: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
@@ -95,6 +96,16 @@ def test_a_folder_in_the_logs_place_is_moved_aside(tmp_path: Path) -> None:
     (tmp_path / "progress.txt").unlink()
     (tmp_path / "progress.txt").mkdir()
     store.restore()
+    assert (tmp_path / "progress.txt").read_text() == OLD
+
+
+def test_a_disk_that_is_full_adds_nothing_to_the_log_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, real = log(tmp_path), os.write
+    monkeypatch.setattr(os, "write", lambda where, content: real(where, content[:10]))
+    with pytest.raises(OSError, match="No space left"):
+        store.append(ENTRY, NOW)
     assert (tmp_path / "progress.txt").read_text() == OLD
 
 

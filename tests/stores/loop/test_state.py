@@ -71,6 +71,15 @@ def test_a_file_of_a_later_version_is_not_misread(tmp_path: Path) -> None:
         state.load(tmp_path)
 
 
+@pytest.mark.attack(45)
+@pytest.mark.parametrize("run_id", ["../../../elsewhere", "/etc", "..", "."])
+def test_a_run_whose_name_leads_elsewhere_is_not_believed(tmp_path: Path, run_id: str) -> None:
+    state.save(tmp_path, replace(FULL, run_id=run_id))
+    found, complaint = state.rescue(tmp_path)
+    assert found is None
+    assert "its run is called" in complaint
+
+
 def test_each_session_has_a_record_of_its_own(tmp_path: Path) -> None:
     for number in (3, 4):
         state.keep_output(tmp_path, "run-a", replace(OUTPUT, iteration=number))

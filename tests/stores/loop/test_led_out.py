@@ -1,0 +1,159 @@
+"""Where a session made a link of a folder, nothing that it leads to is moved, written or removed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import ralph_mission
+from ralph_mission.bootstrap import clones
+from ralph_mission.cli import overwriting
+from ralph_mission.gateways.git import Git
+from ralph_mission.stores.loop import archive, before, legacy, place
+from ralph_mission.stores.loop.desk import Habits
+from ralph_mission.stores.loop.progress_log import ProgressLog
+from ralph_mission.stores.loop.stories import Stories
+from tests.stores.loop.desks import FREE, NOON, PRD, Make
+
+SECRET = "CANARY-of-somebody-else"
+BOTH = ("prd.json", "progress.txt")
+
+# --- a folder of people's that a session made a link out of the work tree --------------
+
+
+def led_out(root: Path, folder: str, *names: str) -> Path:
+    """Somebody's folder with files of these names, to which a session has `folder` lead."""
+    theirs = root.parent / "theirs"
+    theirs.mkdir()
+    for name in names:
+        (theirs / name).write_text(SECRET)
+    shutil.rmtree(root / folder)
+    (root / folder).symlink_to(theirs)
+    return theirs
+
+
+def untouched(theirs: Path, *names: str) -> bool:
+    return {path.name: path.read_text() for path in theirs.iterdir()} == dict.fromkeys(names, SECRET)
+
+
+@pytest.mark.attack(46)
+@pytest.mark.parametrize("folder", ["scripts/ralph", ".omc", "docs"])
+def test_a_link_in_the_place_of_the_lists_folder_has_nothing_moved_or_written_elsewhere(
+    tmp_path: Path, folder: str
+) -> None:
+    (place := (root := tmp_path / "work") / folder).mkdir(parents=True)
+    (place / "prd.json").write_text(json.dumps(PRD))
+    stories = Stories(root, place / "prd.json" if folder == "docs" else None)
+    (log := ProgressLog(place, root)).begin(NOON)
+    assert stories.read() and log.read() is not None
+    theirs = led_out(root, folder, *BOTH)
+    told = [change.path for change in (*stories.restore(), *log.restore())]
+    assert told == [f"{folder}/prd.json", f"{folder}/progress.txt"] and untouched(theirs, *BOTH)
+    assert json.loads((place / "prd.json").read_text()) == PRD and not place.is_symlink()
+    assert not (root / ".ralph/loop/prd.broken.json").exists()
+
+
+@pytest.mark.attack(46)
+def test_a_link_in_the_place_of_the_logs_folder_has_nothing_written_elsewhere(tmp_path: Path) -> None:
+    (place := (root := tmp_path / "work") / "scripts/ralph").mkdir(parents=True)
+    (log := ProgressLog(place, root)).begin(NOON)
+    log.read()
+    theirs = led_out(root, "scripts/ralph", *BOTH)
+    assert log.restore() and untouched(theirs, *BOTH) and (place / "progress.txt").is_file()
+
+
+@pytest.mark.attack(46)
+@pytest.mark.parametrize("names", [(), BOTH])
+def test_a_verdict_and_a_new_log_are_written_in_the_work_tree_whatever_a_check_made_of_the_folder(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    (place := (root := tmp_path / "work") / "scripts/ralph").mkdir(parents=True)
+    (place / "prd.json").write_text(json.dumps(PRD))
+    prd = (stories := Stories(root)).read()
+    theirs = led_out(root, "scripts/ralph", *names)
+    assert prd is not None
+    stories.write(prd)
+    assert untouched(theirs, *names) and (place / "prd.json").is_file() and not place.is_symlink()
+    shutil.rmtree(theirs)
+    theirs = led_out(root, "scripts/ralph", *names)
+    ProgressLog(place, root).begin(NOON)
+    assert untouched(theirs, *names) and (place / "progress.txt").is_file() and not place.is_symlink()
+
+
+@pytest.mark.attack(46)
+def test_what_a_session_that_died_claimed_is_put_back_in_the_work_tree(tmp_path: Path) -> None:
+    (place := (root := tmp_path / "work") / "scripts/ralph").mkdir(parents=True)
+    lists = [place / name for name in BOTH]
+    for path in lists:
+        path.write_text("ours")
+    before.keep(root, lists)
+    theirs = led_out(root, "scripts/ralph", *BOTH)
+    assert len(before.put_back(root, lists, root / ".ralph/loop/runs/one", lambda _: False)) == 2
+    assert untouched(theirs, *BOTH) and [path.read_text() for path in lists] == ["ours", "ours"]
+
+
+@pytest.mark.attack(46)
+@pytest.mark.parametrize("folder", [".omc", ".omc/state"])
+def test_what_another_tool_is_told_stays_in_the_work_tree(tmp_path: Path, folder: str) -> None:
+    (root := tmp_path / "work").joinpath(folder).mkdir(parents=True)
+    theirs = led_out(root, folder)
+    legacy.brief(root, "the prompt")
+    assert untouched(theirs) and (root / ".omc/state/iteration-prompt.txt").read_text() == "the prompt"
+
+
+@pytest.mark.attack(46)
+def test_notes_that_the_settings_name_are_taken_from_nobody_else(desk_at: Make, root: Path) -> None:
+    (root / "notes").mkdir()
+    with (desk := desk_at(Habits(scratchpad="notes/pad.md"))).exclusive(FREE):
+        desk.keep(desk.open(FREE, NOON), None)
+        theirs = led_out(root, "notes", "pad.md")
+        desk.tidy()
+    assert untouched(theirs, "pad.md")
+
+
+def test_an_archive_that_is_a_link_is_for_a_person_to_look_at(tmp_path: Path) -> None:
+    (half := tmp_path / "theirs" / f"{archive.HALF}x").mkdir(parents=True)
+    (tmp_path / "archive").symlink_to(tmp_path / "theirs")
+    with pytest.raises(OSError, match="archive"):
+        archive.put_away(tmp_path, "ralph/one", "{}", "", NOON)
+    assert list((tmp_path / "theirs").iterdir()) == [half]
+
+
+# --- folders of ours -------------------------------------------------------------------
+
+
+@pytest.mark.attack(46)
+@pytest.mark.parametrize("name", place.FOLDERS)
+def test_a_link_in_the_place_of_a_folder_of_ours_is_taken_away_and_told(desk_at: Make, root: Path, name: str) -> None:
+    (theirs := root.parent / "theirs").mkdir()
+    with (desk := desk_at()).exclusive(FREE):
+        desk.keep(desk.open(FREE, NOON), None)
+        shutil.rmtree(root / name, ignore_errors=True)
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).symlink_to(theirs)
+        assert name in [change.path for change in desk.restore()]
+    assert not (root / name).is_symlink() and list(theirs.iterdir()) == []
+
+
+def test_every_folder_below_ralphs_own_is_known() -> None:
+    product = "".join(path.read_text() for path in Path(ralph_mission.__file__).parent.rglob("*.py"))
+    named = {f".ralph/{name}" for name in re.findall(r'state_dir / "([a-z]+)"', product)}
+    assert {".ralph/cycles", ".ralph/cache"} <= named <= set(place.FOLDERS)
+    assert {f".ralph/{clones.PLACE}", f".ralph/{overwriting.COPIES}"} <= set(place.FOLDERS)
+
+
+@pytest.mark.attack(46)
+@pytest.mark.parametrize("linked", [".ralph", ".ralph/missions", ""])
+def test_clones_that_nobody_needs_any_more_are_removed_behind_no_link(root: Path, linked: str) -> None:
+    (theirs := root.parent / "theirs/missions").mkdir(parents=True)
+    if linked:
+        (root / linked).parent.mkdir(exist_ok=True)
+        (root / linked).symlink_to(theirs if "/" in linked else theirs.parent)
+    else:
+        theirs.parent.rename(root / ".ralph")
+    clones.abandon(Git.open(root), {})
+    assert theirs.is_dir() == (root / ".ralph/missions").is_dir() == bool(linked)
