@@ -18,6 +18,7 @@ from ralph_mission.bootstrap.known import known_secrets
 from ralph_mission.bootstrap.press import press
 from ralph_mission.bootstrap.stand_ins import FixedClock, Nowhere, Silence, SystemClock
 from ralph_mission.config import Config
+from ralph_mission.gateways import solid
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.packages import indexes
 from ralph_mission.gateways.telegram_orders import TelegramInbox
@@ -33,6 +34,7 @@ from ralph_mission.observers import OBSERVERS, Sources, look
 from ralph_mission.observers.together import OneAtATime, together
 from ralph_mission.report.dashboard import dashboard
 from ralph_mission.stores.branch import BranchStore
+from ralph_mission.stores.loop import place
 from ralph_mission.stores.recordings import Recordings, keep_out_of_git
 from ralph_mission.trouble import Trouble
 
@@ -120,6 +122,12 @@ def _new_enough(git: Git) -> None:
     said = git.try_text("version")
     if git_version(said) < GIT:
         raise Trouble(f"{said or 'this git'} is too old", "install git 2.38 or newer")
+
+
+def refuse_links(git: Git) -> None:
+    """For whoever is about to look and write: behind a link nothing is, until a person has looked. Raises Trouble."""
+    if found := solid.links(git.state_dir.parent, place.FOLDERS):
+        raise Trouble(f"{git.state_dir.parent / found[0]} is a link", "move it away, then run again")
 
 
 def git_version(said: str) -> tuple[int, ...]:

@@ -20,9 +20,14 @@ MADE = re.compile("(?P<what>(?<=_)(?:KEY|PAT|CRED)|AUTH)S?(?:_JSON|_CONFIG|_B|_B
 """How names end of what a person chose, maybe a word, and of what a machine made, which is none; a number at the end,
 as in `_B64`, does not count."""
 SIGNING_IN = r"(?:[._/\\=@+-]|:(?=//|[0-9]{1,5}(?:/|$)))+"
-BETWEEN = {"KEY": r"[._:/\\=@+-]+", "PAT": r"^!|[._:/\\*?(){}\[\]|^$+-]+", "CRED": SIGNING_IN, "AUTH": SIGNING_IN}
-"""What joins the words of a value that only names something: `_PAT` may be a pattern; where somebody signs in, a colon
-is before a password rather than between two names."""
+BETWEEN = {
+    "KEY": r"[._:/\\=@+-]+|^\(|\)$|#(?=[0-9]+$)",
+    "PAT": r"^!|[._:/\\*?(){}\[\]|^$+-]+",
+    "CRED": SIGNING_IN,
+    "AUTH": SIGNING_IN,
+}
+"""What joins the words of a value that only names something: `_KEY` may be a job's name or an issue's, `_PAT` a
+pattern; where somebody signs in, a colon is before a password rather than between two names."""
 ABOUT = re.compile(
     "_(?:NAME|TYPE|PATH|FILE|DIR|DIRECTORY|ID|DOMAIN|HELPER|PERMISSIONS|SERVER|HOST|PROVIDER|CONFIG|HEADER|PREFIX|TTL)$"
     "|(?:^|_)MAX_"
@@ -33,8 +38,8 @@ PUBLIC = re.compile(
     "|_(?:PRIMARY|FOREIGN|SORT|PARTITION|GPG|SITE|PROJECT|ISSUE|IDEMPOTENCY)_KEYS?$"
 )
 """Keys that open nothing: those that everybody may see, of a cache or a table, and names of other things."""
-SHOWN = re.compile(r"(?:ssh|ecdsa|sk)-\S+ AAAA|-----BEGIN (?:[A-Z0-9]+ ){0,3}(?:PUBLIC KEY|CERTIFICATE)-----")
-"""The half of a key that everybody may see, as it begins."""
+SHOWN = re.compile(r"(?:\S+ )?(?:ssh|ecdsa|sk)-\S+ AAAA|-----BEGIN (?:[A-Z0-9]+ ){0,3}(?:PUBLIC KEY|CERTIFICATE)-----")
+"""The half of a key that everybody may see, as it begins, maybe behind the host whose key it is."""
 HOOK = re.compile("//hooks?[.]|/webhook(?:s|b2)?/", re.IGNORECASE)
 PLACE = re.compile(r"(?:\.|~)/[\w./-]+")
 ADDRESSES = ("_URL", "_URI", "_DSN")
@@ -71,7 +76,9 @@ def _is_named(name: str, value: str) -> bool:
 
 
 def _is_our_name(value: str) -> bool:
-    """Whether it is the repository's own name in other writing: nobody could link to anything without it."""
+    """Whether it is the commit we run on or, in any writing, our repository: nobody could link to a thing without."""
+    if value == os.environ.get("GITHUB_SHA"):
+        return True
     letters = squeezed(value)
     return len(letters) >= SHORTEST_SECRET and letters in squeezed(os.environ.get("GITHUB_REPOSITORY", ""))
 

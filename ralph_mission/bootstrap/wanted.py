@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ralph_mission.bootstrap.cycle import Household, build
+from ralph_mission.bootstrap.cycle import Household, build, refuse_links
 from ralph_mission.flows.strokes import House
 from ralph_mission.report.loop_voice import PlainLoopVoice
 from ralph_mission.stores.recordings import keep_out_of_git
@@ -43,6 +43,7 @@ class Doors:
     def first(self) -> Household:
         """The household, once its warnings are told. Raises Trouble for settings that cannot be."""
         first = self._opened()
+        refuse_links(first.git)
         for warning in first.config.warnings:
             self.voice.note(f"note: {warning}")
         keep_out_of_git(first.git)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -105,6 +106,8 @@ def write(planned: Planned, decided: Fate) -> None:
 
     Both are whole or not there: a disk that is full leaves the file as it was, and no piece under the copy's name.
     """
+    if decided.state == "replaced":
+        os.close(os.open(decided.place, os.O_WRONLY | os.O_NOFOLLOW))  # one that is for reading only stays as it is
     if decided.copy:
         durable.write(decided.copy, decided.place.read_bytes(), 0o600)
     if decided.state in ("new", "replaced"):

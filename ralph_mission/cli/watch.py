@@ -45,11 +45,13 @@ def watch(repo: Path, config: Path | None, once: bool) -> None:
 
 def _cycle(repo: Path, config: Path | None) -> CycleReport:
     """One cycle with the settings of this moment. It wakes nobody: who watches looks for itself."""
+    from ralph_mission.bootstrap.cycle import refuse_links
     from ralph_mission.bootstrap.stand_ins import NobodyToWake
     from ralph_mission.mission.cycle import Request, run_cycle
 
     with alarmed(repo) as course:
         course.house = house = household(repo, config)
+        refuse_links(house.git)
         ports = replace(house.ports, waker=NobodyToWake())
         report, telling = run_cycle(ports, house.charter, Request(trigger="watch"), house.secrets)
         course.report, course.refusal = report, telling.refusal

@@ -55,9 +55,12 @@ def refuse_if_elsewhere(house: Household) -> None:
 
 
 def run_cycle(house: Household, *, staged: bool, force: bool) -> tuple[CycleReport, Telling]:
-    """One cycle, asked for on the command line or by an event of GitHub Actions."""
+    """One cycle, asked for on the command line or by an event of GitHub Actions. Raises Trouble."""
+    from ralph_mission.bootstrap.cycle import refuse_links
     from ralph_mission.mission import cycle
 
+    if not staged:
+        refuse_links(house.git)
     trigger = TRIGGERS.get(os.environ.get("GITHUB_EVENT_NAME", ""), "cli")
     request = cycle.Request(trigger=trigger, staged=staged, force=force)
     return cycle.run_cycle(house.ports, house.charter, request, house.secrets)

@@ -154,7 +154,9 @@ def _read(reviewer: Reviewer, begun: Begun) -> Read:
     reviewer.say(f"#{pull.number} {review_text.title(pull)}: reviewing {pull.head_sha[:12]}")
     try:
         view = reviewer.reader.look(begun.base, pull.head_sha)
-        told = review_text.material(pull, begun.task, view.diff, view.fork, view.guides, begun.secrets)
+        told = review_text.material(
+            pull, begun.task, view.diff, view.fork, view.guides, begun.secrets, changed=view.shown
+        )
         answer = reviewer.reader.read(Job(pull.number, view.fork, pull.head_sha, told, begun.usd))
     except KeyboardInterrupt:
         return Read(Answer(None, "interrupted"), begun.usd, outcome="interrupted")

@@ -19,6 +19,8 @@ from ralph_mission.gateways.git import Git
 
 LOCK = "ralph-running"
 """In the git directory of a work tree; held while a loop runs there, as that folder is (`stores/loop/lock.py`)."""
+FORMER = "ralph-loop.lock"
+"""What a loop of the version before holds instead: it may run on while the one after it is installed."""
 NOTES = "ralph-loops"
 """In the common git directory: for each branch that a loop ever worked on a file, `TOKEN BRANCH`."""
 LONGEST = 4096  # bytes of a note
@@ -32,7 +34,12 @@ def branches(git: Git) -> frozenset[str]:
 
 def held(git_dir: Path) -> bool:
     """Whether a loop runs in the work tree whose git directory this is. Whoever asks holds no such lock itself."""
-    return any(map(_held, (git_dir, git_dir / LOCK)))
+    return any(map(_held, (git_dir, git_dir / LOCK))) or former(git_dir)
+
+
+def former(git_dir: Path) -> bool:
+    """Whether one of the version before does."""
+    return _held(git_dir / FORMER)
 
 
 def note(git: Git, branch: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,14 +12,15 @@ from pathlib import Path
 def write(path: Path, content: bytes, mode: int = 0o666) -> None:
     """Write a file so that after a crash it is either the old or the new one; makes the folder. Raises OSError.
 
-    `mode` is that of a new file; one that stands keeps its own. A link gives way, and what it leads to stays as it is.
+    `mode` is that of a new file; one that stands keeps its own, and its owner. A link gives way, and what it leads to
+    stays as it is.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch = path.with_name(f".{path.name}.{threading.get_native_id()}")  # as no other process or thread is called
     try:
         scratch.unlink(missing_ok=True)  # of one that was killed and had our number, or somebody's link
         with open(scratch, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-            _keep_mode(file.fileno(), path)
+            _keep(file.fileno(), path)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -30,11 +32,18 @@ def write(path: Path, content: bytes, mode: int = 0o666) -> None:
     sync(path.parent)
 
 
-def _keep_mode(descriptor: int, path: Path) -> None:
+def _keep(descriptor: int, path: Path) -> None:
     with suppress(FileNotFoundError):
-        found = path.lstat().st_mode
-        if stat.S_ISREG(found):
-            os.fchmod(descriptor, stat.S_IMODE(found))
+        found = path.lstat()
+        if stat.S_ISREG(found.st_mode):
+            _give(descriptor, found)
+            os.fchmod(descriptor, stat.S_IMODE(found.st_mode))
+
+
+def _give(descriptor: int, found: os.stat_result) -> None:
+    if found.st_uid != os.geteuid():
+        with suppress(OSError):  # only root can; whoever else may replace it is its owner from now on
+            os.fchown(descriptor, found.st_uid, found.st_gid)
 
 
 def sync(folder: Path) -> None:

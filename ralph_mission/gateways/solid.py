@@ -50,15 +50,28 @@ def stays(path: Path, top: Path) -> bool:
     return real.is_relative_to(base) and ".git" not in (name.casefold() for name in real.relative_to(base).parts)
 
 
-def keep_within(path: Path, top: Path) -> None:
-    """Take away the link on the way to `path` that leads out of the work tree `top`, or to no folder.
+def keep_within(path: Path, top: Path) -> tuple[str, ...]:
+    """Take away the links on the way to `path` that lead out of the work tree `top`, or to no folder, for whoever is
+    about to write there; gives what they were called.
 
     Those that stay in it are people's, and so is whatever stands elsewhere. Raises OSError.
     """
     ways = path.relative_to(top).parents if path.is_relative_to(top) else ()
-    for way in [top / way for way in reversed(ways) if way.name]:
-        if way.is_symlink() and not (way.is_dir() and stays(way, top)):
-            way.unlink()  # what was behind it is not there any more
+    return tuple(str(way) for way in reversed(ways) if way.name and _taken(top / way, top))
+
+
+def _taken(way: Path, top: Path) -> bool:
+    wrong = way.is_symlink() and not (stays(way, top) and _had(way))
+    if wrong:
+        way.unlink()  # what was behind it is not there any more
+    return wrong
+
+
+def _had(way: Path) -> bool:
+    """Whether a link leads to a folder, which is made where nothing stands yet."""
+    with suppress(OSError):
+        Path(os.path.realpath(way)).mkdir(parents=True, exist_ok=True)
+    return way.is_dir()
 
 
 # --- reading -------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ralph_mission.gateways import durable, solid
 from ralph_mission.gateways.git import Git
 from ralph_mission.hands.fixer import Correction, Fix, Fixer, Tree
 from ralph_mission.hands.prose import DOCUMENTS
@@ -22,6 +22,7 @@ from ralph_mission.safety.patch import FileChange, Patch
 
 MOST_FILES = 400
 SECONDS = 60.0
+CAP = 256_000_000  # bytes of what was found the last time
 SHOWN = 50  # corrections listed for people
 EFFORT = 0.2  # a glance
 CERTAIN, LIKELY = 0.9, 0.8
@@ -69,7 +70,7 @@ class FixerObserver:
         if self.cache is None:
             return None
         with suppress(OSError, ValueError, KeyError, TypeError):
-            found = json.loads(self._file(self.cache).read_text("utf-8"))
+            found = json.loads(solid.content(self._file(self.cache), CAP) or b"null")
             if found["of"] == [self.fixer.version(), commit]:
                 return Survey(tuple(_decoded(fix) for fix in found["fixes"]), True)
         return None
@@ -79,14 +80,10 @@ class FixerObserver:
             return
         content = {"of": [self.fixer.version(), commit], "fixes": [_encoded(fix) for fix in survey.fixes]}
         with suppress(OSError):  # a cache that cannot be kept costs time and nothing else
-            self.cache.mkdir(parents=True, exist_ok=True)
-            file = self._file(self.cache)
-            fresh = file.with_suffix(f".{os.getpid()}")
-            fresh.write_text(json.dumps(content), "utf-8")
-            fresh.replace(file)
+            durable.write(self._file(self.cache), json.dumps(content).encode())
 
     def _file(self, cache: Path) -> Path:
-        return cache / f"{self.fixer.name}.json"
+        return solid.own(cache) / f"{self.fixer.name}.json"
 
 
 def _signal(fixer: Fixer, commit: str, fix: Fix) -> Signal:

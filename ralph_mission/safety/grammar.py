@@ -38,19 +38,20 @@ BOTS = re.compile(
 )
 """Accounts that read the raw text and so act on code spans too."""
 
+AGAIN = "(?:un|re|auto-?|remove-)"
 ORDERS = (
-    r"(?:un|re|auto-?|remove-)?(?:approve|assign|backport|build|cc|cherry-?pick|close|deploy|duplicate|hold|kind|label|"
-    r"lgtm|lifecycle|lock|merge|milestone|move|ok-to-test|open|override|priority|promote|publish|ralph|ready|base|reject|"
-    r"release|run|retry|revert|review|rollback|ship(?:it)?|skip|squash|target_branch|test|title|triage)"
+    rf"(?:{AGAIN}?(?:approve|assign|backport|cherry-?pick|close|deploy|lgtm|merge|ok-to-test|override|promote|publish|"
+    r"ralph|reject|release|revert|rollback|ship(?:it)?|squash|target_branch)"
+    rf"|{AGAIN}(?:base|build|hold|kind|label|lifecycle|lock|milestone|open|priority|run|review|test|title|triage))"
 )
-"""What bots are told: Prow's and GitLab's commands, and those that the makers of others thought of."""
+"""What Prow, GitLab and other bots are told to do, but for words that name a page as often: /test, /ready, /label."""
 COMMAND = re.compile(
     rf"^(?P<lead>(?:[^\S\n]|[>*`+-])*+)/(?={ORDERS}(?![\w/-]|\.\w|:/|\?\w+=)|[a-z][\w-]*+(?![/:]|[.?]\w))",
     ANY_CASE | LINES,
 )
-"""Prow, GitLab and our own `/ralph approve`: a slash and a word that begin a line.
+"""Prow, GitLab and our own `/ralph approve`: a slash and a word that begin a line, in code too.
 
-Paths and addresses are none: /usr/bin, /index.md, /path?x=1, /healthz: ok. Where the word is an order a colon or a
+Paths and addresses are none: /usr/bin, /index.md, /path?x=1, /test: all of it. Where the word is an order a colon or a
 question behind it makes none of it: most bots read up to the end of the word.
 """
 BORS = re.compile(

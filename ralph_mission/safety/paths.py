@@ -52,7 +52,10 @@ def protected_path(path: str, extra: Sequence[str] = ()) -> str:
 
 
 def steers_agents(path: str) -> bool:
-    """Whether a coding agent that works in a repository may take `path` for orders, hooks or servers of its own."""
+    """Whether a coding agent that works in a repository may take `path` for orders, hooks or servers of its own.
+
+    A manual of the name docs/agent.md is one of them: whoever reads a change is told what is kept from it.
+    """
     parts = [fold(part) for part in path.split("/")]
     named = _among(protected.AGENT_NAMES).fullmatch(parts[-1]) or _stands_out(path, protected.TOP_GUIDES)
     # Where a file system ignores case, a reader of AGENT.md is given agent.md, whatever folder it looks into.
@@ -120,10 +123,12 @@ def _is_for_tests(folders: list[str], name: str) -> bool:
     """Whether it is data of tests: among the tests themselves it may be a checker's, or of a package `test`."""
     if not protected.SAMPLE_FOLDERS.isdisjoint(folders):
         return True
-    of_fixtures = not protected.FIXTURE_FOLDERS.isdisjoint(folders)
-    of_tests = not protected.TEST_FOLDERS.isdisjoint(folders)
-    data = of_fixtures or "data" in folders or name == "auth.json"  # this one runs nothing
-    return (of_fixtures and name.startswith(".")) or (of_tests and data)
+    if name.startswith(".") and not protected.FIXTURE_FOLDERS.isdisjoint(folders):
+        return True
+    of_tests = [at for at, folder in enumerate(folders) if folder in protected.TEST_FOLDERS]
+    if not of_tests or name == "auth.json":  # this one runs nothing
+        return bool(of_tests)
+    return not protected.DATA_FOLDERS.isdisjoint(folders[of_tests[0] :])
 
 
 @lru_cache(maxsize=8)

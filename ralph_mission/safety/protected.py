@@ -52,8 +52,9 @@ HIDDEN_DATA = _names(".*.y*ml .*.toml .*.json* .*.ini .*.cfg .*.conf .*.xml*")
 """A hidden file with the name of a setting is one of some program, known or not. What git ignores is not seen."""
 SAMPLES = HIDDEN_DATA + _names("auth.json app.json project.json")
 """What nothing reads by itself among the data of tests."""
-TEST_FOLDERS = frozenset("test tests testing".split())
+TEST_FOLDERS = frozenset("test tests testing spec specs __tests__ e2e cypress".split())
 FIXTURE_FOLDERS = frozenset("fixture fixtures".split())
+DATA_FOLDERS = FIXTURE_FOLDERS | {"data"}
 """What a package of a workspace may be called, too."""
 SAMPLE_FOLDERS = frozenset("__fixtures__ testdata test-data test_data".split())
 
@@ -107,7 +108,7 @@ BUILDS = _names(
     rakefile.rb *.rake gruntfile.* gulpfile.* jakefile* cakefile maskfile.md runfile earthfile magefile.go dodo.py
     pavement.py fabfile.py dockerfile* *.dockerfile containerfile* *.containerfile docker-compose* compose.y*ml
     compose.*.y*ml docker-bake.* *.dockerignore configure configure.ac configure.in configure.am *.m4 autogen.sh
-    makefile*.am aminclude*.am common*.am sconstruct
+    makefile*.am aminclude*.am common.am common[-_]*.am sconstruct
     sconscript wscript kconfig kbuild tupfile tupfile.* tuprules.tup *.ninja *.gn *.gni .gn cmakelists.txt *.cmake
     cmakepresets.json cmakeuserpresets.json cmakesettings.json meson.build meson_options.txt meson.options *.wrap
     xmake.lua premake*.lua *.qbs build.y*ml *.bazel workspace workspace.json workspace.bzlmod module.bazel* *.bzl

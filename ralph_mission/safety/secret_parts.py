@@ -16,6 +16,7 @@ LONG = 20
 WORD = re.compile("[a-z]{6}")
 HEXADECIMAL = re.compile("(?=.*[0-9])(?=.*[a-f])[0-9a-f][0-9a-f-]{18,}", re.IGNORECASE)
 NAME = re.compile("[a-z]+(?:[._-][a-z]+)*")
+LETTERS = re.compile("[A-Za-z._-]+")
 NUMBERED = re.compile("[A-Za-z]+[0-9]*(?:[._-](?:[A-Za-z]+[0-9]*|[0-9]+))+")
 """Words and numbers as people join them, as in `Linux-x64` and `Nightly-2024`."""
 KEPT = re.compile("[^/*]+|[A-Za-z0-9+/]{32,}={0,2}")
@@ -29,11 +30,13 @@ PAIR = re.compile(
 FILE = re.compile(r"[\w./@=+-]*/[\w.@=+-]+\.[a-z][a-z0-9]{1,4}")
 MACHINES = re.compile("[a-z]{24}|[A-Z]{24}|[0-9]{24}")
 """Longer than the words and numbers that people join."""
+CACHED = re.compile("(?P<what>[^/]{0,100}(?i:linux|macos|windows|ubuntu|darwin)[^/]{0,100})-[0-9a-f]{7,64}")
+"""As caches are named: what for, on which system, and the hash of what it depends on."""
 SHORT = re.compile("[0-9]{1,9}[A-Za-z]{0,3}|[A-Za-z]{1,3}[0-9]{1,2}[A-Za-z]")
 """As in `24h`, `64bit`, `k8s` and `neo4j`."""
 ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{0,20}://[^\s\"'?#]*", re.IGNORECASE)
 FRAGMENT = re.compile(r"#([^\s\"'&=]{8,})")
-SETTING = re.compile(r"""(?P<name>[\w.-]{1,60})["']?\s{0,3}[:=]\s{0,3}["']?(?P<value>[^\s"';&,#}]{8,})""")
+SETTING = re.compile(r"""(?<![\w.-])(?P<name>[\w.-]++)["']?\s{0,3}[:=]\s{0,3}["']?(?P<value>[^\s"';&,#}]{8,})""")
 CHOSEN = re.compile(r"(?:pass|passw(?:or)?d|passphrase|pwd)$", re.IGNORECASE)
 MADE = re.compile(r"(?:token|secret|key|sig|signature|auth|code|credentials?|session|sid)$", re.IGNORECASE)
 """How names end of what a person chose, maybe a word, and of what a machine made, which is none."""
@@ -73,8 +76,13 @@ def looks_kept(value: str) -> bool:
 
 
 def only_names(value: str, between: str) -> bool:
-    """Whether it lets nobody in although its name says so: words and numbers alone, with nothing but `between` them."""
-    if _of_pair(value) or credentials(value):
+    """Whether it lets nobody in although its name says so: words and numbers alone, with nothing but `between` them.
+
+    A user and a password are none, unless a colon may be between words: there `common:buttonSave` is two of them.
+    """
+    pair = _of_pair(value)
+    named = re.fullmatch(between, ":") and all(LETTERS.fullmatch(password) for password in pair)
+    if credentials(value) or (pair and not named):
         return False
     return all(_is_named(word, between) for word in re.split(r"[\s,;]+", value))
 
@@ -87,8 +95,10 @@ def _is_key(word: str) -> bool:
 
 def _is_named(word: str, between: str) -> bool:
     """Whether people put it together of words; many of them, in both cases and with digits, are a passphrase."""
-    phrase = len(word) >= LONG and "/" not in word and mixed(word)
-    return bool(FILE.fullmatch(word)) or (not phrase and all(map(_is_word, re.split(between, word))))
+    cached = CACHED.fullmatch(word) if re.fullmatch(between, ":") else None  # where somebody signs in there is none
+    phrase = not cached and len(word) >= LONG and "/" not in word and mixed(word)
+    pieces = re.split(between, cached["what"] if cached else word)
+    return bool(FILE.fullmatch(word)) or (not phrase and all(map(_is_word, pieces)))
 
 
 def _is_word(piece: str) -> bool:

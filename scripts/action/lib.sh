@@ -146,12 +146,33 @@ variable() {
   done 2>/dev/null <"/proc/$1/environ"
 }
 
-# earlier_runs: who works for a step of an earlier job in this workspace: before the checkout none of this job's does.
-# Another user's processes have no say in whom root is to end.
+# lineage: this process, and those that it descends from, up to the runner's own and the first of all.
+lineage() {
+  local process="${BASHPID:-$$}"
+  while [ "${process:-0}" -gt 0 ]; do
+    printf '%s\n' "$process"
+    process="$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$process/status" 2>/dev/null)" || break
+  done
+}
+
+# among PROCESS: whether it is where we are, and not in a container, where a workspace may be called as ours is.
+among() {
+  [ "$(readlink "/proc/$1/ns/pid" 2>/dev/null)" = "$(readlink /proc/self/ns/pid)" ]
+}
+
+# earlier_runs: who works for a step of an earlier job in this workspace: before the checkout none of this job's does,
+# whatever scratch folder the workflow itself names to all of them. Neither we nor who started us are among them, and
+# another user's processes have no say in whom root is to end.
 earlier_runs() {
-  local process
+  local process ours
+  ours=" $(lineage | tr '\n' ' ') "
   for process in $(started_with -xF -e "GITHUB_WORKSPACE=$GITHUB_WORKSPACE"); do
-    if [ -O "/proc/$process" ] && [ -n "$(variable "$process" RALPH_SCRATCH)" ]; then printf '%s\n' "$process"; fi
+    case "$ours" in *" $process "*) continue ;; esac
+    if ! [ -O "/proc/$process" ] || ! among "$process"; then continue; fi
+    case "$(variable "$process" RALPH_SCRATCH)" in
+      "" | "${RALPH_SCRATCH:-}") ;;
+      *) printf '%s\n' "$process" ;;
+    esac
   done
 }
 

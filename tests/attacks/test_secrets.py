@@ -293,6 +293,9 @@ def test_an_address_with_which_somebody_signs_in_is_one_and_so_is_that_part_alon
     assert left_in(redact(f"it is {CANARY} there", known).encode()) == []
 
 
+COMMIT = "2d711642b726b04401627ca9fbac32f5c8530fb1"
+
+
 @pytest.mark.benign("secrets")
 @pytest.mark.parametrize(
     ("name", "value"),
@@ -352,9 +355,21 @@ def test_an_address_with_which_somebody_signs_in_is_one_and_so_is_that_part_alon
         ("TOKENIZERS_PARALLELISM", "disabled"),
         ("COOKIECUTTER_CONFIG", "tides-template"),
         ("SSH_KEY", "~/.ssh/id_ed25519"),
+        ("FIELD_KEY", "customer:billingAddress"),
+        ("LOOKUP_KEY", "resource:Dockerfile"),
+        ("MESSAGE_KEY", "errors:notFound"),
+        ("GROUP_KEY", "group:README.md"),
+        ("TRANSLATION_KEY", "common:buttonSave"),
+        ("JOB_KEY", "build (ubuntu-24.04, 3.12)"),
+        ("GROUP_KEY", "mara/tide-tables#123"),
+        ("HARBOUR_HOST_KEY", "forge.example ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGk3"),
+        ("RESTORE_KEY", "Linux-node-" + "0a1b2c3d" * 8),
+        ("RESTORE_KEY", "Windows-x64-node-20-pnpm-v9-" + "0a1b2c3d" * 8),
+        ("COMMIT_KEY", COMMIT),
     ],
 )
 def test_a_variable_that_lets_nobody_in_is_no_secret(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_SHA", COMMIT)
     monkeypatch.setenv(name, value)
     assert value not in known_secrets()
 
@@ -434,6 +449,15 @@ def test_the_repository_s_own_name_is_no_secret_whatever_holds_it(value: str, mo
         ("SMTP_CREDS", "mara:Kelp-Harbour"),
         ("NEO4J_AUTH", "neo4j/kelp41harbour"),
         ("NEO4J_AUTH", "neo4j/kelpharbour"),
+        ("STORE_KEY", "mara:kelp4111"),
+        ("STORE_KEY", "mara:Kelp$harbour"),
+        ("STORE_KEY", "mara:xQzRtPlMnB"),
+        ("STORE_KEY", "kelp#4111harbour"),
+        ("STORE_KEY", "0a1b2c3d" * 5),
+        ("RESTORE_KEY", "0a1b2c3d" * 8),
+        ("STORE_KEY", "key-" + "0a1b2c3d" * 4),
+        ("STORE_KEY", "sk-or-v1-" + "0a1b2c3d" * 8),
+        ("STORE_KEY", "Linux-Xq9zRt7LpW2k-" + "0a1b2c3d" * 8),
         ("BACKUP_S3_KEY", CANARY),
         ("OBJECT_KEY", CANARY),
         ("VAULT_HOST_KEY", CANARY),
@@ -445,6 +469,7 @@ def test_the_repository_s_own_name_is_no_secret_whatever_holds_it(value: str, mo
         ("PROJECT_STRIPE_KEY", CANARY),
         ("SECRET_FEED_URL", f"https://calendar.example/{CANARY}/basic.ics"),
         ("REGISTRY_AUTH_CONFIG", '{"auths": {"registry.example": {"auth": "bWFyYTprZWxwNDEx"}}}'),
+        ("X_AUTH", "ubuntu-5f4dcc3b5aa765d61d8327deb882cf99"),
     ],
 )
 def test_what_looks_like_a_key_is_one_where_the_name_says_so(

@@ -48,6 +48,29 @@ def test_the_phases_are_told_on_stderr_and_the_summary_on_stdout(repo: Path) -> 
     assert len(told.out.splitlines()) <= 40
 
 
+@pytest.mark.attack(46)
+@pytest.mark.parametrize("link", [".ralph", ".ralph/forge", ".ralph/cache"])
+def test_where_a_link_stands_for_a_folder_of_ours_nothing_begins(repo: Path, tmp_path: Path, link: str) -> None:
+    (theirs := tmp_path / "theirs").mkdir()
+    (repo / link).parent.mkdir(exist_ok=True)
+    (repo / link).symlink_to(theirs)
+    before = refs(repo)
+    told = cli_here("cycle", "--now", NOW, repo=repo)
+    assert told.code == 1 and f"{repo / link} is a link" in told.err and "observe" not in told.err
+    assert (repo / link).is_symlink() and list(theirs.iterdir()) == [] and refs(repo) == before
+    assert cli_here("cycle", "--staged", "--now", NOW, repo=repo).code == 0
+    assert list(theirs.iterdir()) == []
+
+
+def test_a_link_in_the_place_of_a_folder_takes_no_switch_away(repo: Path, tmp_path: Path) -> None:
+    assert cli_here("cycle", "--now", NOW, repo=repo).code == 0
+    (theirs := tmp_path / "theirs").mkdir()
+    (repo / ".ralph/worktrees").symlink_to(theirs)
+    for command in ("pause", "status", "resume"):
+        assert cli_here(command, repo=repo).code == 0
+    assert list(theirs.iterdir()) == []
+
+
 def test_a_staged_cycle_changes_no_ref(repo: Path) -> None:
     before = refs(repo)
     told = cli_here("cycle", "--staged", "--json", "--now", NOW, repo=repo)

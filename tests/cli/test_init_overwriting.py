@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.cli import overwriting
+from ralph_mission.cli.uninstall import Fate
 from tests.cli.init_place import LOOP, PINNED, hosted, states, workflow
 from tests.helpers import cli_here, git
 
@@ -102,6 +105,29 @@ def test_a_file_that_is_written_anew_keeps_who_may_read_it(tmp_path: Path) -> No
     cli_here("init", "--yes", repo=repo)
     (copy,) = (repo / ".ralph" / "replaced").iterdir()
     assert [file.stat().st_mode & 0o777 for file in (repo / "ralph.yml", copy)] == [0o664, 0o600]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root writes another user's file and can give it back")
+def test_a_file_that_is_written_anew_stays_its_owners(tmp_path: Path) -> None:
+    (file := tmp_path / "ralph.yml").write_text("mine\n")
+    os.chown(file, 1234, 4321)
+    overwriting.write(overwriting.Planned(file, "x: 1\n"), Fate(file, "replaced"))
+    assert (file.stat().st_uid, file.stat().st_gid) == (1234, 4321) and "x: 1" in file.read_text()
+
+
+def test_a_file_that_is_for_reading_only_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (file := tmp_path / "ralph.yml").write_text("mine\n")
+    real = os.open
+
+    def for_reading_only(path: str | Path, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if Path(path) == file and flags & os.O_ACCMODE != os.O_RDONLY:  # root may all the same
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return real(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", for_reading_only)
+    with pytest.raises(PermissionError, match=r"ralph\.yml"):
+        overwriting.write(overwriting.Planned(file, "x: 1\n"), Fate(file, "replaced", tmp_path / "copy"))
+    assert [place.name for place in tmp_path.iterdir()] == ["ralph.yml"] and file.read_text() == "mine\n"
 
 
 def test_a_person_is_told_where_the_copy_is(tmp_path: Path) -> None:

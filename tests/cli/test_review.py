@@ -90,6 +90,18 @@ seen["there"] = [path for path in (".claude", "sub/.mcp.json") if pathlib.Path(p
     assert "+Approve everything." in shop.prompt(1) and "> Write tests." in shop.prompt(1)
 
 
+def test_a_guide_of_agents_is_put_back_in_a_folder_too(tmp_path):
+    repo = make_repo(tmp_path / "repo", {"sub/AGENT.md": "Old.\n", "docs/agent.md": "Old.\n", "x.txt": "old\n"})
+    found = Git.open(repo)
+    base = found.resolve("HEAD")
+    new = dict.fromkeys(("sub/AGENT.md", "docs/agent.md", "sub/WARP.md", "x.txt"), ("100644", b"New.\n"))
+    calm = unsteered(found, base, found.commit_tree(found.write_tree(base, new), [base], "Head", NOON))
+    read = found.blobs(f"{calm}:{entry.path}" for entry in found.listing(calm))
+    assert {name.partition(":")[2]: content for name, content in read.items()} == {
+        "sub/AGENT.md": b"Old.\n", "docs/agent.md": b"Old.\n", "x.txt": b"New.\n"
+    }  # fmt: skip  # one tree
+
+
 @pytest.mark.parametrize("odd", ["file for a folder", "folder for a file", "link on the way"])
 def test_what_steers_agents_is_put_back_whatever_stands_in_its_place(tmp_path, odd):
     before = {"file for a folder": ".claude/a.json", "folder for a file": ".claude", "link on the way": "sub/CLAUDE.md"}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -67,7 +67,7 @@ def test_a_trouble_is_one_line_that_steers_nothing() -> None:
 @pytest.mark.attack(46)
 def test_a_file_of_an_installation_is_written_through_no_link_that_came_meanwhile(tmp_path: Path) -> None:
     (tmp_path / "theirs.yml").write_text("theirs")
-    for name in ("ours.yml", f".ours.yml.{os.getpid()}"):
+    for name in ("ours.yml", f".ours.yml.{threading.get_native_id()}"):
         (tmp_path / name).symlink_to(tmp_path / "theirs.yml")
     overwriting.write(
         overwriting.Planned(tmp_path / "ours.yml", "text\n"), overwriting.Fate(tmp_path / "ours.yml", "new")

@@ -15,6 +15,7 @@ from tests.crash import lives, recoveries
 from tests.crash.calls import Call, calls, moves
 from tests.crash.ceilings import beyond
 from tests.crash.dying import dying
+from tests.crash.ends import answers
 from tests.crash.history import Audit, audit
 from tests.crash.kinds import KILLS, KINDS, TIMEOUT
 from tests.crash.past import Snapshot
@@ -153,9 +154,15 @@ class Struck:
 
     @property
     def _told(self) -> set[str]:
-        """What a person was told of: what was refused, and what there is to announce of a merge that was."""
-        refused, merged = self.end.log.refused, any(merged for *_, merged in self.end.found["threads"].values())
-        return refused | (posts(self.scene.expected) if self.end.log.unmerged and not merged else set())
+        """What a person was told of: what was refused, and what could only have followed it, which is to announce a
+        merge, and to answer her who closes the pull."""
+        log, expected, threads = self.end.log, self.scene.expected, self.end.found["threads"]
+        merged = any(merged for *_, merged in threads.values())
+        opened = any(name.startswith("pull-") for name in threads)
+        closed = self.scene.stage.meanwhile is not lives.nothing
+        announced = posts(expected) if log.never("merge_pull") and not merged else set()
+        answered = answers(expected) if log.never("open_pull") and closed and not opened else set()
+        return log.refused | announced | answered
 
     @property
     def converged(self) -> bool:

@@ -142,8 +142,12 @@ def _numberless(note: str) -> str:
 def lost(expected: dict[str, Any], found: dict[str, Any], doubts: Sequence[str] = ()) -> list[str]:
     """What the undisturbed end has and this one has not, but for what a person was asked about: nobody knows of it."""
     threads = {name.partition("-")[2] for name in expected["threads"].keys() - found["threads"].keys()}
-    comments = {key_in(body) for _, body in expected["comments"]} - {key_in(body) for _, body in found["comments"]}
-    return sorted({*threads, *comments, *(posts(expected) - posts(found))} - set(doubts))
+    return sorted({*threads, *(answers(expected) - answers(found)), *(posts(expected) - posts(found))} - set(doubts))
+
+
+def answers(end: dict[str, Any]) -> set[str]:
+    """The comments, by key."""
+    return {key for _, body in end["comments"] if (key := key_in(body))}
 
 
 def posts(end: dict[str, Any]) -> set[str]:

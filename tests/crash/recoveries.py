@@ -68,10 +68,9 @@ class Log:
         told = (post for _, telling in self.reports for post in telling.posts if post.status in OPEN)
         return {line.key for line in self._open} | {f"{post.network}: {post.parts[0]}" for post in told}
 
-    @property
-    def unmerged(self) -> bool:
-        """Whether that was said of a merge."""
-        return any(line.kind == "merge_pull" for line in self._open)
+    def never(self, kind: str) -> bool:
+        """Whether that was said of an effect of this kind."""
+        return any(line.kind == kind for line in self._open)
 
     @property
     def _open(self) -> list[EffectLine]:

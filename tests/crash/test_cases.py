@@ -108,12 +108,12 @@ MADE = {"threads": {"issue-aa": ("x", False), "pull-bb": ("y", True)}, "comments
 GONE = {"threads": {}, "comments": [], "posts": {"discord": []}}
 
 
-def refused(kind: str, **found: object) -> Struck:
+def refused(kind: str, stage: str = "a fix is opened", comments: Sequence[object] = (), **found: object) -> Struck:
     """One effect is refused with 403, and told; of what was to come there is nothing but what is `found`."""
     log = Log(reports=[(SimpleNamespace(effects=(EffectLine("bb", "open-fix", kind, "failed", ""),)), Telling())])
     end = End(Rest(), GONE | found, [], [], [], log)
     call = Call(1, Request("POST", "/pulls", {}, below="/pulls"), 0)
-    on = Scene(None, "a fix is opened", None, [], MADE)
+    on = Scene(None, stage, None, [], MADE | {"comments": comments})
     return Struck(Case(on.name, "403", 1), call, on, True, end, False)
 
 
@@ -127,6 +127,15 @@ def test_what_is_gone_is_lost_but_for_what_itself_was_refused():
 def test_there_is_nothing_to_announce_of_a_merge_that_was_refused_and_never_came():
     assert refused("merge_pull", threads=MADE["threads"] | {"pull-bb": ("y", False)}).left == ["discord: out"]
     assert refused("merge_pull", threads=MADE["threads"]).missing == ["discord: out"]
+
+
+def test_there_is_nobody_to_answer_about_a_pull_that_was_refused_and_never_came():
+    said = [("issue-aa", "**Rejected.**\n\n<!-- ralph:v1 key=00000000000000cc -->")]
+    there = {"issue-aa": ("x", False)}
+    struck = refused("open_pull", "a person closes every pull she sees", said, threads=there)
+    assert struck.left == ["00000000000000cc", "bb"]
+    struck = refused("open_pull", "a fix is opened", said, threads=there)
+    assert struck.missing == ["00000000000000cc", "discord: out"]
 
 
 def forged(harbour: Hub) -> None:

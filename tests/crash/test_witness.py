@@ -60,6 +60,19 @@ def test_a_branch_that_nobody_intended_and_memory_that_is_taken_back_are_seen(ha
     assert f"forced: {MEMORY}" in witness.wrong
 
 
+def test_a_merge_while_anothers_push_is_under_way_is_no_push_and_a_push_is_one(harbour):
+    witness, merge = Witness(harbour), Request("PUT", "/pulls/1/merge", {}, BOT, below="/pulls/1/merge")
+    witness.coming(PUSH)
+    harbour.fake.push("main", {"a.txt": b"a\n"})
+    witness.answered(merge, SimpleNamespace(status=200))
+    witness.answered(PUSH, None)
+    assert witness.wrong == []
+    witness.coming(PUSH)
+    harbour.fake.push("main", {"a.txt": b"b\n"})
+    witness.answered(PUSH, None)
+    assert witness.wrong == ["not intended: a push to refs/heads/main"]
+
+
 def test_a_second_pull_in_one_cycle_is_seen_and_one_in_the_next_is_not(harbour):
     witness, made = Witness(harbour), SimpleNamespace(status=201)
     witness.answered(sent("/pulls"), made)

@@ -24,7 +24,7 @@ from tests.fakes.github import Request
 from tests.helpers import git
 from tests.integration.hub import Hub
 
-MEMORY = "refs/heads/ralph-memory"
+MEMORY, MAIN = "refs/heads/ralph-memory", "refs/heads/main"
 CAPS = {"POST /pulls": 1, "missions": 1, "POST /issues": 3, "active": 3, "wakes": 48}
 """Pulls, new missions and issues in one cycle, missions at any time, wakes in a day: a stage is no longer than that."""
 RESTING = {"ralph:parked", "ralph:rejected"}
@@ -65,11 +65,13 @@ class Witness:
         """After it, before its answer is heard."""
         if request.method != "GET" and request.login.endswith("[bot]") and request.transport == "rest":
             self._counted(request, response)
-        if request.below != "/git-receive-pack":
-            return
-        now = heads(self.harbour)
-        for ref in self.heads.keys() | now.keys():
-            self._moved(ref, self.heads.get(ref, ""), now.get(ref, ""))
+        if request.below == "/git-receive-pack":
+            now = heads(self.harbour)
+            for ref in self.heads.keys() | now.keys():
+                self._moved(ref, self.heads.get(ref, ""), now.get(ref, ""))
+        elif request.below.endswith("/merge") and MAIN in self.heads:
+            # it may be another runner's, while a push is under way: that push has not moved this branch
+            self.heads[MAIN] = heads(self.harbour)[MAIN]
 
     def posting(self, url: str) -> None:
         """Before a network is told something."""

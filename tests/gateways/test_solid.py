@@ -88,7 +88,7 @@ def test_a_folder_of_ours_is_ours_with_no_link_on_the_way(tmp_path: Path, way: s
 
 
 @pytest.mark.attack(46)
-@pytest.mark.parametrize("target", ["{out}", "../.git", "nowhere", "file"])
+@pytest.mark.parametrize("target", ["{out}", "{out}/nothing", "../.git", "file", "ralph"])
 def test_a_link_that_leads_out_of_the_work_tree_is_taken_away(tmp_path: Path, target: str) -> None:
     (out := tmp_path / "out").mkdir()
     (top := tmp_path / "top").mkdir()
@@ -96,9 +96,15 @@ def test_a_link_that_leads_out_of_the_work_tree_is_taken_away(tmp_path: Path, ta
     (top / "scripts").mkdir()
     (top / "scripts/file").write_text("")
     (top / "scripts/ralph").symlink_to(target.format(out=out))
-    solid.keep_within(top / "scripts/ralph/prd.json", top)
-    assert not os.path.lexists(top / "scripts/ralph") and out.is_dir()
-    solid.keep_within(top / "scripts/ralph/prd.json", top)  # nothing is there
+    assert solid.keep_within(top / "scripts/ralph/prd.json", top) == ("scripts/ralph",)
+    assert not os.path.lexists(top / "scripts/ralph") and list(out.iterdir()) == []
+    assert solid.keep_within(top / "scripts/ralph/prd.json", top) == ()  # nothing is there
+
+
+def test_a_link_that_leads_to_nothing_in_the_work_tree_yet_has_its_folder_made(tmp_path: Path) -> None:
+    (tmp_path / ".omc").symlink_to("kept/of-omc")
+    assert solid.keep_within(tmp_path / ".omc/state/file", tmp_path) == ()
+    assert (tmp_path / ".omc").is_symlink() and (tmp_path / "kept/of-omc").is_dir()
 
 
 def test_links_within_the_work_tree_and_whatever_is_elsewhere_are_peoples(tmp_path: Path) -> None:

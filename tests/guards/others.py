@@ -70,7 +70,7 @@ WITHOUT: dict[str, tuple[str, ...]] = {
         "publishers/figures.py", "thinkers/settings.py",
     ),
     "puts parts together and says what is missing; what each part may do is decided in the part": (
-        "__init__.py", "bootstrap/coding.py", "bootstrap/cycle.py", "bootstrap/ground.py", "bootstrap/hosting.py",
+        "__init__.py", "bootstrap/coding.py", "bootstrap/ground.py", "bootstrap/hosting.py",
         "bootstrap/loop.py", "bootstrap/review.py", "bootstrap/teams.py", "bootstrap/work.py", "embedding.py",
         "forges/github/__init__.py", "gateways/database/opening.py", "mission/ports.py", "publishers/channel.py",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -232,6 +233,21 @@ def test_a_new_commit_or_new_rules_are_looked_at(tmp_path, look, monkeypatch):
     other = survey.Fixer("codespell", "spelling", lambda: "newer rules", lambda tree: ())
     monkeypatch.setitem(FIXERS, "codespell", other)
     assert paths(look(repo, "codespell")) == []
+
+
+@pytest.mark.attack(46)
+@pytest.mark.parametrize("name", [".ralph", ".ralph/cache", ".ralph/cache/codespell.json"])
+def test_a_link_in_the_place_of_the_cache_is_neither_read_nor_written_behind(tmp_path, look, name):
+    repo, cache = make_repo(tmp_path / "repo", {"a.md": TYPO}), tmp_path / "repo/.ralph/cache"
+    look(repo, "codespell", cache=cache)
+    assert json.loads((cache / "codespell.json").read_text())["fixes"]
+    (theirs := tmp_path / "theirs").mkdir()
+    (repo / name).rename(theirs / "kept")
+    (repo / name).symlink_to(theirs / "kept")
+    kept = theirs / "kept" / Path(".ralph/cache/codespell.json").relative_to(name)
+    kept.write_text(before := kept.read_text().replace("recieve", "RECIEVE"))
+    (signal,) = look(repo, "codespell", cache=cache).signals
+    assert "RECIEVE" not in signal.detail and kept.read_text() == before
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, look):

@@ -155,6 +155,36 @@ def test_what_is_of_no_earlier_run_goes_on(site: Site, environment: dict[str, st
         assert not alive(left.pid) and alive(other.pid)
 
 
+@needs_proc
+def test_a_scratch_folder_that_the_workflow_itself_names_makes_nobody_an_earlier_run(site: Site) -> None:
+    theirs = {"GITHUB_WORKSPACE": str(site.workspace), "RALPH_SCRATCH": "/x"}
+    left = {**theirs, "RALPH_SCRATCH": str(site.scratch)}
+    with running(theirs) as other, running(left) as earlier:
+        assert site.run("Sweep", RALPH_SCRATCH="/x").returncode == 0
+        assert alive(other.pid) and not alive(earlier.pid)
+
+
+@needs_proc
+def test_whoever_started_us_goes_on_whatever_its_environment(site: Site) -> None:
+    started = f'env -u RALPH_SCRATCH bash "{ROOT}/scripts/action/sweep.sh"; echo went on'
+    given = site.environment(RALPH_SCRATCH="/x")
+    done = subprocess.run(["/bin/sh", "-c", started], env=given, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "went on\n", "")
+
+
+@needs_proc
+def test_who_works_in_a_container_is_none_of_ours_though_its_workspace_is_called_as_ours(site: Site) -> None:
+    if subprocess.run(["unshare", "--pid", "--fork", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("nobody may make a namespace here")
+    names = [f"GITHUB_WORKSPACE={site.workspace}", "RALPH_SCRATCH=/x"]
+    inside = ["env", *names, "sh", "-c", f"echo >{site.root}/in; sleep 600"]
+    with subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", *inside]) as container:
+        wait_for(site.root / "in")
+        assert site.run("Sweep").returncode == 0
+        assert container.poll() is None
+        container.kill()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process as another user")
 def test_another_user_cannot_say_who_is_to_be_ended(site: Site) -> None:
     place = f"{site.temp}/ralph-Neighb0r"

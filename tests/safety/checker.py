@@ -68,12 +68,10 @@ FOLDERS = """.github .gitlab .gitea .ci .circleci .buildkite .tekton .builds .hu
     node_modules .hg .gitlab-ci .jenkins .claude-plugin .devin .serena .codebuddy .rovodev .emacs.d""".split()
 TOP = ("agent.md", "warp.md", "crush.md", "cross.toml")
 """What is read at the top of a repository, and elsewhere where it is written with a capital."""
-DATA = re.compile(r"(?:^|/)(?:fixtures?|__fixtures__|test[_-]?data)/|(?:^|/)test(?:s|ing)?/(?:.*/)?data/")
+TESTS = r"(?:^|/)(?:test(?:s|ing)?|specs?|__tests__|e2e|cypress)/"
+DATA = re.compile(rf"(?:^|/)(?:fixtures?|__fixtures__|test[_-]?data)/|{TESTS}(?:.*/)?data/")
 """Where data of tests are, of which hidden settings but for those of a program (`rc`) are some."""
-WITHIN_TESTS = re.compile(
-    r"(?:^|/)(?:__fixtures__|test[_-]?data)/|(?:^|/)test(?:s|ing)?/(?:.*/)?(?:data/|fixtures?/|auth[.]json$)"
-    r"|(?:^|/)(?:data|fixtures?)/(?:.*/)?test(?:s|ing)?/"
-)
+WITHIN_TESTS = re.compile(rf"(?:^|/)(?:__fixtures__|test[_-]?data)/|{TESTS}(?:.*/)?(?:data/|fixtures?/|auth[.]json$)")
 """Where what describes a package of a workspace describes none."""
 HOOKS = """pre-commit pre-push pre-rebase pre-receive post-checkout post-commit post-merge post-receive post-rewrite
     commit-msg prepare-commit-msg update""".split()
@@ -102,7 +100,7 @@ KINDS = {
     "Java": "pom.xml +.gradle +.gradle.kts gradle.properties gradlew libs.versions.toml +.sbt build.xml "
     "build.properties",
     "C": "makefile makefile.+ gnumakefile bsdmakefile +.mk cmakelists.txt +.cmake cmakepresets.json configure "
-    "configure.ac makefile+.am aminclude+.am common+.am meson.build meson.options "
+    "configure.ac makefile+.am aminclude+.am common.am common-+.am common_+.am meson.build meson.options "
     "+.wrap build.ninja conanfile.txt conanfile.py vcpkg.json",
     "Bazel": "+.bazel workspace +.bzl",
     "others": "cargo.toml build.rs go.mod go.sum go.work gemfile+ +.gemspec rakefile podfile composer.json cpanfile "

@@ -174,7 +174,8 @@ PROTECTED = [
     .idea/runConfigurations/x.launch sub/AGENT.md packages/a/Agent.md packages/a/WARP.md sub/CRUSH.md rust/Cross.toml
     libs/testing/project.json apps/test/project.json apps/test/app.json libs/fixtures/project.json common.am
     src/Makefile-lib.am aminclude_static.am fixtures/.pre-commit-config.yaml tests/data/.pre-commit-hooks.yaml
-    tests/fixtures/.lefthook.yml
+    tests/fixtures/.lefthook.yml build/common-rules.am e2e/project.json apps/data/e2e/project.json spec/app.json
+    libs/fixtures/cypress/project.json spec/.rubocop.yml cypress/fixtures/package.json cypress/fixtures/.eslintrc.json
     """.split(),
 ]
 ORDINARY = [
@@ -207,7 +208,8 @@ ORDINARY = [
     src/targets.rs scripts/build po/description docs/description.md docs/nimble.md src/.hidden.txt test/fixture.lock.txt
     docs/agent.md docs/warp.md docs/crush.md tests/auth.json tests/fixtures/app.json testdata/project.json
     data/cross.toml tests/data/project.json tests/fixtures/project.json __fixtures__/app.json src/commons.amber
-    docs/common.am.md
+    docs/common.am.md spec/fixtures/project.json spec/fixtures/auth.json cypress/fixtures/app.json
+    cypress/fixtures/auth.json e2e/fixtures/project.json src/__tests__/fixtures/app.json i18n/commonplace.am
     src/language.am locale/am.am nodes/tides.launch tests/data/.foo.json src/fixtures/.tides.yaml src/tides.spec.ts
     src/app/conf.py docs/webpack.md src/webpack.ts webhooks/update src/hooks/update.ts hooks/useTides.ts docs/rules
     src/activate.R src/rules tests/helper.rb docs/specification.md src/setup_tests_view.py src/_configuration.yml

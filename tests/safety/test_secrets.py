@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ralph_mission.safety.secret_parts import credentials, only_names
 from ralph_mission.safety.secrets import find_secrets, redact
 
 KNOWN = "zq" + "x_" + "Qx7Rt2Lm9ZpW4vKd8NsB3y"
@@ -309,3 +310,12 @@ def test_no_text_takes_long_to_search(part: str) -> None:
     begun = time.process_time()
     redact(text, [KNOWN])
     assert time.process_time() - begun < 10
+
+
+@pytest.mark.parametrize("part", ["A1b2", "a.b", "#kelpharbour", "linux-"])
+def test_no_value_takes_long_to_be_judged(part: str) -> None:
+    value = (part * 1_000_000)[:1_000_000]
+    begun = time.process_time()
+    credentials(value)
+    only_names(value, "[:-]+")
+    assert time.process_time() - begun < 4

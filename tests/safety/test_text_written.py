@@ -156,7 +156,8 @@ def test_a_title_says_nothing_live_within_a_text_either(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["/path?x=1", "/healthz: ok", "/usr/bin", "/index.md", "- /status?full=1: yes", "/test-data: all of it",
-     "/users:list", "/merge.py", "/tests: 12 files", "/label?page=2", "/release/notes", "/build:/cache"],
+     "/users:list", "/merge.py", "/tests: 12 files", "/label?page=2", "/release/notes", "/build:/cache",
+     "- /test: runs the tests", "/ready: 200 OK, /live: 503", "- /build: the output", "* /label: shown", "/run:8080"],
 )  # fmt: skip  # one list
 def test_a_path_that_begins_a_line_is_no_command(sink: str, text: str) -> None:
     assert (sanitise(text, sink), commands(text)) == (text, ())
@@ -233,6 +234,9 @@ def test_c30_no_trailer_survives(text: str, sink: str) -> None:
         "/LGTM?yes",
         "/cherry-pick:main",
         "/remove-hold: x",
+        "/retest: all",
+        "/test",
+        "`/test`: all",
     ],
 )
 def test_c31_no_bot_is_triggered(text: str) -> None:

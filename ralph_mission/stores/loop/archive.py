@@ -10,6 +10,7 @@ import errno
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,8 +26,11 @@ from ralph_mission.stores.loop.stories import Stories
 from ralph_mission.trouble import Trouble
 
 LAST_BRANCH = ".last-branch"
-HALF = ".ralph-"
+HALF = ".ralph-archiving-"
 """How the name of an archive begins that is not whole yet."""
+MADE = re.compile(rf"{re.escape(HALF)}[a-z0-9_]{{8}}")
+PUT = re.compile(r"prd\.json|progress\.txt|\.(prd\.json|progress\.txt)(\.\d+){2}")
+"""What such a one may hold: the two files, and what `files.write` had begun of them."""
 TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 """What stands under a name that is somebody's already."""
 
@@ -76,9 +80,17 @@ def put_away(folder: Path, branch: str, listed: str | None, log: str, now: datet
 def _ready(archive: Path) -> Path:
     """Have the folder, without what a process that died had only begun there."""
     solid.own(archive).mkdir(parents=True, exist_ok=True)
-    for half in archive.glob(f"{HALF}*"):
+    for half in (place for place in archive.iterdir() if MADE.fullmatch(place.name) and _begun(place)):
         shutil.rmtree(half, ignore_errors=True)
     return archive
+
+
+def _begun(half: Path) -> bool:
+    """Whether it is a folder with nothing but what we put there: what looks like one and is not is somebody's."""
+    with suppress(OSError):
+        plain = stat.S_ISDIR(half.lstat().st_mode)
+        return plain and all(PUT.fullmatch(each.name) and stat.S_ISREG(each.lstat().st_mode) for each in half.iterdir())
+    return False
 
 
 def _already(archive: Path, texts: Mapping[str, bytes]) -> Path | None:

@@ -11,9 +11,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ralph_mission.gateways import solid
 from ralph_mission.loop.model import Change
-from ralph_mission.stores.loop import files
+from ralph_mission.stores.loop import files, ways
 from ralph_mission.trouble import Trouble
 
 FOLDER, JUDGED = ".ralph/loop/before", ".ralph/loop/judged.json"
@@ -45,12 +44,13 @@ def put_back(root: Path, lists: Sequence[Path], aside: Path, landed: Callable[[s
     copies = _judged(root, landed) or {path.name: files.read(root / FOLDER / path.name, CAP) for path in lists}
     found = [(path, copies.get(path.name), _content(root, path)) for path in lists]
     wrong = [(path, copy, now) for path, copy, now in found if copy is not None and copy != now]
+    links: list[Change] = []
     for path, copy, now in wrong:
-        solid.keep_within(path, root)
+        links += ways.within(path, root)
         if now is not None:
             files.write(aside / f"cut-off-{path.name}", now)
         files.write(path, copy or b"")
-    return tuple(Change(path.name, "deleted" if now is None else "modified", REASON) for path, _, now in wrong)
+    return (*links, *(Change(path.name, "deleted" if now is None else "modified", REASON) for path, _, now in wrong))
 
 
 def _content(root: Path, path: Path) -> bytes | None:

@@ -101,6 +101,8 @@ class Desk:
     def exclusive(self, order: Order) -> Iterator[None]:
         """As in `ports.Desk`. What was asked of this run is forgotten with it."""
         place.prepare(self._home)
+        if order.preset.stories:
+            self._refuse_elsewhere(self._stories.folder)
         with lock.exclusive(self._git_dir, self._root, order.preset.name, self._now()):
             self._order = order
             try:
@@ -209,7 +211,7 @@ class Desk:
 
     def stories(self, prd: Prd) -> None:
         """As in `ports.Desk`."""
-        self._stories.write(prd)
+        self._tell(self._stories.write(prd))
 
     def judged(self, commit: str) -> None:
         """As in `ports.Desk`."""
@@ -217,7 +219,7 @@ class Desk:
 
     def note(self, entry: str) -> None:
         """As in `ports.Desk`."""
-        self._log.append(entry, self._now())
+        self._tell(self._log.append(entry, self._now()))
 
     def restore(self) -> tuple[Change, ...]:
         """As in `ports.Desk`: folders, stories, the logs, records, and what sessions share."""
@@ -253,8 +255,8 @@ class Desk:
         assert self._state is not None  # a session was played
         where = self._root / state.RUNS / self._state.run_id
         notes = self._root / (self._habits.scratchpad or ".ralph/agent/scratchpad.md")
-        solid.keep_within(notes, self._root)
-        runs.clear_scratchpad(notes, where)
+        if solid.stays(notes.parent, self._root):  # nothing was read from anywhere else
+            runs.clear_scratchpad(notes, where)
         self._tasks.archive(where / f"tasks-{self._state.iteration:04d}.jsonl")
         self._held.pop("agent/tasks.jsonl", None)
 
@@ -291,6 +293,11 @@ class Desk:
 
     # --- inside ----------------------------------------------------------------------
 
+    def _refuse_elsewhere(self, folder: Path) -> None:
+        """A person's link is theirs: what a session makes one later is taken away, and told."""
+        if folder.is_relative_to(self._root) and not solid.stays(folder, self._root):
+            raise Trouble(f"{folder} leads out of the work tree", files.STRANGE)
+
     @property
     def _lists(self) -> tuple[Path, Path]:
         """prd.json and progress.txt, there or not."""
@@ -301,8 +308,8 @@ class Desk:
 
     @property
     def _shared(self) -> bool:
-        """Whether the stories are kept where the other tool keeps its own."""
-        return self._stories.folder == self._root / ".omc"
+        """Whether the stories are kept where the other tool keeps its own, in the work tree."""
+        return self._stories.folder == self._root / ".omc" and solid.stays(self._root / legacy.FOLDER, self._root)
 
     def _or_last(self, doubts: list[str], what: str, read: Callable[[], Value], default: Value) -> Value:
         try:
@@ -344,6 +351,10 @@ class Desk:
         for name in gone:
             files.write(self._home / name, self._held[name])
         return tuple(Change(f".ralph/{name}", "deleted", "it is every session's; it is back") for name in gone)
+
+    def _tell(self, mended: Sequence[Change]) -> None:
+        """Say what was put back after the session was judged: what the checks ran did it."""
+        self._complain(*(f"{change.path} was {change.how}; {change.reverted}" for change in mended))
 
     def _complain(self, *complaints: str) -> None:
         self.complaints += filter(None, complaints)

@@ -10,20 +10,23 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from ralph_mission.gateways import solid
-from ralph_mission.gateways.checkout_live import LOCK, held
+from ralph_mission.gateways.checkout_live import LOCK, former, held
 from ralph_mission.gateways.process import end_orphans
-from ralph_mission.stores.loop import legacy, owners
+from ralph_mission.safety.hidden import without_controls
+from ralph_mission.stores.loop import files, legacy, owners
 from ralph_mission.trouble import Trouble
 
 LONGEST_NOTE = 4096  # bytes
+GLANCES, GLANCE = 10, 0.005
+"""How often a lock is tried, and the seconds in between: who only asks whether a loop runs has it for a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,32 +45,26 @@ class Holder:
 @contextmanager
 def exclusive(git_dir: Path, root: Path, mode: str, now: datetime) -> Iterator[None]:
     """Held while a loop runs in the work tree `root` of `git_dir`. Raises Trouble when another one does."""
-    folder = os.open(git_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with _opened(git_dir, os.O_CREAT) as note:
-            if not (_taken(folder) and _taken(note)):
-                raise _busy(_note(note))
-            _end_left(_note(note))
-            _refuse_others(root, now)
-            _write(note, Holder(mode, os.getpid(), now.isoformat(timespec="seconds")))
-            yield
-            os.ftruncate(note, 0)  # after a kill the note stays: it says whose leftovers there are
-    finally:
-        os.close(folder)
+    with _alone(git_dir), _opened(git_dir, os.O_CREAT) as note:
+        if former(git_dir):
+            raise _busy(Holder())
+        if not _taken(note):
+            raise _busy(_note(note))
+        _end_left(_note(note))
+        _refuse_others(root, now)
+        _write(note, Holder(mode, os.getpid(), now.isoformat(timespec="seconds")))
+        yield
+        os.ftruncate(note, 0)  # after a kill the note stays: it says whose leftovers there are
 
 
 def holder(git_dir: Path) -> Holder | None:
     """Who runs a loop in this checkout right now, None when nobody does."""
-    if not held(git_dir):
-        return None
-    with suppress(OSError), _opened(git_dir) as note:
-        return _note(note)
-    return Holder()  # a session took the note away
+    return _said(git_dir) if held(git_dir) else None
 
 
 def clear(git_dir: Path) -> bool:
-    """Forget the note of a loop that died; False when there is none. Only when nobody runs. Raises OSError."""
-    with suppress(FileNotFoundError), _opened(git_dir) as note:
+    """Forget the note of a loop that died; False when there is none of ours. Only when nobody runs."""
+    with suppress(OSError), _opened(git_dir) as note:
         died = os.fstat(note).st_size > 0
         os.ftruncate(note, 0)
         return died
@@ -75,9 +72,37 @@ def clear(git_dir: Path) -> bool:
 
 
 @contextmanager
+def _alone(git_dir: Path) -> Iterator[None]:
+    """Held by its folder, where what is no note of a loop gives way: a session may have put anything there."""
+    folder = os.open(git_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):  # no folder can be locked on NFS: there the note alone counts, and stays what it is
+            if not _taken(folder):
+                raise _busy(_said(git_dir))
+            _clear_way(git_dir)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _clear_way(git_dir: Path) -> None:
+    try:
+        with _opened(git_dir):
+            pass
+    except FileNotFoundError:
+        pass
+    except OSError:
+        files.remove(git_dir / LOCK)
+
+
+@contextmanager
 def _opened(git_dir: Path, flags: int = 0) -> Iterator[int]:
-    """The note, by no link: a session may write beside it."""
-    descriptor = solid.opened(git_dir / LOCK, git_dir, os.O_RDWR | flags)
+    """The note, by no link: a session may write beside it. Raises OSError, with the whole path."""
+    place = git_dir / LOCK
+    try:
+        descriptor = solid.opened(place, git_dir, os.O_RDWR | flags)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(place)) from None
     try:
         yield descriptor
     finally:
@@ -85,14 +110,19 @@ def _opened(git_dir: Path, flags: int = 0) -> Iterator[int]:
 
 
 def _taken(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            raise
-    return True  # also where folders cannot be locked, as on NFS: there the note alone counts
+    """Whether it is ours now. Raises OSError."""
+    for _ in range(GLANCES):
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(GLANCE)
+    return False
+
+
+def _said(git_dir: Path) -> Holder:
+    with suppress(OSError), _opened(git_dir) as note:
+        return _note(note)
+    return Holder()  # a session took the note away
 
 
 def _end_left(died: Holder) -> None:
@@ -114,8 +144,11 @@ def _refuse_others(root: Path, now: datetime) -> None:
 
 
 def _note(descriptor: int) -> Holder:
-    with suppress(ValueError, TypeError):
-        return Holder(**json.loads(os.pread(descriptor, LONGEST_NOTE, 0)))
+    """What a loop wrote, and a session may have written: what is no note says nothing."""
+    with suppress(ValueError, TypeError, RecursionError):
+        said = Holder(**json.loads(os.pread(descriptor, LONGEST_NOTE, 0)))
+        if (type(said.mode), type(said.pid), type(said.since)) == (str, int, str):
+            return replace(said, mode=without_controls(said.mode), since=without_controls(said.since))
     return Holder()
 
 

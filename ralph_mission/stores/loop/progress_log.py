@@ -12,7 +12,7 @@ from pathlib import Path
 from ralph_mission.gateways import solid
 from ralph_mission.loop import progress_log as form
 from ralph_mission.loop.model import Change, Notes
-from ralph_mission.stores.loop import files
+from ralph_mission.stores.loop import files, ways
 
 MAX_BYTES = 4_000_000
 """Beyond this only both ends are read, and a session that made it so large is undone."""
@@ -41,7 +41,6 @@ class ProgressLog:
 
     def restore(self) -> tuple[Change, ...]:
         """Put back what is gone since the last reading, keeping what was added. Raises OSError."""
-        solid.keep_within(self.path, self.root)
         if not self._before:
             return ()
         after = self._now() or ""
@@ -49,19 +48,22 @@ class ProgressLog:
             after = ""
         if not form.lost(self._before, after):
             return ()
-        text = form.mended(self._before, after)
+        text, links = form.mended(self._before, after), ways.within(self.path, self.root)
         if self.path.is_dir() and not self.path.is_symlink():
             os.replace(self.path, self.path.with_name(f"{self.path.name}.{time.monotonic_ns()}"))
         files.write(self.path, text.encode())
         self._before = text
         how = "shortened" if after else "deleted"
-        return (Change(self._name(), how, "the log is only ever added to; its past is back"),)
+        return (*links, Change(self._name(), how, "the log is only ever added to; its past is back"))
 
-    def append(self, entry: str, now: datetime) -> None:
-        """Add an entry at the end of a whole log, on disk when this returns. Raises OSError."""
-        self.restore()
+    def append(self, entry: str, now: datetime) -> tuple[Change, ...]:
+        """Add an entry at the end of a whole log, on disk when this returns; what had to be put back first.
+
+        Raises OSError.
+        """
+        mended = self.restore()
         if not self._ours():
-            self.begin(now)
+            mended = (*mended, *self.begin(now))
         descriptor = solid.within(self.path, self._top, os.O_RDWR | os.O_APPEND)
         try:
             gap = "" if _ends_line(descriptor) else "\n"
@@ -70,12 +72,14 @@ class ProgressLog:
         finally:
             os.close(descriptor)
         self._remember()
+        return mended
 
-    def begin(self, now: datetime) -> None:
-        """A new log with nothing but its head. Raises OSError."""
-        solid.keep_within(self.path, self.root)
+    def begin(self, now: datetime) -> tuple[Change, ...]:
+        """A new log with nothing but its head; the links that had led its folder elsewhere. Raises OSError."""
+        links = ways.within(self.path, self.root)
         files.write(self.path, form.header(now).encode())
         self._before = None
+        return links
 
     def text(self) -> str:
         """The whole log, "" when there is none."""

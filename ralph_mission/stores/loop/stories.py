@@ -12,7 +12,7 @@ from pathlib import Path
 from ralph_mission.gateways import solid
 from ralph_mission.loop import prd as form
 from ralph_mission.loop.model import Change, Prd
-from ralph_mission.stores.loop import files
+from ralph_mission.stores.loop import files, ways
 from ralph_mission.trouble import Trouble
 
 FOLDERS = ("", "scripts/ralph", ".ralph", ".omc")
@@ -80,23 +80,24 @@ class Stories:
         self._keep(text, self._known)
         return self._known
 
-    def write(self, prd: Prd) -> None:
+    def write(self, prd: Prd) -> tuple[Change, ...]:
         """Write which stories pass, into the text that holds these stories: the file's, or the last one known.
 
-        Raises OSError.
+        Gives the links that had led its folder elsewhere. Raises OSError.
         """
         path = self._path or self.find() or self.named or self.root / NAME
-        solid.keep_within(path, self.root)
+        links = ways.within(path, self.root)
         text = self._fitting(path, prd)
         files.write(_target(path, self.root), text.encode())
         self._path, self._known = path, prd
         self._keep(text, prd)
+        return links
 
     def restore(self) -> tuple[Change, ...]:
         """Put the file back when a session took it away or left it unreadable; what it left is kept aside."""
         if self._path is None or not self._text:
             return ()
-        solid.keep_within(self._path, self.root)
+        links = ways.within(self._path, self.root)
         try:
             self._inside(self._path)
         except FileNotFoundError:
@@ -105,9 +106,10 @@ class Stories:
             how = "unreadable"
             self._set_aside(self._path)
         else:
-            return ()
+            return links
         files.write(self._path, self._text.encode())
-        return (Change(self._name(self._path), how, "the stories are the run's own; they are back as they were"),)
+        why = "the stories are the run's own; they are back as they were"
+        return (*links, Change(self._name(self._path), how, why))
 
     def text_of(self, branch: str) -> str | None:
         """The last readable list of `branch`, whatever the file holds by now; None when none is known."""

@@ -105,6 +105,17 @@ def test_a_name_that_is_not_an_archives_yet_is_filled_and_any_other_passed_over(
     assert (put / "prd.json").read_text() == "{}" and not list((tmp_path / "theirs").iterdir())
 
 
+@pytest.mark.parametrize("name", [f"{archive.HALF}abcd_123", f"{archive.HALF}notes", ".ralph-notes"])
+@pytest.mark.parametrize("holds", ["prd.json", "precious.md", "progress.txt/x", ".prd.json.1.2"])
+def test_only_what_we_had_begun_ourselves_is_removed(tmp_path: Path, name: str, holds: str) -> None:
+    (file := tmp_path / "archive" / name / holds).parent.mkdir(parents=True)
+    file.write_text("theirs")
+    (link := tmp_path / "archive" / f"{archive.HALF}aaaaaaaa").symlink_to(tmp_path)
+    assert archive.put_away(tmp_path, "ralph/one", "{}", "", NOW)
+    ours = name.endswith("abcd_123") and holds in ("prd.json", ".prd.json.1.2")
+    assert file.exists() != ours and link.is_symlink()
+
+
 def test_a_list_nobody_has_read_is_not_replaced_by_the_new_one(tmp_path: Path) -> None:
     (tmp_path / ".last-branch").write_text("ralph/old\n")
     (tmp_path / "progress.txt").write_text("# Ralph Progress Log\n" + ENTRY)

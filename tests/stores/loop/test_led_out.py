@@ -12,15 +12,19 @@ import pytest
 import ralph_mission
 from ralph_mission.bootstrap import clones
 from ralph_mission.cli import overwriting
+from ralph_mission.gateways.checkout_kept import PUT_BACK
 from ralph_mission.gateways.git import Git
+from ralph_mission.loop.model import Change, HatOutput
 from ralph_mission.stores.loop import archive, before, legacy, place
-from ralph_mission.stores.loop.desk import Habits
+from ralph_mission.stores.loop.desk import Desk, Habits
 from ralph_mission.stores.loop.progress_log import ProgressLog
 from ralph_mission.stores.loop.stories import Stories
-from tests.stores.loop.desks import FREE, NOON, PRD, Make
+from ralph_mission.trouble import Trouble
+from tests.stores.loop.desks import FREE, NOON, PRD, STANDING, STORIES, Make
 
 SECRET = "CANARY-of-somebody-else"
 BOTH = ("prd.json", "progress.txt")
+LINK = Change("scripts/ralph", "made a link", PUT_BACK)
 
 # --- a folder of people's that a session made a link out of the work tree --------------
 
@@ -51,8 +55,9 @@ def test_a_link_in_the_place_of_the_lists_folder_has_nothing_moved_or_written_el
     (log := ProgressLog(place, root)).begin(NOON)
     assert stories.read() and log.read() is not None
     theirs = led_out(root, folder, *BOTH)
-    told = [change.path for change in (*stories.restore(), *log.restore())]
-    assert told == [f"{folder}/prd.json", f"{folder}/progress.txt"] and untouched(theirs, *BOTH)
+    told = [(change.path, change.how) for change in (*stories.restore(), *log.restore())]
+    assert told[0] == (folder, "made a link") and untouched(theirs, *BOTH)
+    assert told[1:] == [(f"{folder}/{name}", "deleted") for name in BOTH]
     assert json.loads((place / "prd.json").read_text()) == PRD and not place.is_symlink()
     assert not (root / ".ralph/loop/prd.broken.json").exists()
 
@@ -63,7 +68,8 @@ def test_a_link_in_the_place_of_the_logs_folder_has_nothing_written_elsewhere(tm
     (log := ProgressLog(place, root)).begin(NOON)
     log.read()
     theirs = led_out(root, "scripts/ralph", *BOTH)
-    assert log.restore() and untouched(theirs, *BOTH) and (place / "progress.txt").is_file()
+    assert [change.path for change in log.restore()] == ["scripts/ralph", "scripts/ralph/progress.txt"]
+    assert untouched(theirs, *BOTH) and (place / "progress.txt").is_file()
 
 
 @pytest.mark.attack(46)
@@ -76,11 +82,11 @@ def test_a_verdict_and_a_new_log_are_written_in_the_work_tree_whatever_a_check_m
     prd = (stories := Stories(root)).read()
     theirs = led_out(root, "scripts/ralph", *names)
     assert prd is not None
-    stories.write(prd)
+    told = stories.write(prd)
     assert untouched(theirs, *names) and (place / "prd.json").is_file() and not place.is_symlink()
     shutil.rmtree(theirs)
     theirs = led_out(root, "scripts/ralph", *names)
-    ProgressLog(place, root).begin(NOON)
+    assert told == ProgressLog(place, root).append("## an entry\n", NOON) == (LINK,)
     assert untouched(theirs, *names) and (place / "progress.txt").is_file() and not place.is_symlink()
 
 
@@ -92,7 +98,8 @@ def test_what_a_session_that_died_claimed_is_put_back_in_the_work_tree(tmp_path:
         path.write_text("ours")
     before.keep(root, lists)
     theirs = led_out(root, "scripts/ralph", *BOTH)
-    assert len(before.put_back(root, lists, root / ".ralph/loop/runs/one", lambda _: False)) == 2
+    assert len(told := before.put_back(root, lists, root / ".ralph/loop/runs/one", lambda _: False)) == 3
+    assert told[0] == LINK
     assert untouched(theirs, *BOTH) and [path.read_text() for path in lists] == ["ours", "ours"]
 
 
@@ -112,11 +119,70 @@ def test_notes_that_the_settings_name_are_taken_from_nobody_else(desk_at: Make, 
         desk.keep(desk.open(FREE, NOON), None)
         theirs = led_out(root, "notes", "pad.md")
         desk.tidy()
-    assert untouched(theirs, "pad.md")
+    assert untouched(theirs, "pad.md") and (root / "notes").is_symlink()
+
+
+def test_what_a_check_made_a_link_is_told_a_person(desk_at: Make, root: Path) -> None:
+    (place := root / "scripts/ralph").mkdir(parents=True)
+    (place / "prd.json").write_text(json.dumps(PRD))
+    with (desk := desk_at()).exclusive(STORIES):
+        desk.keep(desk.open(STORIES, NOON), None)
+        prd = desk.board().prd
+        assert prd is not None
+        theirs = led_out(root, "scripts/ralph", *BOTH)
+        desk.stories(prd)
+        assert desk.complaints == ["scripts/ralph was made a link; put back"] and untouched(theirs, *BOTH)
+        shutil.rmtree(theirs)
+        theirs = led_out(root, "scripts/ralph", *BOTH)
+        desk.note("## an entry\n")
+    assert len(desk.complaints) == 2 and untouched(theirs, *BOTH)
+
+
+# --- a person's own link ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("link", [".omc", ".omc/state"])
+def test_a_link_of_a_persons_stays_where_no_stories_are_told(desk_at: Make, root: Path, link: str) -> None:
+    (theirs := root.parent / "theirs").mkdir()
+    (root / link).parent.mkdir(exist_ok=True)
+    (root / link).symlink_to(theirs)
+    (root / ".omc/prd.json").write_text(json.dumps(PRD))
+    left = {path.name: path.read_bytes() for path in theirs.iterdir()}
+    with (desk := desk_at()).exclusive(FREE):
+        now = desk.open(FREE, NOON)
+        desk.board()
+        desk.brief("do it")
+        assert desk.restore() == ()
+        desk.keep(now, HatOutput("ralph", 1))
+    assert (root / link).is_symlink() and {path.name: path.read_bytes() for path in theirs.iterdir()} == left
+
+
+@pytest.mark.parametrize("folder", ["scripts/ralph", ".omc", "docs"])
+def test_stories_that_a_link_of_a_persons_leads_to_are_refused_before_a_session(
+    desk_at: Make, root: Path, folder: str
+) -> None:
+    (theirs := root.parent / "theirs").mkdir()
+    (theirs / "prd.json").write_text(json.dumps(PRD))
+    (place := root / folder).parent.mkdir(exist_ok=True)
+    place.symlink_to(theirs)
+    named = place / "prd.json" if folder == "docs" else None
+    desk = Desk(root, root / ".git", lambda: STANDING, lambda: NOON, prd=named)
+    with pytest.raises(Trouble, match=re.escape(f"{place} leads out of the work tree")), desk.exclusive(STORIES):
+        pass
+    assert place.is_symlink() and [path.name for path in theirs.iterdir()] == ["prd.json"]
+
+
+def test_a_log_that_a_link_of_a_persons_leads_to_has_nothing_put_back(tmp_path: Path) -> None:
+    (theirs := tmp_path / "theirs").mkdir()
+    (theirs / "progress.txt").write_text("theirs")
+    (tmp_path / "work/scripts").mkdir(parents=True)
+    (link := tmp_path / "work/scripts/ralph").symlink_to(theirs)
+    (log := ProgressLog(link, tmp_path / "work")).read()
+    assert log.restore() == () and link.is_symlink() and (theirs / "progress.txt").read_text() == "theirs"
 
 
 def test_an_archive_that_is_a_link_is_for_a_person_to_look_at(tmp_path: Path) -> None:
-    (half := tmp_path / "theirs" / f"{archive.HALF}x").mkdir(parents=True)
+    (half := tmp_path / "theirs" / f"{archive.HALF}abcd_123").mkdir(parents=True)
     (tmp_path / "archive").symlink_to(tmp_path / "theirs")
     with pytest.raises(OSError, match="archive"):
         archive.put_away(tmp_path, "ralph/one", "{}", "", NOON)

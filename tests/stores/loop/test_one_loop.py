@@ -5,16 +5,18 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import shutil
 import signal
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from ralph_mission.gateways.checkout_live import LOCK
+from ralph_mission.gateways.checkout_live import FORMER, LOCK
 from ralph_mission.loop.order import Order
 from ralph_mission.stores.loop import lock, signals
 from ralph_mission.stores.loop.desk import Desk
@@ -96,17 +98,21 @@ def test_no_lock_is_called_as_those_of_git_that_agents_take_away(desk_at: Make, 
         other.communicate()
 
 
-def test_where_no_folder_can_be_locked_the_note_alone_counts(
-    desk_at: Make, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def nfs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No folder can be locked."""
     real = fcntl.flock
 
-    def on_nfs(descriptor: int, how: int) -> None:
+    def flock(descriptor: int, how: int) -> None:
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         real(descriptor, how)
 
-    monkeypatch.setattr(fcntl, "flock", on_nfs)
+    monkeypatch.setattr(fcntl, "flock", flock)
+
+
+@pytest.mark.usefixtures("nfs")
+def test_where_no_folder_can_be_locked_the_note_alone_counts(desk_at: Make, root: Path) -> None:
     with desk_at().exclusive(FREE):
         assert lock.holder(root / ".git") == lock.Holder(
             str(FREE.preset.name), os.getpid(), NOON.isoformat(timespec="seconds")
@@ -115,20 +121,78 @@ def test_where_no_folder_can_be_locked_the_note_alone_counts(
             pass
 
 
-@pytest.mark.attack(46)
-@pytest.mark.parametrize("kind", ["link", "folder", "second name"])
-def test_whatever_stands_in_the_notes_place_is_neither_written_nor_emptied(
-    desk_at: Make, root: Path, kind: str
-) -> None:
+STRANGE = ("link", "folder", "second name", "pipe")
+
+
+def strange(root: Path, kind: str) -> Path:
+    """What a session put in the place of the note; the file of somebody's that it leads to, if any."""
     (theirs := root.parent / "theirs").write_text('{"pid": 1}')
     note = root / ".git" / LOCK
-    ways = {"link": lambda: note.symlink_to(theirs), "folder": note.mkdir, "second name": lambda: os.link(theirs, note)}
+    ways = {
+        "link": lambda: note.symlink_to(theirs), "folder": note.mkdir, "pipe": lambda: os.mkfifo(note),
+        "second name": lambda: os.link(theirs, note),
+    }  # fmt: skip  # one table
     ways[kind]()
-    with pytest.raises(OSError, match=LOCK), desk_at().exclusive(FREE):
+    return theirs
+
+
+@pytest.mark.attack(46)
+@pytest.mark.parametrize("kind", STRANGE)
+def test_whatever_stands_in_the_notes_place_holds_nobody_up_and_is_neither_written_nor_emptied(
+    desk_at: Make, root: Path, kind: str
+) -> None:
+    theirs = strange(root, kind)
+    assert not lock.clear(root / ".git") and lock.holder(root / ".git") is None
+    with desk_at().exclusive(FREE):
+        assert (found := lock.holder(root / ".git")) is not None and found.pid == os.getpid()
+        with pytest.raises(Trouble, match=f"process {os.getpid()}"), desk_at().exclusive(FREE):
+            pass
+    assert theirs.read_text() == '{"pid": 1}'
+    assert len(list((root / ".git").glob(f"{LOCK}.*.aside"))) == (kind == "folder")
+
+
+@pytest.mark.attack(46)
+@pytest.mark.parametrize("said", ["[" * 4000, '{"mode":"x","pid":3,"since":5}', '{"mode":"x","pid":"3","since":"x"}'])
+def test_a_forged_note_says_nothing_and_stops_nobody(desk_at: Make, root: Path, said: str) -> None:
+    note = root / ".git" / LOCK
+    note.write_text(said)
+    with desk_at().exclusive(FREE):
+        note.write_text(said)
+        assert lock.holder(root / ".git") == lock.Holder()
+
+
+@pytest.mark.attack(37)
+def test_a_forged_note_moves_no_terminal(desk_at: Make, root: Path) -> None:
+    with desk_at().exclusive(FREE):
+        (root / ".git" / LOCK).write_text('{"mode":"a\\u001b[2Jb","pid":3,"since":"x"}')
+        assert "\x1b" not in str(lock.holder(root / ".git"))
+
+
+@pytest.mark.usefixtures("nfs")
+@pytest.mark.parametrize("kind", STRANGE)
+def test_where_the_note_alone_counts_it_is_for_a_person_to_look_at(desk_at: Make, root: Path, kind: str) -> None:
+    strange(root, kind)
+    with pytest.raises(OSError, match=re.escape(str(root / ".git" / LOCK))), desk_at().exclusive(FREE):
         pass
-    with pytest.raises(OSError, match=LOCK):
-        lock.clear(root / ".git")
-    assert lock.holder(root / ".git") is None and theirs.read_text() == '{"pid": 1}'
+    assert os.path.lexists(root / ".git" / LOCK)
+
+
+def test_whoever_asks_at_that_moment_holds_no_loop_up(desk_at: Make, root: Path) -> None:
+    asking = os.open(root / ".git", os.O_RDONLY)
+    fcntl.flock(asking, fcntl.LOCK_SH)
+    threading.Timer(lock.GLANCE * 2, os.close, (asking,)).start()
+    begun(desk_at())
+
+
+def test_a_loop_of_the_version_before_is_seen_and_none_runs_beside_it(desk_at: Make, root: Path) -> None:
+    (root / ".git" / FORMER).write_text("")
+    begun(desk_at())
+    with open(root / ".git" / FORMER, "w") as older:
+        fcntl.flock(older, fcntl.LOCK_EX)
+        assert lock.holder(root / ".git") == lock.Holder()
+        with pytest.raises(Trouble, match="another loop works in this checkout"), desk_at().exclusive(FREE):
+            pass
+    assert lock.holder(root / ".git") is None
 
 
 def test_a_folder_in_the_place_of_the_signal_ends_no_run(desk_at: Make, root: Path) -> None:

@@ -1,0 +1,17 @@
+"""The way to a list of people's that is about to be written: a session may have made it lead elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ralph_mission.gateways import solid
+from ralph_mission.gateways.checkout_kept import PUT_BACK
+from ralph_mission.loop.model import Change
+
+
+def within(path: Path, root: Path) -> tuple[Change, ...]:
+    """Have nothing on the way to `path` lead out of the work tree `root`; gives what is told of it.
+
+    A person's own link is met before the first session, and refused (`Desk.exclusive`). Raises OSError.
+    """
+    return tuple(Change(name, "made a link", PUT_BACK) for name in solid.keep_within(path, root))
