@@ -10,6 +10,7 @@ from tests.protocol.mutants import CALM, Mutant, always, intends_in_its_head, ne
 
 BEARING = {
     "what a dead runner made is not looked for": ("a_cycle", "a_cycle_that_hears_no_answer", "somebody_pushes"),
+    "a stranger may write into memory": ("a_cycle", "a_cycle_after_memory_came_to_harm"),
     "anybody may approve": ("a_cycle", "somebody_reviews"),
 }
 """By mutant: the rules that bear on it, where it would take all of them too many lives."""
