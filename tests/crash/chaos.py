@@ -21,6 +21,7 @@ from pathlib import Path
 from ralph_mission.flows import replay
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.deciding import Situation
+from ralph_mission.mission.effects import OpenPull
 from ralph_mission.stores.recordings import Recordings
 from ralph_mission.trouble import Trouble
 from tests.crash.blows import Struck
@@ -60,6 +61,7 @@ class Chaos:
     counted: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     first_day: int = 0
+    pulls: set[OpenPull] = field(default_factory=set)  # whose labels may come in any later cycle
 
     def live(self, cycles: int) -> None:
         """So many cycles, and what comes between them."""
@@ -79,6 +81,7 @@ class Chaos:
         self.counted[mishap] += 1
         self.counted["wrong clocks"] += bool(self.harbour.skew)
         with self._run_under_way(), watched(self.harbour) as witness:
+            witness.pulls = self.pulls
             yield MISHAPS[mishap][0](self)
         self.wrong += witness.wrong
 
