@@ -7,11 +7,10 @@ import shlex
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralph_mission.bootstrap import cages, ground
+from ralph_mission.bootstrap import cages, ground, stand_ins
 from ralph_mission.bootstrap.asked import Asked, read_stories
 from ralph_mission.bootstrap.known import known_secrets
 from ralph_mission.bootstrap.obeyed import Obeyed, unaltered
@@ -255,12 +254,8 @@ class Priced:
         return replace(turn, usage=replace(usage, cost_usd=cost.price(usage, session.model, self.prices)))
 
 
-class SystemClock:
+class SystemClock(stand_ins.SystemClock):
     """The real time, and real pauses."""
-
-    def now(self) -> datetime:
-        """The present, in UTC."""
-        return datetime.now(UTC)
 
     def sleep(self, seconds: float, until: Callable[[], bool]) -> None:
         """As in `ports.Clock`."""

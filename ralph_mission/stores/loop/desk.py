@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
 
 from ralph_mission.gateways import solid
 from ralph_mission.gateways.checkout_kept import PUT_BACK
@@ -35,20 +34,17 @@ from ralph_mission.loop.order import Account, Order
 from ralph_mission.stores.loop import archive, before, files, legacy, lock, place, runs, said, signals, state
 from ralph_mission.stores.loop.events import EventLog
 from ralph_mission.stores.loop.guidance import Guide
+from ralph_mission.stores.loop.last_known import LastKnown
 from ralph_mission.stores.loop.memories import Memories
 from ralph_mission.stores.loop.progress_log import ProgressLog
 from ralph_mission.stores.loop.records import Records
+from ralph_mission.stores.loop.shared import TASKS, Shared
 from ralph_mission.stores.loop.stories import Stories
 from ralph_mission.stores.loop.tasks import Tasks
 from ralph_mission.trouble import Trouble
 
-Value = TypeVar("Value")
 FRESH = timedelta(seconds=2)  # what a person commits between two sessions is seen, a moment later perhaps
 CAP = 8 * 1024 * 1024  # bytes of the scratchpad
-OURS = ("agent/memories.md", "agent/tasks.jsonl", "loop/guidance.jsonl")
-"""Files below `.ralph/` that no session may take away."""
-SCRATCHPAD = "agent/scratchpad.md"
-HELD = 32 * 1024 * 1024  # bytes of one that are kept at hand
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +82,8 @@ class Desk:
         self._order: Order | None = None
         self._board, self._asked = Board(), ""
         self._state: State | None = None
-        self._last: dict[str, Any] = {}
+        self._known, self._shared = LastKnown(), Shared(self._home)
         self._stood: tuple[datetime, Tree] | None = None
-        self._held: dict[str, bytes] = {}
         self._records = Records(root)
         self.complaints: list[str] = []
 
@@ -138,7 +133,7 @@ class Desk:
         previous, complaint = state.rescue(self._root)
         self._complain(complaint, *(self._events.verify() if previous else ()))
         runs.put_away(self._root, previous, self._events, now)
-        self._held.clear()
+        self._shared.forget()
         prd = self._stories.read() if order.preset.stories else None
         if prd and self._habits.archive:
             archive.turn(self._stories, self._log, prd, now)
@@ -161,20 +156,21 @@ class Desk:
     def board(self) -> Board:
         """As in `ports.Desk`."""
         stories = bool(self._order and self._order.preset.stories)
-        doubts: list[str] = []
+        self._known.look()
+        read = self._known.read
         board = Board(
-            self._or_last(doubts, "stories", self._stories.read, None) if stories else None,
-            self._or_last(doubts, "tasks", self._tasks.all, ()) if self._habits.tasks else (),
-            self._or_last(doubts, "memories", Memories(self._home).text, ""),
-            self._or_last(doubts, "scratchpad", self._notes_of_run, ""),
-            self._or_last(doubts, "guidance", self._guide.pending, ()),
-            self._or_last(doubts, "progress", self._log.read, Notes()) if stories else Notes(),
-            self._or_last(doubts, "git", self._readable_tree, Tree(readable=False)),
+            read("stories", self._stories.read, None) if stories else None,
+            read("tasks", self._tasks.all, ()) if self._habits.tasks else (),
+            read("memories", Memories(self._home).text, ""),
+            read("scratchpad", self._notes_of_run, ""),
+            read("guidance", self._guide.pending, ()),
+            read("progress", self._log.read, Notes()) if stories else Notes(),
+            read("git", self._readable_tree, Tree(readable=False)),
             paths=self.paths,
         )
         told = (self._stories.complaint if stories else "", self._log.complaint if stories else "")
-        self._board = replace(board, complaints=(*filter(None, told), *doubts))
-        self._hold()
+        self._board = replace(board, complaints=(*filter(None, told), *self._known.doubts))
+        self._shared.hold()
         return self._board
 
     def signal(self) -> Signal:
@@ -191,7 +187,7 @@ class Desk:
     def brief(self, prompt: str) -> None:
         """As in `ports.Desk`."""
         files.write(self._home / "loop/prompt.txt", prompt.encode("utf-8", "replace"))
-        if self._shared:
+        if self._mirrored:
             legacy.brief(self._root, prompt)
 
     # --- after a session -------------------------------------------------------------
@@ -224,10 +220,10 @@ class Desk:
     def restore(self) -> tuple[Change, ...]:
         """As in `ports.Desk`: folders, stories, the logs, records, and what sessions share."""
         names = solid.unlink(self._root, place.FOLDERS)
-        linked = (*(Change(name, "made a link", PUT_BACK) for name in names), *self._unstrange())
+        linked = (*(Change(name, "made a link", PUT_BACK) for name in names), *self._shared.unstrange())
         stories = bool(self._order and self._order.preset.stories)
         lists = (*self._stories.restore(), *self._log.restore()) if stories else ()
-        mended = (*linked, *lists, *self._events.restore(), *self._put_back(), *self._records.restore())
+        mended = (*linked, *lists, *self._events.restore(), *self._shared.restore(), *self._records.restore())
         if self._owner and self._tasks.path.exists():
             self._tasks.release(self._owner)
         return mended
@@ -247,7 +243,7 @@ class Desk:
         document = handoff.document(self._order, state_now, board)
         shown = json.dumps(document, indent=2).encode() + b"\n"
         files.write(self._home / "loop/handoff.json", shown, durable=False)  # it only shows what the state holds
-        if self._shared:
+        if self._mirrored:
             legacy.mirror(self._root, state_now, document, active=True)
 
     def tidy(self) -> None:
@@ -258,7 +254,7 @@ class Desk:
         if solid.stays(notes.parent, self._root):  # nothing was read from anywhere else
             runs.clear_scratchpad(notes, where)
         self._tasks.archive(where / f"tasks-{self._state.iteration:04d}.jsonl")
-        self._held.pop("agent/tasks.jsonl", None)
+        self._shared.forget(TASKS)
 
     def put_back(self, landed: Callable[[str], bool]) -> tuple[Change, ...]:
         """As in `ports.Desk`; what stood there goes to the run's folder."""
@@ -307,19 +303,9 @@ class Desk:
         return path.relative_to(self._root).as_posix() if path.is_relative_to(self._root) else str(path)
 
     @property
-    def _shared(self) -> bool:
+    def _mirrored(self) -> bool:
         """Whether the stories are kept where the other tool keeps its own, in the work tree."""
         return self._stories.folder == self._root / ".omc" and solid.stays(self._root / legacy.FOLDER, self._root)
-
-    def _or_last(self, doubts: list[str], what: str, read: Callable[[], Value], default: Value) -> Value:
-        try:
-            self._last[what] = read()
-        except Trouble as trouble:
-            doubts.append(f"{trouble.what}; what was known before is used")
-        except OSError as error:
-            doubts.append(f"{what} cannot be read ({(error.strerror or 'no reason given').lower()}); as known before")
-        known: Value = self._last.get(what, default)
-        return known
 
     def _notes_of_run(self) -> str:
         return runs.scratchpad(self._root, self._habits.scratchpad, CAP)[1]
@@ -333,24 +319,6 @@ class Desk:
                 raise Trouble("git gives no answer about the checkout", "run git status")
             self._stood = (now, tree)
         return self._stood[1]
-
-    def _hold(self) -> None:
-        for name in OURS:
-            if (found := solid.content(self._home / name, HELD)) is not None and len(found) < HELD:
-                self._held[name] = found
-
-    def _unstrange(self) -> tuple[Change, ...]:
-        """What stands in the place of a file that sessions share and is none of ours goes away, unread."""
-        wrong = [name for name in (*OURS, SCRATCHPAD) if not solid.plain(self._home / name)]
-        for name in wrong:
-            files.remove(self._home / name)
-        return tuple(Change(f".ralph/{name}", "made no file of its own", PUT_BACK) for name in wrong)
-
-    def _put_back(self) -> tuple[Change, ...]:
-        gone = [name for name in self._held if not (self._home / name).exists()]
-        for name in gone:
-            files.write(self._home / name, self._held[name])
-        return tuple(Change(f".ralph/{name}", "deleted", "it is every session's; it is back") for name in gone)
 
     def _tell(self, mended: Sequence[Change]) -> None:
         """Say what was put back after the session was judged: what the checks ran did it."""
