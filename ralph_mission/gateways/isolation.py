@@ -32,6 +32,8 @@ PRIVATE = (
 """Where tools keep keys below a person's home."""
 STORED = re.compile(r"^\s*(?:extraheader\s*=.*authorization|(?:push)?url\s*=\s*\S+://[^/\s:@]*:[^/\s@]+@)", re.I | re.M)
 """A credential in git's configuration: as actions/checkout leaves it, or a password in an address."""
+INCLUDED = re.compile(r'^\s*path\s*=\s*"?([^"\n]+?)"?\s*$', re.I | re.M)
+"""A file that git's configuration includes: newer versions of actions/checkout keep the credential in one."""
 UNSTORED = "give actions/checkout `persist-credentials: false`, or take it out with `git config --unset-all`"
 
 
@@ -115,12 +117,22 @@ def of_checkout(
         raise Trouble("this repository is bare, so there is nothing to work in", "name a checkout", usage=True)
     borrowed = _borrowed(git.common_dir / "objects")
     for place in dict.fromkeys((git.common_dir, git.git_dir)):
-        for name in ("config", "config.worktree"):
-            if (place / name).is_file() and STORED.search((place / name).read_text("utf-8", "replace")):
-                raise Trouble(f"{place / name} holds a credential, which an agent could read", UNSTORED)
+        for file in _configuration(place):
+            if STORED.search(file.read_text("utf-8", "replace")):
+                raise Trouble(f"{file} holds a credential, which is no agent's business", UNSTORED)
     writable = tuple(dict.fromkeys((git.work_tree, git.git_dir, git.common_dir)))
     hidden = (*private(environ), *(place.parent / "config" for place in borrowed))
     return Cage(level, writable, borrowed, hidden, None if endpoints is None else tuple(endpoints))
+
+
+def _configuration(place: Path) -> Iterator[Path]:
+    """The files of a git directory's configuration, with those that they include."""
+    for file in (place / "config", place / "config.worktree"):
+        if file.is_file():
+            yield file
+            # As text: a person whom nobody knows, or a closed folder, is git's to tell of.
+            named = map(os.path.expanduser, INCLUDED.findall(file.read_text("utf-8", "replace")))
+            yield from map(Path, filter(os.path.isfile, (os.path.join(place, path) for path in named)))
 
 
 def private(environ: Mapping[str, str]) -> tuple[Path, ...]:

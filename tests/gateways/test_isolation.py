@@ -142,6 +142,24 @@ def test_a_checkout_whose_configuration_holds_a_credential_is_refused(here: Plac
     assert "abc" not in told.value.what + told.value.next_step
 
 
+@pytest.mark.parametrize("named", ["{}/git-credentials-1.config", "../../runner/git-credentials-1.config"])
+def test_a_credential_in_a_file_that_the_configuration_includes_is_refused(here: Place, named: str) -> None:
+    kept = here.root / "runner" / "git-credentials-1.config"  # as newer versions of actions/checkout leave it
+    kept.parent.mkdir()
+    git(here.root, "config", "--file", str(kept), "http.https://github.com/.extraheader", "AUTHORIZATION: basic abc")
+    git(here.work, "config", f"includeIf.gitdir:{here.work}/.git.path", named.format(kept.parent))
+    with pytest.raises(Trouble, match=r"git-credentials-1\.config holds a credential") as told:
+        of_checkout("uid", Git.open(here.work), {})
+    assert "persist-credentials: false" in told.value.next_step
+
+
+def test_a_file_that_is_included_and_holds_none_is_nobodys_trouble(here: Place) -> None:
+    (here.root / "aliases").write_text("[alias]\n\tst = status\n")
+    git(here.work, "config", "include.path", str(here.root / "aliases"))
+    git(here.work, "config", "includeIf.gitdir:/elsewhere/.path", str(here.root / "missing"))
+    assert of_checkout("bwrap", Git.open(here.work), {}).writable
+
+
 @pytest.mark.parametrize("url", ["git@github.com:o/n.git", "https://github.com/o/n", "ssh://git@github.com:22/o/n"])
 def test_an_address_without_a_password_is_no_credential(here: Place, url: str) -> None:
     git(here.work, "remote", "add", "origin", url)
