@@ -32,7 +32,7 @@ PRIVATE = (
 """Where tools keep keys below a person's home."""
 STORED = re.compile(r"^\s*(?:extraheader\s*=.*authorization|(?:push)?url\s*=\s*\S+://[^/\s:@]*:[^/\s@]+@)", re.I | re.M)
 """A credential in git's configuration: as actions/checkout leaves it, or a password in an address."""
-INCLUDED = re.compile(r'^\s*path\s*=\s*"?([^"\n]+?)"?\s*$', re.I | re.M)
+INCLUDED = re.compile(r'^\s*path\s*=\s*(?:"(?P<quoted>[^"\n]+)"|(?P<bare>[^"\n;#]+?))\s*(?:[;#].*)?$', re.I | re.M)
 """A file that git's configuration includes: newer versions of actions/checkout keep the credential in one."""
 UNSTORED = "give actions/checkout `persist-credentials: false`, or take it out with `git config --unset-all`"
 
@@ -117,22 +117,23 @@ def of_checkout(
         raise Trouble("this repository is bare, so there is nothing to work in", "name a checkout", usage=True)
     borrowed = _borrowed(git.common_dir / "objects")
     for place in dict.fromkeys((git.common_dir, git.git_dir)):
-        for file in _configuration(place):
-            if STORED.search(file.read_text("utf-8", "replace")):
+        for file, text in _configuration(place):
+            if STORED.search(text):
                 raise Trouble(f"{file} holds a credential, which is no agent's business", UNSTORED)
     writable = tuple(dict.fromkeys((git.work_tree, git.git_dir, git.common_dir)))
     hidden = (*private(environ), *(place.parent / "config" for place in borrowed))
     return Cage(level, writable, borrowed, hidden, None if endpoints is None else tuple(endpoints))
 
 
-def _configuration(place: Path) -> Iterator[Path]:
-    """The files of a git directory's configuration, with those that they include."""
-    for file in (place / "config", place / "config.worktree"):
-        if file.is_file():
-            yield file
-            # As text: a person whom nobody knows, or a closed folder, is git's to tell of.
-            named = map(os.path.expanduser, INCLUDED.findall(file.read_text("utf-8", "replace")))
-            yield from map(Path, filter(os.path.isfile, (os.path.join(place, path) for path in named)))
+def _configuration(place: Path) -> Iterator[tuple[str, str]]:
+    """The files of a git directory's configuration and those that they include, each with its text."""
+    files = [str(place / "config"), str(place / "config.worktree")]
+    for file in files:
+        if os.path.isfile(file):  # a folder that is closed to us, or a person whom nobody knows, is git's to tell of
+            text = Path(file).read_text("utf-8", "replace")
+            yield file, text
+            named = (os.path.expanduser(match["quoted"] or match["bare"]) for match in INCLUDED.finditer(text))
+            files += {os.path.realpath(os.path.join(os.path.dirname(file), path)) for path in named} - {*files}
 
 
 def private(environ: Mapping[str, str]) -> tuple[Path, ...]:

@@ -461,6 +461,7 @@ def test_the_repository_s_own_name_is_no_secret_whatever_holds_it(value: str, mo
         ("BACKUP_S3_KEY", CANARY),
         ("OBJECT_KEY", CANARY),
         ("VAULT_HOST_KEY", CANARY),
+        ("VAULT_HOST_KEY", "my$ecret-Passw0rd! ssh-ed25519 AAAAC3NzaC1"),
         ("STORE_AUTH", "Bearer kelpharbour4111"),
         ("SESSION_KEYS", "aB1cD2eF3,gH4iJ5kL6"),
         ("VAULT_SECRET_ID", "6d3f8f2b-2a6c-4c0e-9d5a-abcdef4c5d6e"),

@@ -142,12 +142,23 @@ def test_a_checkout_whose_configuration_holds_a_credential_is_refused(here: Plac
     assert "abc" not in told.value.what + told.value.next_step
 
 
-@pytest.mark.parametrize("named", ["{}/git-credentials-1.config", "../../runner/git-credentials-1.config"])
+@pytest.mark.parametrize(
+    "named",
+    [
+        "{}/git-credentials-1.config",
+        "../../runner/git-credentials-1.config",
+        '"{}/git-credentials-1.config"  ; quoted',
+        "{}/git-credentials-1.config # said",
+        "{}/more",  # which includes it
+    ],
+)
 def test_a_credential_in_a_file_that_the_configuration_includes_is_refused(here: Place, named: str) -> None:
     kept = here.root / "runner" / "git-credentials-1.config"  # as newer versions of actions/checkout leave it
     kept.parent.mkdir()
     git(here.root, "config", "--file", str(kept), "http.https://github.com/.extraheader", "AUTHORIZATION: basic abc")
-    git(here.work, "config", f"includeIf.gitdir:{here.work}/.git.path", named.format(kept.parent))
+    (kept.parent / "more").write_text("[include]\n\tpath = ../runner/git-credentials-1.config\n")
+    with (here.work / ".git" / "config").open("a") as config:
+        config.write(f'[includeIf "gitdir:{here.work}/.git"]\n\tpath = {named.format(kept.parent)}\n')
     with pytest.raises(Trouble, match=r"git-credentials-1\.config holds a credential") as told:
         of_checkout("uid", Git.open(here.work), {})
     assert "persist-credentials: false" in told.value.next_step
