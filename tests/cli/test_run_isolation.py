@@ -156,6 +156,20 @@ def test_a_folder_of_its_home_that_a_session_made_a_link_leads_nowhere(here: Wor
     assert list(victim.iterdir()) == [] and told["sessions"] == 2
 
 
+def test_folders_of_ours_that_a_session_made_links_cost_nobody_a_file(here: World, level: str) -> None:
+    victim = here.aside / "victim"
+    for name in ("20200101-000000-old", "1"):
+        (victim / name).mkdir(parents=True)
+        (victim / name / "kept").write_text("mine")
+    before = sorted(victim.rglob("*"))
+    at(here, level)
+    names = ("agent", "cache", "cycles", "forge", "missions")
+    told = run(here, "".join(f"rm -rf .ralph/{name}; ln -s {victim} .ralph/{name}; " for name in names))
+    assert {one["path"] for one in told["reverted"]} >= {f".ralph/{name}" for name in names}, told
+    assert cli_here("cycle", "--now", "2026-05-05T12:00:00Z", repo=here.repo).code == 0
+    assert sorted(victim.rglob("*")) == before and (victim / "1" / "kept").read_text() == "mine"
+
+
 def test_links_that_stand_where_a_run_writes_are_told_before_it_begins(here: World) -> None:
     (here.repo / ".ralph").symlink_to(here.aside)
     told = run(here, "touch played", *ONE, "--allow-dirty")
