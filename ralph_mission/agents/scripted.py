@@ -138,7 +138,7 @@ def load(place: Path) -> Script:
     try:
         text = place.read_text("utf-8")
         value = json.loads(text) if place.suffix == ".json" else tomllib.loads(text)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise Trouble(f"{place} cannot be read as a script: {error}", "see docs/agents.md", usage=True) from None
     return script(value, str(place))
 

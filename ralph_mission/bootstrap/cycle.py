@@ -126,8 +126,11 @@ def _new_enough(git: Git) -> None:
 
 def refuse_links(git: Git) -> None:
     """For whoever is about to look and write: behind a link nothing is, until a person has looked. Raises Trouble."""
-    if found := solid.links(git.state_dir.parent, place.FOLDERS):
-        raise Trouble(f"{git.state_dir.parent / found[0]} is a link", "move it away, then run again")
+    top, ours = git.state_dir.parent, git.state_dir.name  # which a git directory that stands apart calls otherwise
+    names = [name.replace(solid.RALPH, ours, 1) for name in place.FOLDERS]
+    for folder, kept in ((top, names), (git.common_dir, [solid.RALPH_IN_GIT])):
+        if found := solid.links(folder, kept):
+            raise Trouble(f"{folder / found[0]} is a link", "move it away, then run again")
 
 
 def git_version(said: str) -> tuple[int, ...]:

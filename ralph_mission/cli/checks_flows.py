@@ -84,6 +84,6 @@ def _read(text: str) -> dict[str, Any]:
 
     try:
         document = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError):
         return {}
     return document if isinstance(document, dict) and isinstance(document.get("jobs"), dict) else {}

@@ -141,7 +141,7 @@ def _granted(hub: Hub) -> tuple[Mapping[str, str] | None, str]:
     try:
         document = yaml.safe_load(hub.workflow)
         jobs = [job for job in document["jobs"].values() if isinstance(job, dict)]
-    except (yaml.YAMLError, TypeError, KeyError, AttributeError):
+    except (yaml.YAMLError, TypeError, KeyError, AttributeError, RecursionError):
         return None, "the workflow cannot be read"
     default = _default(hub) if "permissions" not in document else document["permissions"]
     grants = [given for job in jobs if (given := _levels(job.get("permissions", default))) is not None]

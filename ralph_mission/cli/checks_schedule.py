@@ -54,7 +54,7 @@ def runs_on(text: str) -> Iterator[tuple[str, ...]]:
 
     try:
         jobs = [job for job in yaml.safe_load(text)["jobs"].values() if isinstance(job, dict)]
-    except (yaml.YAMLError, TypeError, KeyError, AttributeError):
+    except (yaml.YAMLError, TypeError, KeyError, AttributeError, RecursionError):
         return
     for wanted in (job.get("runs-on") for job in jobs):
         labels = wanted.get("labels") if isinstance(wanted, dict) else wanted

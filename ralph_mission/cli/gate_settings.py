@@ -73,5 +73,5 @@ def _cached(kept: Path, oid: str, path: str) -> Said | None:
         branch, memory = known["said"]
         sound = (known["oid"], known["config"]) == (oid, path) and type(branch) is type(memory) is str
         return Said(branch, memory) if sound else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

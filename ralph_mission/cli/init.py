@@ -103,8 +103,7 @@ def _install(git: Git, top: Path, wish: Wish, answer: str, as_json: bool, repo: 
     fates = [first, *(fate(planned, answer, git, top) for planned in plan[1:])]  # every question before any deed
     refuse(fates)
     steps = list(_steps(git, top, wish, fates, config))
-    for planned, decided in zip(plan, fates, strict=True):
-        write(planned, decided)
+    write(plan, fates)
     keep_out_of_git(git)
     _tell(fates, names, steps, as_json, repo)
 

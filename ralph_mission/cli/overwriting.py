@@ -101,13 +101,20 @@ def no_link(place: Path, top: Path) -> None:
         raise Trouble(f"{place.name} is a folder", "move it away, then run again", usage=True)
 
 
-def write(planned: Planned, decided: Fate) -> None:
-    """Do what was decided; what a person wrote is copied first, byte for byte. Raises OSError.
+def write(plan: Sequence[Planned], fates: Sequence[Fate]) -> None:
+    """Do what was decided; what a person wrote is copied first, byte for byte. Raises OSError, for a file that is for
+    reading only before anything is written.
 
     Both are whole or not there: a disk that is full leaves the file as it was, and no piece under the copy's name.
     """
-    if decided.state == "replaced":
-        os.close(os.open(decided.place, os.O_WRONLY | os.O_NOFOLLOW))  # one that is for reading only stays as it is
+    for decided in fates:
+        if decided.state == "replaced":
+            os.close(os.open(decided.place, os.O_WRONLY | os.O_NOFOLLOW))
+    for planned, decided in zip(plan, fates, strict=True):
+        _write(planned, decided)
+
+
+def _write(planned: Planned, decided: Fate) -> None:
     if decided.copy:
         durable.write(decided.copy, decided.place.read_bytes(), 0o600)
     if decided.state in ("new", "replaced"):

@@ -100,7 +100,7 @@ def load(git: Git, name: str) -> Mark:
     content = git.blobs([name]).get(name, b"")
     try:
         return _read(git, name, json.loads(content.partition(b"\n\n")[2]))
-    except (ValueError, KeyError, TypeError, GitError):
+    except (ValueError, KeyError, TypeError, RecursionError, GitError):
         raise Trouble(f"the mark {name[:12]} cannot be read", "run again without --continue") from None
 
 

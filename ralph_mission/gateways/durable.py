@@ -9,11 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def write(path: Path, content: bytes, mode: int = 0o666) -> None:
+def write(path: Path, content: bytes, mode: int = 0o666, *, lasting: bool = True) -> None:
     """Write a file so that after a crash it is either the old or the new one; makes the folder. Raises OSError.
 
     `mode` is that of a new file; one that stands keeps its own, and its owner. A link gives way, and what it leads to
-    stays as it is.
+    stays as it is. What is not `lasting` may be lost when the machine goes down: a cache waits for no disk.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.{threading.get_native_id()}")  # as no other process or thread is called
@@ -23,13 +23,15 @@ def write(path: Path, content: bytes, mode: int = 0o666) -> None:
             _keep(file.fileno(), path)
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if lasting:
+                os.fsync(file.fileno())
         os.replace(scratch, path)
     except OSError:
         with suppress(OSError):
             scratch.unlink()
         raise
-    sync(path.parent)
+    if lasting:
+        sync(path.parent)
 
 
 def _keep(descriptor: int, path: Path) -> None:

@@ -7,13 +7,17 @@ At `uid` and `bwrap` we reach further than the session that made the link, so it
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
+from typing import Any
 
 RALPH = ".ralph"
+RALPH_IN_GIT = "ralph"
+"""What it is called in a git directory: that of a bare repository, or one that stands apart from its work tree."""
 FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 """To hold a folder; where it can be, also one that may be entered and not read."""
 
@@ -33,7 +37,7 @@ def unlink(top: Path, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def own(folder: Path) -> Path:
-    """`folder`, once no link stands in its place or on the way to it from `.ralph` on.
+    """`folder`, once no link stands in its place or on the way to it from `.ralph` on, or `ralph` in a git directory.
 
     Whoever writes or removes in a folder of ours asks first: what a session left there outlives a loop that was killed.
     Raises OSError: ELOOP, with the link's name.
@@ -109,15 +113,29 @@ def within(path: Path, top: Path, flags: int = os.O_RDONLY) -> int:
 
 
 def top_of(path: Path) -> Path:
-    """From where on no link on the way to `path` is followed: above the outermost `.ralph`, else its own folder."""
+    """From where on no link on the way to `path` is followed: above the outermost `.ralph`, or the `ralph` of a git
+    directory, else its own folder."""
     names = path.parts
-    return Path(*names[: names.index(RALPH)]) if RALPH in names else path.parent
+    if RALPH in names:
+        return Path(*names[: names.index(RALPH)])
+    return next((way.parent for way in (*reversed(path.parents), path) if _in_git(way)), path.parent)
+
+
+def _in_git(way: Path) -> bool:
+    return way.name == RALPH_IN_GIT and (way.parent / "HEAD").is_file()
 
 
 def content(path: Path, cap: int) -> bytes | None:
     """At most `cap` bytes of a file that a session may have written; None for anything but a plain file of ours."""
     with suppress(OSError), open(opened(path, top_of(path)), "rb") as file:
         return file.read(cap)
+    return None
+
+
+def told(path: Path, cap: int) -> Any:
+    """What such a file says as JSON; None for what is none, or is nested so deeply that reading it would end us."""
+    with suppress(ValueError, RecursionError):
+        return json.loads(content(path, cap) or b"null")
     return None
 
 

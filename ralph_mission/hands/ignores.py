@@ -70,7 +70,7 @@ def _settings(tree: Tree) -> Iterator[Mapping[str, object]]:
         text = tree.read("pyproject.toml")
         if "codespell" in text:
             yield tomllib.loads(text).get("tool", {}).get("codespell", {})
-    except (configparser.Error, tomllib.TOMLDecodeError, KeyError, AttributeError) as error:
+    except (configparser.Error, tomllib.TOMLDecodeError, KeyError, AttributeError, RecursionError) as error:
         raise Trouble(f"the repository's codespell settings cannot be read: {error}", "mend the file") from None
 
 

@@ -115,7 +115,7 @@ def _harmless(path: str, old: str, new: str, sources: Mapping[str, str]) -> bool
     """Whether every import that was removed was of no use to anybody."""
     try:
         removed = _imports(old) - _imports(new)
-    except (SyntaxError, ValueError, RecursionError):  # newer than the Python we run on, or not Python
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # newer than the Python we run on, or not Python
         return False
     if removed and PurePosixPath(path).name == "__init__.py":
         return False

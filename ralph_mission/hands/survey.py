@@ -70,7 +70,7 @@ class FixerObserver:
         if self.cache is None:
             return None
         with suppress(OSError, ValueError, KeyError, TypeError):
-            found = json.loads(solid.content(self._file(self.cache), CAP) or b"null")
+            found = solid.told(self._file(self.cache), CAP)
             if found["of"] == [self.fixer.version(), commit]:
                 return Survey(tuple(_decoded(fix) for fix in found["fixes"]), True)
         return None

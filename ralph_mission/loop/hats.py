@@ -33,7 +33,7 @@ def parse(text: str, where: str) -> Found:
     """The hat in a hat file's text, and warnings. Raises Trouble that names the file and the key."""
     try:
         return from_toml(tomllib.loads(text), where)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise Trouble(f"{where} is not TOML: {error}", "mend that line", usage=True) from None
 
 

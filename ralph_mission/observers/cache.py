@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from ralph_mission.gateways import solid
+from ralph_mission.gateways import durable, solid
 from ralph_mission.observers.result import Result
 
 KEPT = 20
+CAP = 64_000_000  # bytes of what one command said
 
 
 def key(*parts: str) -> str:
@@ -28,8 +28,8 @@ def load(folder: Path | None, name: str) -> list[Result] | None:
     """The remembered results; None when there are none."""
     if folder is None:
         return None
-    with suppress(OSError, ValueError, TypeError):
-        return [Result(**entry) for entry in json.loads((folder / f"{name}.json").read_text())]
+    with suppress(TypeError):
+        return [Result(**entry) for entry in solid.told(folder / f"{name}.json", CAP)]
     return None
 
 
@@ -38,9 +38,7 @@ def save(folder: Path | None, name: str, results: Sequence[Result]) -> None:
     if folder is None:
         return
     with suppress(OSError):
-        solid.own(folder).mkdir(parents=True, exist_ok=True)
-        fresh = folder / f"{name}.{os.getpid()}"
-        fresh.write_text(json.dumps([asdict(result) for result in results]))
-        fresh.replace(folder / f"{name}.json")
+        content = json.dumps([asdict(result) for result in results]).encode()
+        durable.write(solid.own(folder) / f"{name}.json", content, lasting=False)
         for old in sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)[:-KEPT]:
             old.unlink(missing_ok=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ralph_mission.gateways import durable
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.posts import OUTBOX, Post
 from ralph_mission.publishers.channel import Draw
@@ -53,11 +53,11 @@ class Outbox:
         """Raises OSError."""
         place.parent.mkdir(parents=True, exist_ok=True)
         if not (self.folder / ".gitignore").exists():
-            _whole(self.folder / ".gitignore", IGNORED.encode())
+            durable.write(self.folder / ".gitignore", IGNORED.encode())
         picture = self.draw(post.chart) if post.chart else b""
         if picture:
-            _whole(place.with_suffix(".png"), picture)
-        _whole(place, _letter(post, head, place.with_suffix(".png").name if picture else "").encode())
+            durable.write(place.with_suffix(".png"), picture)
+        durable.write(place, _letter(post, head, place.with_suffix(".png").name if picture else "").encode())
 
     def find(self, key: str) -> Receipt | None:
         """The file of this key, if there is one."""
@@ -78,17 +78,3 @@ def _letter(post: Post, head: str, picture: str) -> str:
     if post.chart:
         head += f"\nChart: {picture or 'none could be drawn'}. Alt text: {post.chart.alt}"
     return "\n\n---\n\n".join([head, *post.parts]) + "\n"
-
-
-def _whole(path: Path, content: bytes) -> None:
-    """The file is the old or the new one, whatever happens. Raises OSError."""
-    spare = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with spare.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        spare.replace(path)
-    finally:
-        with suppress(OSError):
-            spare.unlink(missing_ok=True)

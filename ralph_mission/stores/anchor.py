@@ -52,7 +52,7 @@ class Anchorage:
             return Mark(**_checked(json.loads((self.folder / "anchor.json").read_bytes())))
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             raise refuse(f"{self.folder / 'anchor.json'} cannot be read") from None
 
     def write(self, mark: Mark) -> None:

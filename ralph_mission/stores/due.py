@@ -142,7 +142,7 @@ def _cached(common: Path, oid: str, path: str) -> _Known | None:
             return None
         when = datetime.fromisoformat(kept["next_due_at"]) if kept["next_due_at"] else None
         return None if when and not when.tzinfo else _Known(when, kept["paused"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.flows.alarm import Episode
-from ralph_mission.gateways import durable
+from ralph_mission.gateways import durable, solid
 from ralph_mission.stores import outliving
 
 NAME = "failures.json"
@@ -35,8 +35,9 @@ class FailureFile:
             return Episode()
 
     def write(self, episode: Episode) -> None:
-        """Keep it, all at once. Raises OSError."""
+        """Keep it, all at once, behind no link. Raises OSError."""
         kept = asdict(episode) | {"since": episode.since.isoformat() if episode.since else None}
+        solid.own(self.path.parent)
         durable.write(self.path, json.dumps(kept, indent=1).encode() + b"\n")
 
 

@@ -84,7 +84,7 @@ def _record(entry: Entry, data: bytes) -> bool:
 def _journal(_: Entry, data: bytes) -> bool:
     try:
         return isinstance(json.loads(data), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 

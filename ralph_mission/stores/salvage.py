@@ -46,7 +46,7 @@ def journal(store: BranchStore) -> Iterator[dict[str, Any]]:
 def _document(entry: Entry, found: Mapping[str, bytes]) -> dict[str, Any]:
     try:
         document: dict[str, Any] = json.loads(found[entry.oid])
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, RecursionError):
         raise refuse(f"{entry.path} on the memory branch cannot be read") from None
     return document
 

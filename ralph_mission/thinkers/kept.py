@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
@@ -10,9 +9,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ralph_mission.gateways import durable, solid
 from ralph_mission.mission.memory import Header
 
 FILE = "thinker.json"
+CAP = 1_000_000  # bytes of it
 NAMED = 4  # cycles for which memory surely has the name of what was paid: it keeps twice as many
 
 
@@ -42,7 +43,7 @@ def load(folder: Path | None, header: Header, booked: Collection[str]) -> Kept:
     if folder is None:
         return here
     with suppress(OSError, ValueError, ValidationError):
-        kept = Kept.model_validate_json((folder / FILE).read_bytes())
+        kept = Kept.model_validate_json(solid.content(folder / FILE, CAP) or b"")
         same = (kept.lineage, kept.cycle) == (here.lineage, here.cycle)
         fresh = kept.lineage in ("", here.lineage) and here.cycle - kept.cycle <= NAMED
         owed = fresh and kept.paid not in booked
@@ -56,7 +57,4 @@ def save(folder: Path | None, kept: Kept) -> None:
     if folder is None:
         return
     with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / f"{FILE}.{os.getpid()}"
-        draft.write_text(kept.model_dump_json())
-        draft.replace(folder / FILE)
+        durable.write(solid.own(folder) / FILE, kept.model_dump_json().encode())

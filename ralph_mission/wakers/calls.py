@@ -82,7 +82,7 @@ def load(content: bytes) -> Calls:
         told = json.loads(content)
         calls = Calls(**told | {"days": tuple(told["days"].items())})
         datetime.fromisoformat(calls.at)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return Calls()
     sound = type(calls.generation) is int and all(type(count) is int for _, count in calls.days)
     return calls if sound else Calls()

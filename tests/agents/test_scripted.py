@@ -150,6 +150,7 @@ def test_a_mistake_in_a_script_names_its_place(value, told, hint):
 
 def test_a_file_that_is_no_script_is_told(tmp_path: Path):
     (tmp_path / "x.toml").write_text("= 3")
-    for name in ("x.toml", "missing.json"):
+    (tmp_path / "x.json").write_text("[" * 200_000)
+    for name in ("x.toml", "x.json", "missing.json"):
         with pytest.raises(Trouble, match="cannot be read as a script"):
             load(tmp_path / name)

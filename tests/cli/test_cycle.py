@@ -14,6 +14,7 @@ from unittest import mock
 import jsonschema
 import pytest
 
+from ralph_mission.flows.alarm import EQUAL
 from ralph_mission.report.document import schema
 from tests.helpers import cli, cli_here, commit, git, make_repo
 
@@ -49,17 +50,38 @@ def test_the_phases_are_told_on_stderr_and_the_summary_on_stdout(repo: Path) -> 
 
 
 @pytest.mark.attack(46)
-@pytest.mark.parametrize("link", [".ralph", ".ralph/forge", ".ralph/cache"])
+@pytest.mark.parametrize("link", [".ralph", ".ralph/forge", ".ralph/cache", ".git/ralph"])
 def test_where_a_link_stands_for_a_folder_of_ours_nothing_begins(repo: Path, tmp_path: Path, link: str) -> None:
     (theirs := tmp_path / "theirs").mkdir()
     (repo / link).parent.mkdir(exist_ok=True)
     (repo / link).symlink_to(theirs)
     before = refs(repo)
-    told = cli_here("cycle", "--now", NOW, repo=repo)
-    assert told.code == 1 and f"{repo / link} is a link" in told.err and "observe" not in told.err
+    for _ in range(EQUAL + 1):  # the third equal refusal is one that an issue tells
+        told = cli_here("cycle", "--now", NOW, repo=repo)
+        assert told.code == 1 and f"{repo / link} is a link" in told.err and "observe" not in told.err
     assert (repo / link).is_symlink() and list(theirs.iterdir()) == [] and refs(repo) == before
     assert cli_here("cycle", "--staged", "--now", NOW, repo=repo).code == 0
     assert list(theirs.iterdir()) == []
+
+
+@pytest.mark.attack(46)
+@pytest.mark.parametrize("link", ["ralph", "ralph/forge", "ralph/cycles"])
+@pytest.mark.parametrize("bare", [False, True])
+def test_where_a_link_stands_in_a_git_directory_apart_nothing_begins(
+    repo: Path, tmp_path: Path, link: str, bare: bool
+) -> None:
+    apart, theirs = tmp_path / "git-directory", tmp_path / "theirs"
+    if bare:
+        git(tmp_path, "clone", "--quiet", "--bare", str(repo), str(apart))
+    else:
+        git(repo, "init", "--quiet", "--separate-git-dir", str(apart))
+    theirs.mkdir()
+    (apart / link).parent.mkdir(exist_ok=True)
+    (apart / link).symlink_to(theirs)
+    for _ in range(EQUAL + 1):
+        told = cli_here("cycle", "--now", NOW, repo=apart if bare else repo)
+        assert told.code == 1 and f"{apart / link} is a link" in told.err and "observe" not in told.err
+        assert list(theirs.iterdir()) == []
 
 
 def test_a_link_in_the_place_of_a_folder_takes_no_switch_away(repo: Path, tmp_path: Path) -> None:

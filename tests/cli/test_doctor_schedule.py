@@ -38,6 +38,7 @@ def test_a_self_hosted_runner_of_a_public_repository_is_wrong(
         ("self-hosted", True, None),
         ("ubuntu-latest", False, None),
         ("[", False, None),
+        pytest.param("[" * 5_000, False, None, id="nested"),
     ],
 )
 def test_a_clone_of_a_public_repository_whose_workflow_asks_for_a_self_hosted_runner_is_wrong(

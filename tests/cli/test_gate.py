@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.cli import gate_settings
 from ralph_mission.cli.gate import Plain, patiently, plain
 from tests.helpers import NOON, cli_here, git, make_repo
 from tests.stores.making import batch, branch_store, on_server, server_store
@@ -135,3 +136,9 @@ class TestInAWorkflow:
     @pytest.mark.parametrize("elsewhere", ["..", "../r.yml", "/r.yml"])
     def test_settings_outside_the_repository_are_for_the_cycle_to_tell(self, tmp_path: Path, elsewhere: str) -> None:
         assert self.ask(tmp_path, {"r.yml": self.SETTINGS}, NOON, f"--config={elsewhere}") == 0
+
+
+@pytest.mark.parametrize("kept", [pytest.param("[" * 200_000, id="nested"), "{", '{"said": ["a"]}'])
+def test_a_broken_note_of_the_settings_is_not_believed(tmp_path: Path, kept: str) -> None:
+    (tmp_path / "settings.json").write_text(kept)
+    assert gate_settings._cached(tmp_path, "a", "b") is None

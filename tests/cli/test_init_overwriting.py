@@ -111,11 +111,12 @@ def test_a_file_that_is_written_anew_keeps_who_may_read_it(tmp_path: Path) -> No
 def test_a_file_that_is_written_anew_stays_its_owners(tmp_path: Path) -> None:
     (file := tmp_path / "ralph.yml").write_text("mine\n")
     os.chown(file, 1234, 4321)
-    overwriting.write(overwriting.Planned(file, "x: 1\n"), Fate(file, "replaced"))
+    overwriting.write([overwriting.Planned(file, "x: 1\n")], [Fate(file, "replaced")])
     assert (file.stat().st_uid, file.stat().st_gid) == (1234, 4321) and "x: 1" in file.read_text()
 
 
-def test_a_file_that_is_for_reading_only_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_one_file_is_for_reading_only_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "ours.yml"
     (file := tmp_path / "ralph.yml").write_text("mine\n")
     real = os.open
 
@@ -126,7 +127,10 @@ def test_a_file_that_is_for_reading_only_stays_as_it_is(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(os, "open", for_reading_only)
     with pytest.raises(PermissionError, match=r"ralph\.yml"):
-        overwriting.write(overwriting.Planned(file, "x: 1\n"), Fate(file, "replaced", tmp_path / "copy"))
+        overwriting.write(
+            [overwriting.Planned(other, "x: 1\n"), overwriting.Planned(file, "x: 1\n")],
+            [Fate(other, "new"), Fate(file, "replaced", tmp_path / "copy")],
+        )
     assert [place.name for place in tmp_path.iterdir()] == ["ralph.yml"] and file.read_text() == "mine\n"
 
 

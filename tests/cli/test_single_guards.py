@@ -11,6 +11,7 @@ import pytest
 
 from ralph_mission.cli import crash, errors, overwriting
 from ralph_mission.trouble import Trouble
+from tests.helpers import make_repo
 
 SECRET = "hush-hush-hush-hush-5f3c"
 
@@ -65,12 +66,22 @@ def test_a_trouble_is_one_line_that_steers_nothing() -> None:
 
 
 @pytest.mark.attack(46)
+def test_a_report_of_a_crash_is_written_behind_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repo, theirs = make_repo(tmp_path / "repo"), tmp_path / "theirs"
+    theirs.mkdir()
+    (repo / ".ralph").symlink_to(theirs)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    report = crash.write_report(ValueError("x"), ["cycle", "--repo", str(repo)])
+    assert report is not None and report.parent == tmp_path and list(theirs.iterdir()) == []
+
+
+@pytest.mark.attack(46)
 def test_a_file_of_an_installation_is_written_through_no_link_that_came_meanwhile(tmp_path: Path) -> None:
     (tmp_path / "theirs.yml").write_text("theirs")
     for name in ("ours.yml", f".ours.yml.{threading.get_native_id()}"):
         (tmp_path / name).symlink_to(tmp_path / "theirs.yml")
     overwriting.write(
-        overwriting.Planned(tmp_path / "ours.yml", "text\n"), overwriting.Fate(tmp_path / "ours.yml", "new")
+        [overwriting.Planned(tmp_path / "ours.yml", "text\n")], [overwriting.Fate(tmp_path / "ours.yml", "new")]
     )
     assert (tmp_path / "theirs.yml").read_text() == "theirs"
     assert {file.name for file in tmp_path.iterdir() if not file.is_symlink()} == {"theirs.yml", "ours.yml"}

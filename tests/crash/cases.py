@@ -159,7 +159,7 @@ class Struck:
         log, expected, threads = self.end.log, self.scene.expected, self.end.found["threads"]
         merged = any(merged for *_, merged in threads.values())
         opened = any(name.startswith("pull-") for name in threads)
-        closed = self.scene.stage.meanwhile is not lives.nothing
+        closed = self.scene.stage.meanwhile is lives.closes_pulls
         announced = posts(expected) if log.never("merge_pull") and not merged else set()
         answered = answers(expected) if log.never("open_pull") and closed and not opened else set()
         return log.refused | announced | answered

@@ -142,11 +142,17 @@ def _numberless(note: str) -> str:
 def lost(expected: dict[str, Any], found: dict[str, Any], doubts: Sequence[str] = ()) -> list[str]:
     """What the undisturbed end has and this one has not, but for what a person was asked about: nobody knows of it."""
     threads = {name.partition("-")[2] for name in expected["threads"].keys() - found["threads"].keys()}
-    return sorted({*threads, *(answers(expected) - answers(found)), *(posts(expected) - posts(found))} - set(doubts))
+    gone = (comments(expected) - comments(found)) | (posts(expected) - posts(found))
+    return sorted((threads | gone) - set(doubts))
+
+
+def comments(end: dict[str, Any]) -> set[str]:
+    """All comments: by key, or as `thread: text` where there is none."""
+    return {key_in(body) or f"{name}: {_loosely(body)}" for name, body in end["comments"]}
 
 
 def answers(end: dict[str, Any]) -> set[str]:
-    """The comments, by key."""
+    """The comments that have a key, which are ours."""
     return {key for _, body in end["comments"] if (key := key_in(body))}
 
 

@@ -7,6 +7,7 @@ it, `make test` a few; whatever goes wrong is told with the command that plays i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -16,7 +17,7 @@ from tests.crash.calls import Call
 from tests.crash.cases import ALL, Case, End, Scene, Struck, scene, strike
 from tests.crash.kinds import KILLS, KINDS, LISTED, REFUSED
 from tests.crash.recoveries import Log
-from tests.crash.stages import EVERY, Rest
+from tests.crash.stages import EVERY, Rest, lost
 from tests.fakes.github import Request
 from tests.helpers import git
 from tests.integration.hub import Hub
@@ -136,6 +137,22 @@ def test_there_is_nobody_to_answer_about_a_pull_that_was_refused_and_never_came(
     assert struck.left == ["00000000000000cc", "bb"]
     struck = refused("open_pull", "a fix is opened", said, threads=there)
     assert struck.missing == ["00000000000000cc", "discord: out"]
+
+
+def test_only_of_her_who_closes_each_pull_an_answer_follows_a_pull(monkeypatch):
+    said = [("issue-aa", "**Rejected.**\n\n<!-- ralph:v1 key=00000000000000cc -->")]
+    other = replace(EVERY["a person closes every pull she sees"], meanwhile=lambda harbour: None)
+    monkeypatch.setitem(EVERY, "a person does something else", other)
+    struck = refused("open_pull", "a person does something else", said, threads={"issue-aa": ("x", False)})
+    assert struck.missing == ["00000000000000cc", "discord: out"]
+
+
+def test_a_comment_without_a_key_can_be_lost():
+    said = [("issue-aa", "we said this, and its marker is gone")]
+    assert lost(MADE | {"comments": said}, MADE) == ["issue-aa: we said this, and its marker is gone"]
+    assert lost(MADE | {"comments": said}, MADE | {"comments": said}) == []
+    struck = refused("open_pull", "a person closes every pull she sees", said, threads={"issue-aa": ("x", False)})
+    assert struck.missing == ["discord: out", *lost(MADE | {"comments": said}, MADE)]
 
 
 def forged(harbour: Hub) -> None:

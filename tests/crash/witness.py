@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -28,6 +29,7 @@ MEMORY, MAIN = "refs/heads/ralph-memory", "refs/heads/main"
 CAPS = {"POST /pulls": 1, "missions": 1, "POST /issues": 3, "active": 3, "wakes": 48}
 """Pulls, new missions and issues in one cycle, missions at any time, wakes in a day: a stage is no longer than that."""
 RESTING = {"ralph:parked", "ralph:rejected"}
+LABELS = re.compile(r"/issues/(\d+)/labels")
 
 
 @dataclass
@@ -41,6 +43,7 @@ class Witness:
     wrong: list[str] = field(default_factory=list)
     deeds: int = 0
     heads: dict[str, str] = field(default_factory=dict)
+    mains: dict[int, str] = field(default_factory=dict)  # where main was, for each push that is under way
     pulls: set[effects.OpenPull] = field(default_factory=set)
     breaches: list[str] = field(default_factory=list)
     made: Counter[str] = field(default_factory=Counter)  # in this cycle
@@ -53,12 +56,13 @@ class Witness:
         """Before a request is carried out."""
         if request.below == "/git-receive-pack":
             self.heads = heads(self.harbour)
+            self.mains[id(request)] = self.heads.get(MAIN, "")
         elif writes(request) and request.login.endswith("[bot]") and not _is_ours_to_keep(request, self.harbour):
             self.deeds += 1
             now = intended(self.harbour)
             owed = self.pulls if request.below.endswith("/labels") else set()
             self.pulls.update(effect for effect in now if isinstance(effect, effects.OpenPull))
-            if not any(covers(effect, request) for effect in (*now, *owed)):
+            if not any(covers(effect, request) and self._is_its_pull(effect, request) for effect in (*now, *owed)):
                 self.wrong.append(f"not intended: {told(request)}")
 
     def answered(self, request: Request, response: object) -> None:
@@ -66,12 +70,11 @@ class Witness:
         if request.method != "GET" and request.login.endswith("[bot]") and request.transport == "rest":
             self._counted(request, response)
         if request.below == "/git-receive-pack":
-            now = heads(self.harbour)
-            for ref in self.heads.keys() | now.keys():
-                self._moved(ref, self.heads.get(ref, ""), now.get(ref, ""))
-        elif request.below.endswith("/merge") and MAIN in self.heads:
-            # it may be another runner's, while a push is under way: that push has not moved this branch
-            self.heads[MAIN] = heads(self.harbour)[MAIN]
+            with self.harbour.fake.world.lock:  # of another runner's merge, the branch and what is known of it
+                now = heads(self.harbour)
+            before = {**self.heads, MAIN: self.mains.pop(id(request), "")}
+            for ref in before.keys() | now.keys():
+                self._moved(ref, before.get(ref, ""), now.get(ref, ""))
 
     def posting(self, url: str) -> None:
         """Before a network is told something."""
@@ -92,7 +95,7 @@ class Witness:
         self.breaches += [f"{name}: {found[name]} > {most}" for name, most in CAPS.items() if found.get(name, 0) > most]
 
     def _moved(self, ref: str, old: str, new: str) -> None:
-        if old == new:
+        if old == new or (ref == MAIN and old and new and _by_merges(self.harbour, old, new)):
             return
         self.deeds += 1
         if old and (not new or not _descends(self.harbour, new, old)):
@@ -100,6 +103,17 @@ class Witness:
         wanted = {f"refs/heads/{e.branch}" for e in intended(self.harbour) if isinstance(e, effects.PushBranch)}
         if ref not in wanted | {MEMORY}:
             self.wrong.append(f"not intended: a push to {ref}")
+
+    def _is_its_pull(self, effect: Effect, request: Request) -> bool:
+        """Whether labels go to the pull that was intended with them; of anything else, true.
+
+        That intent has no number, and one of an earlier cycle would cover labels of any issue for good.
+        """
+        at = LABELS.fullmatch(request.below)
+        if not at or not isinstance(effect, effects.OpenPull):
+            return True
+        thread = self.harbour.fake.threads.get(int(at[1]))
+        return bool(thread and thread.pull and thread.pull.head == effect.head)
 
 
 @contextmanager
@@ -149,6 +163,18 @@ def heads(harbour: Hub) -> dict[str, str]:
     """The branches of the server."""
     lines = git(harbour.fake.bare, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads").splitlines()
     return dict(line.split(" ") for line in lines)
+
+
+def _by_merges(harbour: Hub, old: str, new: str) -> bool:
+    """Whether a branch went from one commit to the other by the merge API alone, as another runner's push may see it.
+
+    A pull whose own commits were pushed there is called merged as well, at its head.
+    """
+    pulls = [thread.pull for thread in list(harbour.fake.threads.values()) if thread.pull]
+    merges = {pull.merge_sha for pull in pulls if pull.merged_at and pull.merge_sha != pull.head_sha}
+    lines = git(harbour.fake.bare, "log", "--first-parent", "--format=%H %P", new, f"^{old}").splitlines()
+    steps = [line.split() for line in lines]
+    return bool(steps) and merges.issuperset(sha for sha, *_ in steps) and steps[-1][1:2] == [old]
 
 
 def _descends(harbour: Hub, new: str, old: str) -> bool:

@@ -121,9 +121,29 @@ def test_file_under_another_number_is_trouble(repo: Path, world: LocalWorld) -> 
         world.forge.issue(9)
 
 
-def test_damaged_anchor_is_trouble(repo: Path, world: LocalWorld) -> None:
+@pytest.mark.attack(46)
+@pytest.mark.parametrize("link", [".ralph", ".ralph/forge", ".ralph/forge/issues", ".ralph/forge/lock"])
+def test_nothing_is_written_where_a_link_leads(repo: Path, world: LocalWorld, tmp_path: Path, link: str) -> None:
+    (theirs := tmp_path / "theirs").mkdir()
+    (repo / link).parent.mkdir(parents=True, exist_ok=True)
+    (repo / link).symlink_to(theirs / "nothing" if link.endswith("lock") else theirs)
+    with pytest.raises(Trouble, match=f"{repo / link} is a link") as caught:
+        world.human("mara").create_issue("One")
+    assert caught.value.exit_code == 1 and list(theirs.iterdir()) == []
+
+
+@pytest.mark.parametrize("damaged", ["", "many", "\u0661", "-7"])
+def test_a_damaged_note_of_the_last_number_stops_nobody(repo: Path, world: LocalWorld, damaged: str) -> None:
+    mara = world.human("mara")
+    mara.create_issue("One")
+    (repo / ".ralph/forge/last-number").write_text(damaged)
+    assert mara.create_issue("Two") == 2
+
+
+@pytest.mark.parametrize("damaged", ["{", pytest.param("[" * 200_000, id="nested")])
+def test_damaged_anchor_is_trouble(repo: Path, world: LocalWorld, damaged: str) -> None:
     world.human("mara").create_issue("One")
-    (repo / ".ralph/forge/anchor.json").write_text("{")
+    (repo / ".ralph/forge/anchor.json").write_text(damaged)
     with pytest.raises(Trouble, match="anchor"):
         world.forge.anchor()
 

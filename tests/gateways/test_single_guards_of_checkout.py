@@ -205,8 +205,9 @@ def test_a_note_moves_no_branch_back_and_none_that_no_loop_had_noted(git: Git) -
 
 @pytest.mark.attack(19)
 def test_a_mark_that_is_none_is_refused(git: Git) -> None:
-    made = git.commit_tree(git.text("rev-parse", "HEAD^{tree}"), [], '{"head": "forged"}', datetime.now(UTC))
-    for name in (made, OID):
+    tree = git.text("rev-parse", "HEAD^{tree}")
+    forged = [git.commit_tree(tree, [], said, datetime.now(UTC)) for said in ('{"head": "forged"}', "[" * 200_000)]
+    for name in (*forged, OID):
         with pytest.raises(Trouble, match="cannot be read"):
             checkout_mark.load(git, name)
 

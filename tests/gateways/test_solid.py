@@ -88,6 +88,28 @@ def test_a_folder_of_ours_is_ours_with_no_link_on_the_way(tmp_path: Path, way: s
 
 
 @pytest.mark.attack(46)
+@pytest.mark.parametrize("way", ["ralph", "ralph/cycles", "ralph/cycles/one"])
+def test_a_folder_of_ours_in_a_git_directory_is_ours_too(tmp_path: Path, way: str) -> None:
+    folder = (git := tmp_path / "ralph/apart.git") / "ralph/cycles/one"
+    (tmp_path / "theirs").mkdir()
+    git.mkdir(parents=True)
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    assert solid.own(folder) == folder and solid.top_of(folder) == git
+    (git / way).parent.mkdir(parents=True, exist_ok=True)
+    (git / way).symlink_to(tmp_path / "theirs")
+    with pytest.raises(OSError, match=re.escape(str(git / way))):
+        solid.own(folder)
+
+
+@pytest.mark.parametrize("said", [pytest.param("[" * 200_000, id="nested"), "{", "\udcff", ""])
+def test_what_is_no_json_of_ours_tells_nothing(tmp_path: Path, said: str) -> None:
+    (tmp_path / "file").write_bytes(said.encode("utf-8", "surrogateescape"))
+    assert solid.told(tmp_path / "file", 1_000_000) is None and solid.told(tmp_path / "none", 1) is None
+    (tmp_path / "file").write_text('{"a": 1}')
+    assert solid.told(tmp_path / "file", 1_000_000) == {"a": 1} and solid.told(tmp_path / "file", 7) is None
+
+
+@pytest.mark.attack(46)
 @pytest.mark.parametrize("target", ["{out}", "{out}/nothing", "../.git", "file", "ralph"])
 def test_a_link_that_leads_out_of_the_work_tree_is_taken_away(tmp_path: Path, target: str) -> None:
     (out := tmp_path / "out").mkdir()

@@ -104,8 +104,7 @@ WITHOUT: dict[str, tuple[str, ...]] = {
     "tells what a forge refused; what may be done there was decided in policy and acting": (
         "forges/commits.py", "forges/github/anchor.py", "forges/github/deeds.py", "forges/github/forge.py",
         "forges/github/threads.py", "forges/local/branches.py", "forges/local/checkouts.py", "forges/local/deeds.py",
-        "forges/local/desk.py", "forges/local/forge.py", "forges/local/merging.py", "forges/local/pushing.py",
-        "forges/performing.py",
+        "forges/local/forge.py", "forges/local/merging.py", "forges/local/pushing.py", "forges/performing.py",
     ),
     "a story over the same gate (acting, policy, ledger), which holds for each of its effects": (
         "flows/carrying.py", "flows/control.py", "flows/publish.py", "flows/recover.py", "flows/review.py",

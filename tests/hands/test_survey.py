@@ -181,6 +181,7 @@ def test_the_repository_s_own_codespell_settings_are_obeyed(tmp_path, look, file
 @pytest.mark.parametrize(
     "files",
     [
+        {"pyproject.toml": "codespell = " + "[" * 200_000},
         {".codespellrc": "[codespell]\nignore-regex = (a+)+b\n"},
         {".codespellrc": "[codespell]\nignore-regex = (\n"},
         {"pyproject.toml": "[tool.codespell\n"},
@@ -233,6 +234,15 @@ def test_a_new_commit_or_new_rules_are_looked_at(tmp_path, look, monkeypatch):
     other = survey.Fixer("codespell", "spelling", lambda: "newer rules", lambda tree: ())
     monkeypatch.setitem(FIXERS, "codespell", other)
     assert paths(look(repo, "codespell")) == []
+
+
+@pytest.mark.parametrize("planted", [pytest.param("[" * 200_000, id="nested"), "{", "[1]", '{"of": 1}'])
+def test_a_planted_cache_is_written_anew(tmp_path, look, planted):
+    repo, cache = make_repo(tmp_path / "repo", {"a.md": TYPO}), tmp_path / "cache"
+    cache.mkdir()
+    (cache / "codespell.json").write_text(planted)
+    assert paths(look(repo, "codespell", cache=cache)) == ["a.md"]
+    assert json.loads((cache / "codespell.json").read_text())["fixes"]
 
 
 @pytest.mark.attack(46)

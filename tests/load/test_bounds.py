@@ -65,14 +65,22 @@ def lived(quiet: Lived, last: Lived) -> list[Lived]:
 
 
 ALONE = {"seconds, process": 1.0, "processor, process": 0.8, "MiB, process": 53.0}
-HELD = {"memory file, B": 3_000.0, "journal": 51.0, "loose": 700.0, "recordings": 50.0, "written, kB a cycle": 60.0}
+HELD = {
+    "memory file, B": 3_000.0,
+    "dashboard, B": 1_132.0,
+    "journal": 51.0,
+    "loose": 700.0,
+    "recordings": 50.0,
+    "written, kB a cycle": 60.0,
+}
+FULL = HELD | {"memory file, B": 4_095.0, "journal": 502.0, "dashboard, B": 2_435.0}
 QUIET, BUSY = Lived(0.15, 0.08, 25, busy=False), Lived(0.4, 0.2, 50, busy=True)
 
 
 def told_of(last: Lived = QUIET, **end: float) -> list[str]:
     """The lines that refuse a life whose end is such as this, a hundred times as far as its first mark."""
-    cost = {"after 50": ALONE, "after 5,000": ALONE | end}
-    kept = {"after 50": HELD, "after 5,000": HELD | {"journal": 5_003.0} | end}
+    cost = {"after 50": ALONE, "after 500": ALONE, "after 5,000": ALONE | end}
+    kept = {"after 50": HELD, "after 500": FULL, "after 5,000": FULL | {"journal": 5_003.0} | end}
     told = {endurance.COST: cost, endurance.HELD: kept}
     return bounds.beyond(endurance.compared(told, lived(QUIET, last), LATE))
 
@@ -98,10 +106,22 @@ def test_a_life_whose_end_costs_more_is_refused_by_name(name: str, last: Lived, 
     assert f"{endurance.TIMES}: {name} is " in found[0]
 
 
+def test_what_is_full_early_in_a_life_and_still_grows_is_refused() -> None:
+    found = told_of(**{"memory file, B": 5_500.0})
+    assert len(found) == 1
+    assert f"{endurance.LATER}: memory file, B is 1.3, at most 1.2" in found[0]
+
+
+def test_a_dashboard_that_lists_half_as_many_missions_more_is_refused() -> None:
+    found = told_of(**{"dashboard, B": 3_272.0})
+    assert [name in line for name, line in zip((endurance.TIMES, endurance.LATER), found, strict=True)] == [True, True]
+
+
 CLOCK = {"seconds", *(f"seconds, {kind}" for kind in ("quiet", "busy", "process"))}
 SIZES = {case.title: (case.large / case.small, case.most) for case in load.CASES} | {
     title: (LATE, most) for title, most in endurance.MOST.items()
 }
+SIZES |= {endurance.LATER: (5_000 / endurance.MARKS[1], endurance.FULL)}
 
 
 @pytest.mark.parametrize("title", SIZES)

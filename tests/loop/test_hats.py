@@ -60,6 +60,11 @@ def test_a_wrong_type_is_an_error_that_names_file_and_key(text, key):
     assert caught.value.exit_code == 2
 
 
+def test_toml_that_is_nested_without_end_is_told():
+    with pytest.raises(Trouble, match=r"my.toml is not TOML"):
+        parse("a = " + "[" * 200_000, "my.toml")
+
+
 def test_what_is_no_toml_is_told_with_its_line():
     with pytest.raises(Trouble, match=r"my.toml is not TOML: .*line 1"):
         parse("[hat\n", "my.toml")

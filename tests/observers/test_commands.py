@@ -258,6 +258,22 @@ def test_a_spoilt_cache_is_as_good_as_none(place: Place, tmp_path: Path) -> None
     assert look(place, run, kept=tmp_path / "kept").signals == first.signals
 
 
+@pytest.mark.parametrize("planted", [pytest.param("[" * 200_000, id="nested"), "{", "5", "null"])
+def test_a_planted_answer_is_none(tmp_path: Path, planted: str) -> None:
+    (tmp_path / "x.json").write_text(planted)
+    assert cache.load(tmp_path, "x") is None
+
+
+@pytest.mark.attack(46)
+@pytest.mark.parametrize("link", [".ralph", ".ralph/cache", ".ralph/cache/x.json"])
+def test_no_answer_is_read_by_a_link(tmp_path: Path, link: str) -> None:
+    cache.save(tmp_path / ".ralph/cache", "x", [])
+    assert cache.load(tmp_path / ".ralph/cache", "x") == []
+    (tmp_path / link).rename(tmp_path / "theirs")
+    (tmp_path / link).symlink_to(tmp_path / "theirs")
+    assert cache.load(tmp_path / ".ralph/cache", "x") is None
+
+
 def test_the_cache_stays_small(place: Place, tmp_path: Path) -> None:
     for number in range(cache.KEPT + 3):
         cache.save(tmp_path / "lint", cache.key(str(number)), [])

@@ -1,4 +1,7 @@
-"""Lives find what is wrong: each broken product breaks a promise within a few of them."""
+"""Lives find what is wrong: each broken product breaks a promise within a few of them.
+
+Some do so only in lives by the rules that bear on them (`BEARING`): by all of them it would take too many.
+"""
 
 from __future__ import annotations
 

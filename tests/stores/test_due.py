@@ -64,7 +64,7 @@ def test_memory_that_cannot_be_read_is_due_so_that_the_cycle_says_why(
     assert due_fast(repo, NOON) == (True, None, "due: memory cannot be read")
 
 
-@pytest.mark.parametrize("kept", ["", "[]", "{}", '{"oid": 1}', "null"])
+@pytest.mark.parametrize("kept", ["", "[]", "{}", '{"oid": 1}', "null", pytest.param("[" * 200_000, id="nested")])
 def test_a_broken_cache_is_not_believed(repo: Path, store: BranchStore, kept: str) -> None:
     wake_at(store, LATER)
     due_fast(repo, NOON)

@@ -50,6 +50,15 @@ def test_a_broken_file_is_a_new_episode(tmp_path: Path, content: bytes) -> None:
     assert file.read() == EPISODE
 
 
+@pytest.mark.attack(46)
+def test_nothing_is_counted_behind_a_link(tmp_path: Path) -> None:
+    (theirs := tmp_path / "theirs").mkdir()
+    (tmp_path / "ralph").symlink_to(theirs)
+    with pytest.raises(OSError, match="symbolic links"):
+        FailureFile(place(tmp_path, {})).write(EPISODE)
+    assert list(theirs.iterdir()) == []
+
+
 def test_every_field_is_kept() -> None:
     assert all(asdict(EPISODE).values()), "a field without a value would not show that it is kept"
 

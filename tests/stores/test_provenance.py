@@ -277,8 +277,9 @@ def test_a_record_under_a_wrong_name_is_refused(repo: Path, store: BranchStore, 
         store.records([other], replace(past, oid=oid))
 
 
-def test_an_anchor_that_cannot_be_read_fails_closed(repo: Path, past: Recollection) -> None:
-    (repo / ".git" / "ralph" / "anchor.json").write_text("{")
+@pytest.mark.parametrize("torn", ["{", pytest.param("[" * 200_000, id="nested")])
+def test_an_anchor_that_cannot_be_read_fails_closed(repo: Path, past: Recollection, torn: str) -> None:
+    (repo / ".git" / "ralph" / "anchor.json").write_text(torn)
     assert "anchor.json" in refused(repo)
 
 

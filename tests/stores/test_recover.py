@@ -24,9 +24,11 @@ from ralph_mission.mission.ledger import (
 )
 from ralph_mission.mission.model import Action, Status
 from ralph_mission.safety.edits import Edit, FileDelta
+from ralph_mission.stores import layout
 from ralph_mission.stores.anchor import flocked
 from ralph_mission.stores.branch import BranchStore
 from ralph_mission.stores.provenance import Branch
+from ralph_mission.stores.salvage import journal
 from ralph_mission.trouble import Trouble
 from tests.helpers import NOON, git
 from tests.stores.making import (
@@ -241,6 +243,17 @@ def test_journal_and_archive_survive(
     intruder.write("x", "")
     rescue(repo, forge)
     assert git(repo, "rev-parse", "ralph-memory:memory/journal", "ralph-memory:memory/archive") == before
+
+
+@pytest.mark.parametrize("torn", ["{", pytest.param("[" * 200_000, id="nested")])
+def test_a_document_of_the_journal_that_cannot_be_read_is_told_and_stops_no_rescue(
+    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection, intruder: Intruder, torn: str
+) -> None:
+    intruder.write(path := layout.journal(1, "torn"), torn)
+    with pytest.raises(Trouble, match=f"{path} .* cannot be read"):
+        list(journal(store))
+    _, recalled = rescue(repo, forge)
+    assert branch_store(repo).recall() == recalled
 
 
 def test_a_record_that_cannot_be_read_is_told_and_gone(

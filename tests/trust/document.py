@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from bench import endurance
@@ -37,7 +37,9 @@ TITLES = {
 """Of the suites whose tables are shown, in this order."""
 NOTES = {
     "crash-deaths": "Points: the calls of a stage that nothing disturbs; each kind of fault strikes those that it can. "
-    "Left to a person: what is missing at the end, and was reported by its own key as refused or in doubt. "
+    "Left to a person: what is missing at the end, and was reported by its own key as refused or in doubt, or could "
+    "only have followed what was: to announce a merge that was refused, and to answer her who closes each pull about "
+    "one that was refused. "
     "Same world: a case whose world at the restart is one that was carried on to its end before is not "
     "carried on a second time; it takes over that end. So it is in all tables of crashes.",
     "guards": "Each guard, what is put in its place, and the test that then fails (`killed_by`): "
@@ -61,7 +63,7 @@ def document(suites: Mapping[str, Measured]) -> str:
     parts = (
         INTRODUCTION,
         _measured(suites),
-        _promises(),
+        _promises(suites),
         *_enumerations(suites),
         _attacks(suites.get("attacks")),
         _known_bugs(),
@@ -81,15 +83,18 @@ def _measured(suites: Mapping[str, Measured]) -> str:
     return "\n\n".join(("## Measured", *(part for part in parts if part)))
 
 
-def _promises() -> str:
-    rows = [(one.name, one.says, "<br>".join(_checks(one))) for one in PROMISES]
+def _promises(suites: Mapping[str, Measured]) -> str:
+    there = {name for one in suites.values() for name, rows in one.tables.items() if rows}
+    rows = [(one.name, one.says, "<br>".join(_checks(one, there))) for one in PROMISES]
     return "## Promises\n\n" + _table(("", "promise", "checked by"), rows)
 
 
-def _checks(promise: Promise) -> Iterator[str]:
+def _checks(promise: Promise, there: Container[str]) -> Iterator[str]:
+    """The tests, and the tables that bear on it, whether they are there yet or not."""
     yield from (f"`{check}`" for check in promise.checks)
     if promise.tables:
-        yield f"tables: {', '.join(promise.tables)}"
+        named = (table if table in there else f"{table} (not measured yet)" for table in promise.tables)
+        yield f"tables: {', '.join(named)}"
 
 
 def _enumerations(suites: Mapping[str, Measured]) -> Iterator[str]:

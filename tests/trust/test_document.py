@@ -135,6 +135,11 @@ def test_a_sum_adds_up_what_can_be_added_up():
     assert "| **all 2** | **17** | **294** |" in page
 
 
+def test_of_a_table_that_a_promise_rests_on_and_that_is_not_there_the_page_says_so():
+    page = document({"soak": measured({"soak": {"seed 2": {"cycles": 300}}, "stateful": {}})})
+    assert "tables: soak, stateful (not measured yet)" in page
+
+
 def test_the_points_of_a_stage_are_told_once_however_many_parts_play_it():
     table = Table("crashes by stage")
     for stage, points in (("idle", 19), ("idle", 19), ("monitoring", 29)):

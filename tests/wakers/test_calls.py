@@ -93,6 +93,7 @@ def test_what_is_written_is_read():
         b"",
         b"[]",
         b"{",
+        pytest.param(b"[" * 200_000, id="nested"),
         b"\xff",
         b'{"generation": "5"}',
         b'{"at": "soon"}',

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from ralph_mission.gateways import durable
 
 MOST = 8_000_000  # characters of the file
 BALLAST = frozenset({"_links", "node_id", "reactions", "performed_via_github_app", "pinned_comment"})
@@ -70,7 +71,8 @@ class Kept:
         if self.path is None or not self.changed:
             return
         with suppress(OSError, ValueError):
-            _replace(self.path, json.dumps({"version": VERSION, "scope": self.scope, "values": self._fitting()}))
+            text = json.dumps({"version": VERSION, "scope": self.scope, "values": self._fitting()})
+            durable.write(self.path, text.encode(), 0o600, lasting=False)
             self.changed = False
 
     def _fitting(self) -> dict[str, Any]:
@@ -114,12 +116,3 @@ def _load(path: Path, scope: str) -> dict[str, Any]:
             values = known.get("values")
             return values if isinstance(values, dict) else {}
     return {}
-
-
-def _replace(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    fresh.replace(path)

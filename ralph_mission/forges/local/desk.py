@@ -6,6 +6,7 @@ look to the last write. A file we cannot read is never written over.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -19,7 +20,7 @@ from ralph_mission.forges.local import documents
 from ralph_mission.forges.local.front_matter import Mangled
 from ralph_mission.forges.local.threads import Thread
 from ralph_mission.forges.refusal import Refused
-from ralph_mission.gateways import durable
+from ralph_mission.gateways import durable, solid
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.trouble import Trouble
@@ -53,13 +54,22 @@ class Desk:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Held while something changes. Makes the folder when there is none yet."""
-        for folder in FOLDERS:
-            (self.root / folder).mkdir(parents=True, exist_ok=True)
-        with open(self.root / "lock", "a") as lock:
+        """Held while something changes. Makes the folder when there is none yet. Raises Trouble for a link in it."""
+        with open(self._lock(), "a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self._keep_out_of_git()
             yield
+
+    def _lock(self) -> int:
+        try:
+            for folder in FOLDERS:
+                solid.own(self.root / folder).mkdir(parents=True, exist_ok=True)
+            place = self.root / "lock"
+            return solid.opened(place, solid.top_of(place), os.O_CREAT | os.O_WRONLY)
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise Trouble(f"{self.root / error.filename} is a link", "move it away, then run again") from None
 
     def path(self, folder: str, number: int) -> Path:
         """The file of an issue or pull."""
@@ -92,7 +102,8 @@ class Desk:
     def next_number(self) -> int:
         """A number that no issue or pull ever had. Call it with the lock held."""
         memo = self.root / "last-number"
-        last = int(memo.read_text()) if memo.exists() else 0
+        noted = (solid.content(memo, 20) or b"").strip()
+        last = int(noted) if noted.isdigit() else 0  # where it is lost, the highest number that is left counts
         taken = (int(path.stem) for folder in FOLDERS for path in self._paths(folder))
         number = max(last, *taken, 0) + 1
         durable.write(memo, f"{number}\n".encode())
@@ -114,7 +125,7 @@ class Desk:
             return Anchor(**json.loads(path.read_bytes()))
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             raise Trouble(f"{self._named(path)} is damaged", "run: ralph memory recover") from None
 
     def set_anchor(self, anchor: Anchor) -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.gateways import solid
+from ralph_mission.gateways import durable, solid
 
 KEPT = 3_000
 """Answers that stay; a lock file has some hundred packages."""
+CAP = 16_000_000  # bytes of one of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class Shelf:
 
     def get(self, question: str) -> Kept | None:
         """What was kept; None when there is nothing that can be read."""
-        with suppress(OSError, ValueError, TypeError, KeyError):
+        with suppress(ValueError, TypeError, KeyError):
             if self.folder is not None:
-                found = json.loads(self._file(self.folder, question).read_text("utf-8"))
+                found = solid.told(self._file(self.folder, question), CAP)
                 return Kept(**{**found, "asked": datetime.fromisoformat(found["asked"])})
         return None
 
@@ -45,11 +45,8 @@ class Shelf:
         """Keep it. A folder that cannot be written is no error."""
         with suppress(OSError):
             if self.folder is not None:
-                solid.own(self.folder).mkdir(parents=True, exist_ok=True)
-                file = self._file(self.folder, question)
-                fresh = file.with_suffix(f".{os.getpid()}")
-                fresh.write_text(json.dumps({**asdict(kept), "asked": kept.asked.isoformat()}), "utf-8")
-                fresh.replace(file)
+                content = json.dumps({**asdict(kept), "asked": kept.asked.isoformat()}).encode()
+                durable.write(self._file(solid.own(self.folder), question), content, lasting=False)
 
     def tidy(self) -> None:
         """Forget the oldest."""

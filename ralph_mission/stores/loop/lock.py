@@ -20,7 +20,7 @@ from pathlib import Path
 from ralph_mission.gateways import solid
 from ralph_mission.gateways.checkout_live import LOCK, former, held
 from ralph_mission.gateways.process import end_orphans
-from ralph_mission.safety.hidden import without_controls
+from ralph_mission.safety.hidden import without_controls, without_invisible
 from ralph_mission.stores.loop import files, legacy, owners
 from ralph_mission.trouble import Trouble
 
@@ -148,8 +148,13 @@ def _note(descriptor: int) -> Holder:
     with suppress(ValueError, TypeError, RecursionError):
         said = Holder(**json.loads(os.pread(descriptor, LONGEST_NOTE, 0)))
         if (type(said.mode), type(said.pid), type(said.since)) == (str, int, str):
-            return replace(said, mode=without_controls(said.mode), since=without_controls(said.since))
+            return replace(said, mode=_line(said.mode), since=_line(said.since))
     return Holder()
+
+
+def _line(text: str) -> str:
+    """On one line, with nothing that a terminal obeys or a reader does not see."""
+    return " ".join(without_invisible(without_controls(text)).split())
 
 
 def _write(descriptor: int, note: Holder) -> None:

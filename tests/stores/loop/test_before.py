@@ -56,6 +56,7 @@ ODD = {
     "a pipe": os.mkfifo,
     "no text": lambda place: place.write_bytes(b"\xff\xfe"),
     "no JSON": lambda place: place.write_bytes(b"{"),
+    "JSON without end": lambda place: place.write_bytes(b"[" * 200_000),
     "no object": lambda place: place.write_bytes(b"[1]"),
     "no lists": lambda place: place.write_text(json.dumps({"commit": "aaaa", "lists": {"prd.json": 1}})),
     "a link": lambda place: place.symlink_to(place.parent / "elsewhere"),

@@ -168,6 +168,13 @@ def test_a_forged_note_moves_no_terminal(desk_at: Make, root: Path) -> None:
         assert "\x1b" not in str(lock.holder(root / ".git"))
 
 
+@pytest.mark.attack(37)
+def test_a_forged_note_is_one_line_that_hides_nothing(desk_at: Make, root: Path) -> None:
+    with desk_at().exclusive(FREE):
+        (root / ".git" / LOCK).write_text('{"mode":"a\\u202e\\nok: all\\u2028done","pid":3,"since":"x\\r\\n::y"}')
+        assert str(lock.holder(root / ".git")) == "a a ok: all done loop (process 3, since x ::y)"
+
+
 @pytest.mark.usefixtures("nfs")
 @pytest.mark.parametrize("kind", STRANGE)
 def test_where_the_note_alone_counts_it_is_for_a_person_to_look_at(desk_at: Make, root: Path, kind: str) -> None:
