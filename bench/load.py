@@ -8,7 +8,7 @@ this word in their title. At full size it takes about half an hour of two idle c
 
 It ends with 1, and names the row, where a large case took more than its bound allows (`bench.bounds`): so many times as
 much as the small one, and so much more for each time it is larger. Bounds stand a third or more above what was measured
-at full size (a seventh where it is of bytes that are the same on any machine), and far below what would grow with the
+at full size (an eighth where it is of bytes that are the same on any machine), and far below what would grow with the
 square.
 """
 

@@ -39,7 +39,8 @@ PUBLIC = re.compile(
 )
 """Keys that open nothing: those that everybody may see, of a cache or a table, and names of other things."""
 SHOWN = re.compile(
-    r"(?:[\w.,:*\[\]-]+ )?(?:ssh|ecdsa|sk)-\S+ AAAA|-----BEGIN (?:[A-Z0-9]+ ){0,3}(?:PUBLIC KEY|CERTIFICATE)-----"
+    r"(?:(?:\|1\|[\w+/=]+\|[\w+/=]+|[\w.,:*!%\[\]-]+) )?(?:ssh|ecdsa|sk)-\S+ AAAA"
+    "|-----BEGIN (?:[A-Z0-9]+ ){0,3}(?:PUBLIC KEY|CERTIFICATE)-----"
 )
 """The half of a key that everybody may see, as it begins, maybe behind the host whose key it is."""
 HOOK = re.compile("//hooks?[.]|/webhook(?:s|b2)?/", re.IGNORECASE)

@@ -72,6 +72,7 @@ def _review(repo: Path, config: Path | None, now: str | None, as_json: bool) -> 
 
 def _send(repo: Path, config: Path | None, server: Place, header: Header, now: datetime) -> tuple[bool, str]:
     """Whether a dispatch was sent, and what to say. Raises Trouble when GitHub refused it."""
+    from ralph_mission.bootstrap.cycle import refuse_links
     from ralph_mission.bootstrap.hosting import poster
     from ralph_mission.config import read
     from ralph_mission.gateways import durable
@@ -81,6 +82,7 @@ def _send(repo: Path, config: Path | None, server: Place, header: Header, now: d
     from ralph_mission.wakers.facts import look
 
     git = Git.open(repo)
+    refuse_links(git)
     notes = git.common_dir / "ralph" / "wake.json"
     with flocked(notes.with_name("waking"), wait=False) as ours:
         if not ours:

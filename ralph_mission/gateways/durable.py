@@ -26,7 +26,7 @@ def write(path: Path, content: bytes, mode: int = 0o666, *, lasting: bool = True
             if lasting:
                 os.fsync(file.fileno())
         os.replace(scratch, path)
-    except OSError:
+    except BaseException:  # an interruption leaves no draft, either
         with suppress(OSError):
             scratch.unlink()
         raise

@@ -32,8 +32,6 @@ PRIVATE = (
 """Where tools keep keys below a person's home."""
 STORED = re.compile(r"^\s*(?:extraheader\s*=.*authorization|(?:push)?url\s*=\s*\S+://[^/\s:@]*:[^/\s@]+@)", re.I | re.M)
 """A credential in git's configuration: as actions/checkout leaves it, or a password in an address."""
-INCLUDED = re.compile(r'^\s*path\s*=\s*(?:"(?P<quoted>[^"\n]+)"|(?P<bare>[^"\n;#]+?))\s*(?:[;#].*)?$', re.I | re.M)
-"""A file that git's configuration includes: newer versions of actions/checkout keep the credential in one."""
 UNSTORED = "give actions/checkout `persist-credentials: false`, or take it out with `git config --unset-all`"
 
 
@@ -116,24 +114,26 @@ def of_checkout(
     if git.work_tree is None:
         raise Trouble("this repository is bare, so there is nothing to work in", "name a checkout", usage=True)
     borrowed = _borrowed(git.common_dir / "objects")
-    for place in dict.fromkeys((git.common_dir, git.git_dir)):
-        for file, text in _configuration(place):
-            if STORED.search(text):
-                raise Trouble(f"{file} holds a credential, which is no agent's business", UNSTORED)
+    if (file := _credential(git)) is not None:
+        raise Trouble(f"{file} holds a credential, which is no agent's business", UNSTORED)
     writable = tuple(dict.fromkeys((git.work_tree, git.git_dir, git.common_dir)))
     hidden = (*private(environ), *(place.parent / "config" for place in borrowed))
     return Cage(level, writable, borrowed, hidden, None if endpoints is None else tuple(endpoints))
 
 
-def _configuration(place: Path) -> Iterator[tuple[str, str]]:
-    """The files of a git directory's configuration and those that they include, each with its text."""
-    files = [str(place / "config"), str(place / "config.worktree")]
-    for file in files:
-        if os.path.isfile(file):  # a folder that is closed to us, or a person whom nobody knows, is git's to tell of
-            text = Path(file).read_text("utf-8", "replace")
-            yield file, text
-            named = (os.path.expanduser(match["quoted"] or match["bare"]) for match in INCLUDED.finditer(text))
-            files += {os.path.realpath(os.path.join(os.path.dirname(file), path)) for path in named} - {*files}
+def _credential(git: Git) -> str | None:
+    """The file of git's configuration that holds one: of the repository and the work tree, or included by them, as
+    newer versions of actions/checkout leave it."""
+    for place in dict.fromkeys((git.common_dir, git.git_dir)):
+        for file in (place / "config", place / "config.worktree"):
+            if file.is_file() and STORED.search(file.read_text("utf-8", "replace")):
+                return str(file)
+    listed = git.text("config", "--includes", "--show-origin", "-z", "--list").split("\0")
+    for origin, entry in zip(listed[::2], listed[1::2], strict=False):
+        key, _, value = entry.partition("\n")
+        if STORED.search(f"{key.rpartition('.')[2]} = {value}"):
+            return origin.removeprefix("file:")
+    return None
 
 
 def private(environ: Mapping[str, str]) -> tuple[Path, ...]:

@@ -147,12 +147,12 @@ def _cached(common: Path, oid: str, path: str) -> _Known | None:
 
 
 def _remember(common: Path, oid: str, path: str, known: _Known) -> None:
-    from ralph_mission.gateways import durable
+    from ralph_mission.gateways import durable, solid
 
     when = known.next_due_at.isoformat() if known.next_due_at else None
     text = json.dumps({"oid": oid, "path": path, "next_due_at": when, "paused": known.paused})
     with suppress(OSError):  # a cache; a read-only repository is asked again
-        durable.write(common / "ralph" / "due.json", text.encode())
+        durable.write(solid.own(common / "ralph") / "due.json", text.encode())
 
 
 def _read(git: Git, oid: str, path: str) -> _Known | None:

@@ -1,7 +1,8 @@
 """How often the whole cycle failed in a row, kept beside the clone: the alarm must work when memory cannot be read.
 
-Where: in what outlives a job, else in `<git common dir>/ralph/`. A clone that was deleted is one of the failures that
-must be counted. A runner that is made anew for every job forgets both, so there nothing can be counted from job to job.
+Where: in what outlives a job, else in the git directory, beside `ralph/`: a link in the place of that folder is one of
+the failures that must be counted. A clone that was deleted is another. A runner that is made anew for every job forgets
+both, so there nothing can be counted from job to job.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.flows.alarm import Episode
-from ralph_mission.gateways import durable, solid
+from ralph_mission.gateways import durable
 from ralph_mission.stores import outliving
 
 NAME = "failures.json"
@@ -35,15 +36,15 @@ class FailureFile:
             return Episode()
 
     def write(self, episode: Episode) -> None:
-        """Keep it, all at once, behind no link. Raises OSError."""
+        """Keep it, all at once. Raises OSError."""
         kept = asdict(episode) | {"since": episode.since.isoformat() if episode.since else None}
-        solid.own(self.path.parent)
         durable.write(self.path, json.dumps(kept, indent=1).encode() + b"\n")
 
 
 def place(common_dir: Path, environment: Mapping[str, str]) -> Path:
     """Where the counter of this repository is kept."""
-    return (outliving.folder(environment) or common_dir / "ralph") / NAME
+    kept = outliving.folder(environment)
+    return kept / NAME if kept else common_dir / f"ralph-{NAME}"
 
 
 def _episode(kept: dict[str, Any]) -> Episode:

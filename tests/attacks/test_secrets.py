@@ -363,6 +363,8 @@ COMMIT = "2d711642b726b04401627ca9fbac32f5c8530fb1"
         ("JOB_KEY", "build (ubuntu-24.04, 3.12)"),
         ("GROUP_KEY", "mara/tide-tables#123"),
         ("HARBOUR_HOST_KEY", "forge.example ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGk3"),
+        ("HARBOUR_HOST_KEY", "|1|kelpharbour41=|slack/water+42= ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGk3"),
+        ("HARBOUR_HOST_KEY", "[fe80::1%eth0]:22 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGk3"),
         ("RESTORE_KEY", "Linux-node-" + "0a1b2c3d" * 8),
         ("RESTORE_KEY", "Windows-x64-node-20-pnpm-v9-" + "0a1b2c3d" * 8),
         ("COMMIT_KEY", COMMIT),

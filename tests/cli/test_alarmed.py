@@ -120,7 +120,7 @@ def test_a_terminal_means_that_somebody_looks_unless_it_is_a_jobs(
 ) -> None:
     monkeypatch.setattr("tests.helpers.io.StringIO", Terminal)
     assert ralph(harbour, "cycle", "--forge", "github", token="ghs_nobody", GITHUB_ACTIONS=job).code == 1
-    assert len(list(harbour.folder.rglob("failures.json"))) == count
+    assert len(list(harbour.folder.rglob("*failures.json"))) == count
 
 
 @pytest.mark.parametrize("more", [{"RALPH_STAGED": "true"}, {"GITHUB_ACTIONS": ""}], ids=["staged", "at a desk"])
@@ -130,7 +130,7 @@ def test_a_gate_that_may_change_nothing_or_stands_in_no_workflow_counts_nothing(
     blind = harbour.fake.token(permissions=BLIND)
     assert 0 not in [due(harbour, blind, **more) for _ in range(4)]
     assert alarms(harbour) == []
-    assert not list(harbour.folder.rglob("failures.json"))
+    assert not list(harbour.folder.rglob("*failures.json"))
 
 
 def test_an_alarm_that_cannot_be_sent_hides_no_failure_of_the_gate(harbour: Hub) -> None:
@@ -138,5 +138,5 @@ def test_an_alarm_that_cannot_be_sent_hides_no_failure_of_the_gate(harbour: Hub)
         told = cli_here("due", "--json", repo=harbour.folder, env={**harbour.environ, "GITHUB_TOKEN": "ghs_nobody"})
         assert (told.code, told.json["error"]["who"]) == (1, "forge")
     assert "the alarm could not be sent" in told.err and "ghs_nobody" not in told.err
-    (counter,) = harbour.folder.rglob("failures.json")
+    (counter,) = harbour.folder.rglob("*failures.json")
     assert json.loads(counter.read_text())["count"] == 4

@@ -60,6 +60,8 @@ def test_where_a_link_stands_for_a_folder_of_ours_nothing_begins(repo: Path, tmp
         told = cli_here("cycle", "--now", NOW, repo=repo)
         assert told.code == 1 and f"{repo / link} is a link" in told.err and "observe" not in told.err
     assert (repo / link).is_symlink() and list(theirs.iterdir()) == [] and refs(repo) == before
+    alarms = list(repo.glob(".ralph/forge/issues/*.md"))  # where the forge itself is behind it, nobody can be told
+    assert len(alarms) == (link in (".ralph/cache", ".git/ralph"))
     assert cli_here("cycle", "--staged", "--now", NOW, repo=repo).code == 0
     assert list(theirs.iterdir()) == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
@@ -132,11 +133,36 @@ def test_nothing_is_written_where_a_link_leads(repo: Path, world: LocalWorld, tm
     assert caught.value.exit_code == 1 and list(theirs.iterdir()) == []
 
 
-@pytest.mark.parametrize("damaged", ["", "many", "\u0661", "-7"])
-def test_a_damaged_note_of_the_last_number_stops_nobody(repo: Path, world: LocalWorld, damaged: str) -> None:
+@pytest.mark.parametrize("damaged", ["", "many", "\u0661", "-7", "9" * 13])
+def test_a_damaged_note_of_the_last_number_is_trouble_rather_than_a_number_given_twice(
+    repo: Path, world: LocalWorld, damaged: str
+) -> None:
     mara = world.human("mara")
     mara.create_issue("One")
     (repo / ".ralph/forge/last-number").write_text(damaged)
+    with pytest.raises(Trouble, match="last-number is damaged"):
+        mara.create_issue("Two")
+
+
+def test_what_is_no_file_in_the_place_of_the_last_number_is_neither_followed_nor_waited_for(
+    repo: Path, world: LocalWorld, tmp_path: Path
+) -> None:
+    mara, note = world.human("mara"), repo / ".ralph/forge/last-number"
+    mara.create_issue("One")
+    (tmp_path / "theirs").write_text("7")
+    for stand in (lambda: note.symlink_to(tmp_path / "theirs"), lambda: os.mkfifo(note)):
+        note.unlink()
+        stand()
+        with pytest.raises(Trouble, match="last-number is damaged"):
+            mara.create_issue("Two")
+
+
+def test_a_copy_by_links_is_no_harm(repo: Path, world: LocalWorld, tmp_path: Path) -> None:
+    mara = world.human("mara")
+    mara.create_issue("One")
+    for name in ("lock", "last-number"):
+        os.link(repo / ".ralph/forge" / name, tmp_path / name)
+    (repo / ".ralph/forge/issues/0001.md").unlink()
     assert mara.create_issue("Two") == 2
 
 

@@ -149,6 +149,7 @@ def test_a_checkout_whose_configuration_holds_a_credential_is_refused(here: Plac
         "../../runner/git-credentials-1.config",
         '"{}/git-credentials-1.config"  ; quoted',
         "{}/git-credentials-1.config # said",
+        '"{}/git-cred"entials-1.config',
         "{}/more",  # which includes it
     ],
 )
@@ -167,7 +168,9 @@ def test_a_credential_in_a_file_that_the_configuration_includes_is_refused(here:
 def test_a_file_that_is_included_and_holds_none_is_nobodys_trouble(here: Place) -> None:
     (here.root / "aliases").write_text("[alias]\n\tst = status\n")
     git(here.work, "config", "include.path", str(here.root / "aliases"))
-    git(here.work, "config", "includeIf.gitdir:/elsewhere/.path", str(here.root / "missing"))
+    git(here.work, "config", "mergetool.kelp.path", str(here.root))
+    git(here.root, "config", "--file", str(here.root / "theirs"), "http.extraheader", "AUTHORIZATION: basic abc")
+    git(here.work, "config", "includeIf.gitdir:/elsewhere/.path", str(here.root / "theirs"))  # another repository's
     assert of_checkout("bwrap", Git.open(here.work), {}).writable
 
 

@@ -72,6 +72,15 @@ def test_a_broken_cache_is_not_believed(repo: Path, store: BranchStore, kept: st
     assert due_fast(repo, NOON)[0] is False
 
 
+@pytest.mark.attack(46)
+def test_nothing_is_remembered_behind_a_link(repo: Path, store: BranchStore, tmp_path: Path) -> None:
+    wake_at(store, LATER)
+    (repo / ".git" / "ralph").rename(tmp_path / "theirs")
+    (repo / ".git" / "ralph").symlink_to(tmp_path / "theirs")
+    assert due_fast(repo, NOON)[0] is False
+    assert not (tmp_path / "theirs" / "due.json").exists()
+
+
 def test_a_cache_with_odd_values_is_not_believed(repo: Path, store: BranchStore) -> None:
     wake_at(store, LATER)
     due_fast(repo, NOON)

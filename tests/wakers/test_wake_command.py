@@ -66,6 +66,17 @@ def test_before_the_due_minute_nobody_is_woken(post):
     assert post.payloads == []
 
 
+@pytest.mark.attack(46)
+def test_behind_a_link_in_the_place_of_our_folder_nothing_is_noted_and_nobody_is_woken(post, tmp_path):
+    post.remember(LATER)
+    (theirs := tmp_path / "theirs").mkdir()
+    ours = post.clone / ".git" / "ralph"
+    ours.symlink_to(theirs)
+    told = post.wake(LATER)
+    assert told.code == 1 and f"{ours} is a link" in told.err and post.payloads == []
+    assert list(theirs.iterdir()) == []
+
+
 def test_in_the_due_minute_the_loop_is_woken_once(post):
     post.remember(LATER)
     codes = [post.wake(LATER + timedelta(minutes=minute)).code for minute in range(10)]

@@ -72,6 +72,7 @@ class Kept:
             return
         with suppress(OSError, ValueError):
             text = json.dumps({"version": VERSION, "scope": self.scope, "values": self._fitting()})
+            self.path.unlink(missing_ok=True)  # or its mode would be kept, whoever made it
             durable.write(self.path, text.encode(), 0o600, lasting=False)
             self.changed = False
 

@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -28,6 +29,9 @@ from ralph_mission.trouble import Trouble
 NAME = re.compile(r"\d{4,}\.md")
 FOLDERS = ("issues", "pulls")
 IGNORED = "/.ralph/"
+NOTE = "last-number"
+DIGITS = 12
+"""Of a number; what has more is none of ours."""
 
 Stat = tuple[int, int, int]
 
@@ -64,12 +68,21 @@ class Desk:
         try:
             for folder in FOLDERS:
                 solid.own(self.root / folder).mkdir(parents=True, exist_ok=True)
-            place = self.root / "lock"
-            return solid.opened(place, solid.top_of(place), os.O_CREAT | os.O_WRONLY)
+            return self._plain("lock", os.O_CREAT | os.O_WRONLY)
         except OSError as error:
             if error.errno != errno.ELOOP:
                 raise
             raise Trouble(f"{self.root / error.filename} is a link", "move it away, then run again") from None
+
+    def _plain(self, name: str, flags: int) -> int:
+        """A descriptor of a file in the folder, by no link, never waited for. A second name, as a copy by links makes
+        one, is no harm: neither file says anything that is not ours. Raises OSError."""
+        place = self.root / name
+        descriptor = os.open(place, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(place))
+        return descriptor
 
     def path(self, folder: str, number: int) -> Path:
         """The file of an issue or pull."""
@@ -100,14 +113,24 @@ class Desk:
         return tuple(thread for thread in found if thread)
 
     def next_number(self) -> int:
-        """A number that no issue or pull ever had. Call it with the lock held."""
-        memo = self.root / "last-number"
-        noted = (solid.content(memo, 20) or b"").strip()
-        last = int(noted) if noted.isdigit() else 0  # where it is lost, the highest number that is left counts
+        """A number that no issue or pull ever had. Call it with the lock held. Raises Trouble for a damaged note."""
         taken = (int(path.stem) for folder in FOLDERS for path in self._paths(folder))
-        number = max(last, *taken, 0) + 1
-        durable.write(memo, f"{number}\n".encode())
+        number = max(self._last_number(), *taken, 0) + 1
+        durable.write(self.root / NOTE, f"{number}\n".encode())
         return number
+
+    def _last_number(self) -> int:
+        try:
+            with open(self._plain(NOTE, os.O_RDONLY), "rb") as memo:
+                noted = memo.read(DIGITS + 1).strip()
+        except FileNotFoundError:
+            return 0
+        except OSError:
+            noted = b""
+        if not noted.isdigit() or len(noted) > DIGITS:
+            mend = "write into it the highest number that an issue or a pull ever had"
+            raise Trouble(f"{self._named(self.root / NOTE)} is damaged", mend)
+        return int(noted)
 
     def write(self, thread: Thread) -> None:
         """Keep it. Call it with the lock held. Raises Refused rather than write what could not be read again."""

@@ -29,10 +29,11 @@ STRANGE = "move it away, then run again"
 def read(path: Path, cap: int, top: Path | None = None) -> bytes | None:
     """The content, None when there is no such file. Raises Trouble beyond `cap` bytes and for what is no file.
 
-    Below `.ralph` it is read by no link, in a work tree `top` by none that leads out of it, and a file with a second
-    name is none: sessions write there, and we reach further than they do. Anywhere else links are an owner's.
+    Below `.ralph`, or `ralph` in a git directory, it is read by no link, in a work tree `top` by none that leads
+    out of it, and a file with a second name is none: sessions write there, and we reach further than they do.
+    Anywhere else links are an owner's.
     """
-    if top is None and RALPH not in path.parts:
+    if top is None and solid.top_of(path) == path.parent:
         return read_named(path, cap)
     return _read(path, cap, lambda: solid.within(path, top) if top else solid.opened(path, solid.top_of(path)))
 

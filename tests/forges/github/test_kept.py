@@ -140,3 +140,13 @@ def test_json_is_kept_without_its_ballast() -> None:
         "user": {"login": "m"},
         "head": {"repo": {"id": 1, "full_name": "o/n"}},
     }
+
+
+@pytest.mark.attack(46)
+def test_whoever_left_a_file_there_does_not_choose_who_reads_and_writes_it(tmp_path: Path) -> None:
+    (place := tmp_path / "github.json").write_text("{}")
+    place.chmod(0o666)
+    kept = Kept(place, "scope")
+    kept.put("GET /", {})
+    kept.save()
+    assert place.stat().st_mode & 0o777 == 0o600

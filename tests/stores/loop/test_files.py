@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,17 @@ def test_a_lock_file_that_was_deleted_while_we_waited_is_no_lock(
         assert lock.exists()
         with pytest.raises(Trouble), files.locked(tmp_path / "file", wait=0):
             pass
+
+
+@pytest.mark.attack(46)
+@pytest.mark.parametrize("ours", [".ralph", "ralph"])
+@pytest.mark.parametrize("link", ["", "agent", "agent/memories.md"])
+def test_nothing_is_read_by_a_link_in_a_git_directory_apart_either(tmp_path: Path, ours: str, link: str) -> None:
+    (tmp_path / "HEAD").write_text("ref: refs/heads/main\n")  # which makes it one
+    (place := tmp_path / ours / "agent" / "memories.md").parent.mkdir(parents=True)
+    place.write_text("theirs")
+    assert files.read(place, 100) == b"theirs"
+    (tmp_path / ours / link).rename(tmp_path / "theirs")
+    (tmp_path / ours / link).symlink_to(tmp_path / "theirs")
+    with suppress(Trouble):  # of a file; a folder that is none is as one that is not there
+        assert files.read(place, 100) is None
