@@ -78,6 +78,14 @@ def test_a_word_that_only_looks_like_a_keyword_closes_nothing(text: str) -> None
 
 
 @pytest.mark.attack(27)
+@pytest.mark.attack(27)
+@pytest.mark.parametrize("mark", ["_", "__", "*", "**", "~~"])
+@pytest.mark.parametrize("sink", ["issue", "pr", "commit"])
+def test_a_keyword_within_emphasis_costs_no_other_word(sink: str, mark: str) -> None:
+    text = f"Keep this. It {mark}closes #3{mark}."
+    assert sanitise(text, sink) == f"Keep this. It {mark}closes no. 3{mark}."
+
+
 def test_code_closes_nothing_in_markdown_but_a_title_has_no_code() -> None:
     assert closing_keywords("`fixes #3`") == ()
     assert closing_keywords("`fixes #3`", markdown=False) == ("fixes #3",)
