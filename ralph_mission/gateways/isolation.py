@@ -114,26 +114,27 @@ def of_checkout(
     if git.work_tree is None:
         raise Trouble("this repository is bare, so there is nothing to work in", "name a checkout", usage=True)
     borrowed = _borrowed(git.common_dir / "objects")
-    if (file := _credential(git)) is not None:
-        raise Trouble(f"{file} holds a credential, which is no agent's business", UNSTORED)
     writable = tuple(dict.fromkeys((git.work_tree, git.git_dir, git.common_dir)))
     hidden = (*private(environ), *(place.parent / "config" for place in borrowed))
+    absent = hidden if level == "bwrap" else ()  # at `uid` git would give up on a file that it may not read
+    for file in _credentials(git):
+        if not any(Path(file).is_relative_to(place) for place in absent):
+            raise Trouble(f"{file} holds a credential, which is no agent's business", UNSTORED)
     return Cage(level, writable, borrowed, hidden, None if endpoints is None else tuple(endpoints))
 
 
-def _credential(git: Git) -> str | None:
-    """The file of git's configuration that holds one: of the repository and the work tree, or included by them, as
+def _credentials(git: Git) -> Iterator[str]:
+    """The files of git's configuration that hold one: of the repository and the work tree, or included by them, as
     newer versions of actions/checkout leave it."""
     for place in dict.fromkeys((git.common_dir, git.git_dir)):
         for file in (place / "config", place / "config.worktree"):
             if file.is_file() and STORED.search(file.read_text("utf-8", "replace")):
-                return str(file)
+                yield str(file)
     listed = git.text("config", "--includes", "--show-origin", "-z", "--list").split("\0")
     for origin, entry in zip(listed[::2], listed[1::2], strict=False):
         key, _, value = entry.partition("\n")
         if STORED.search(f"{key.rpartition('.')[2]} = {value}"):
-            return origin.removeprefix("file:")
-    return None
+            yield origin.removeprefix("file:")
 
 
 def private(environ: Mapping[str, str]) -> tuple[Path, ...]:

@@ -10,6 +10,7 @@ import pytest
 
 from bench import agents
 from ralph_mission.gateways.isolation_probe import best
+from tests import conftest
 
 NUMBER = r"[\d,]+\.\d"
 
@@ -47,6 +48,7 @@ def test_every_client_stands_beside_itself_without_us(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(agents, "SESSIONS", 1)
+    monkeypatch.setattr(conftest, "AGENTS", ())  # they are ours, installed for this, and ask a scripted model alone
     before = dict(os.environ)
     assert agents.main(1) == 0 and dict(os.environ) == before
     lines = capsys.readouterr().out.splitlines()

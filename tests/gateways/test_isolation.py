@@ -165,6 +165,19 @@ def test_a_credential_in_a_file_that_the_configuration_includes_is_refused(here:
     assert "persist-credentials: false" in told.value.next_step
 
 
+def test_a_credential_that_is_not_there_inside_is_nobodys_trouble(here: Place) -> None:
+    kept = here.root / "runner" / "git-credentials-1.config"
+    kept.parent.mkdir()
+    git(here.root, "config", "--file", str(kept), "http.https://github.com/.extraheader", "AUTHORIZATION: basic abc")
+    git(here.work, "config", f"includeIf.gitdir:{here.work}/.git.path", str(kept))
+    inside = {"RUNNER_TEMP": str(kept.parent)}
+    assert kept.parent in of_checkout("bwrap", Git.open(here.work), inside).hidden
+    with pytest.raises(Trouble, match="holds a credential"):
+        of_checkout("uid", Git.open(here.work), inside)
+    with pytest.raises(Trouble, match="holds a credential"):
+        of_checkout("bwrap", Git.open(here.work), {})
+
+
 def test_a_file_that_is_included_and_holds_none_is_nobodys_trouble(here: Place) -> None:
     (here.root / "aliases").write_text("[alias]\n\tst = status\n")
     git(here.work, "config", "include.path", str(here.root / "aliases"))
