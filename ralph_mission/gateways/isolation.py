@@ -118,7 +118,7 @@ def of_checkout(
     hidden = (*private(environ), *(place.parent / "config" for place in borrowed))
     absent = hidden if level == "bwrap" else ()  # at `uid` git would give up on a file that it may not read
     for file in _credentials(git):
-        if not any(Path(file).is_relative_to(place) for place in absent):
+        if not any(Path(file).resolve().is_relative_to(place.resolve()) for place in absent):
             raise Trouble(f"{file} holds a credential, which is no agent's business", UNSTORED)
     return Cage(level, writable, borrowed, hidden, None if endpoints is None else tuple(endpoints))
 

@@ -176,6 +176,10 @@ def test_a_credential_that_is_not_there_inside_is_nobodys_trouble(here: Place) -
         of_checkout("uid", Git.open(here.work), inside)
     with pytest.raises(Trouble, match="holds a credential"):
         of_checkout("bwrap", Git.open(here.work), {})
+    kept.rename(beside := here.root / "beside")
+    git(here.work, "config", f"includeIf.gitdir:{here.work}/.git.path", f"{kept.parent}/../{beside.name}")
+    with pytest.raises(Trouble, match="holds a credential"):  # the name alone begins there
+        of_checkout("bwrap", Git.open(here.work), inside)
 
 
 def test_a_file_that_is_included_and_holds_none_is_nobodys_trouble(here: Place) -> None:
