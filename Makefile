@@ -5,6 +5,10 @@ REPO = $(SAMPLE)
 BIN := .venv/bin
 WORKERS ?= 2
 
+# Byte code is kept, out of the way of the sources: else each process of the tests compiles the product anew.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX = $(CURDIR)/.venv/bytecode
+
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev run test test-long test-real crash guards trust check bench lock clean
 

@@ -59,6 +59,7 @@ class Tripwire(AssertionError):
 
 def pytest_configure() -> None:
     """Before anything is collected, so that what modules do on import is covered too."""
+    _keep_byte_code()
     sandbox = Path(tempfile.mkdtemp(prefix="ralph-suite-"))
     _quiet_environment(sandbox)
     _stand_in_agents(sandbox / "bin")
@@ -84,6 +85,14 @@ def _environment_is_put_back() -> Iterator[None]:
     for name in set(os.environ) - set(before) - {"PYTEST_CURRENT_TEST"}:
         del os.environ[name]
     os.environ.update(before)
+
+
+def _keep_byte_code() -> None:
+    """Here and in the processes that tests start: compiling the product takes longer than most tests."""
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = sys.pycache_prefix or str(Path(sys.prefix) / "bytecode")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 
 def _quiet_environment(sandbox: Path) -> None:
