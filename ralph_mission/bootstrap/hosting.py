@@ -45,15 +45,6 @@ class Hosting:
     head: str = ""  # the commit that the settings came from, where it is not the work tree
 
 
-def bare_forge(git: Git) -> Forge:
-    """The forge alone, for saying that nothing else could be built. Raises Trouble."""
-    if not acts_on_github(os.environ):
-        return LocalForge(git)
-    from ralph_mission.forges.github import connect
-
-    return connect(git, place(os.environ))
-
-
 def chosen(
     git: Git,
     config: Path | None,

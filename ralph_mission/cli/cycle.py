@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralph_mission.cli.alarmed import alarmed
 from ralph_mission.cli.moment import moment
 from ralph_mission.cli.options import at_repository, json_option, now_option, print_json
 from ralph_mission.cli.typed import typed
@@ -40,12 +39,11 @@ def cycle(
     from ralph_mission.report.outputs import tell_runner
     from ralph_mission.report.voice import speaking
 
-    with alarmed(repo, staged) as course, speaking(sys.stderr, known_secrets()) as voice:
-        course.house = house = household(repo, config, forge, staged=staged, now=moment(now), voice=voice)
+    with speaking(sys.stderr, known_secrets()) as voice:
+        house = household(repo, config, forge, staged=staged, now=moment(now), voice=voice)
         for warning in house.config.warnings:
             voice.note(f"note: {warning}")
         report, telling = run_cycle(house, staged=staged, force=force)
-        course.report, course.refusal = report, telling.refusal
     asked = _asked(house)
     tell_runner(report, telling, os.environ, asked)
     show(report, telling, as_json, house.git.work_tree, repo, asked)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ralph_mission.cli.alarmed import gated
 from ralph_mission.cli.loop_options import SECONDS, Dollars, model_option
 from ralph_mission.cli.options import at_repository, json_option
 from ralph_mission.cli.outcome import tell_outcome
@@ -46,8 +45,7 @@ def review(number: int, force: bool, as_json: bool, repo: Path, **options: Any) 
     from ralph_mission.report.loop_voice import telling
 
     with telling(sys.stderr, known_secrets(), SystemClock().now) as voice:
-        with gated():
-            made = reviewer(AgentWanted(repo, **options), voice, partial(spell, repo=repo))
+        made = reviewer(AgentWanted(repo, **options), voice, partial(spell, repo=repo))
         report = flow.once(made, number, force)
         for line in flow.lines(report):
             voice.note(typed(line, repo))

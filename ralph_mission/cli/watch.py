@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralph_mission.cli.alarmed import alarmed
 from ralph_mission.cli.gate import Plain, ask
 from ralph_mission.cli.options import at_repository
 from ralph_mission.cli.typed import typed
@@ -49,13 +48,11 @@ def _cycle(repo: Path, config: Path | None) -> CycleReport:
     from ralph_mission.bootstrap.stand_ins import NobodyToWake
     from ralph_mission.mission.cycle import Request, run_cycle
 
-    with alarmed(repo) as course:
-        course.house = house = household(repo, config)
-        refuse_links(house.git)
-        ports = replace(house.ports, waker=NobodyToWake())
-        report, telling = run_cycle(ports, house.charter, Request(trigger="watch"), house.secrets)
-        course.report, course.refusal = report, telling.refusal
-        return report
+    house = household(repo, config)
+    refuse_links(house.git)
+    ports = replace(house.ports, waker=NobodyToWake())
+    report, _ = run_cycle(ports, house.charter, Request(trigger="watch"), house.secrets)
+    return report
 
 
 def _say(line: str, repo: Path) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ralph_mission.cli.alarmed import gated
 from ralph_mission.cli.loop_options import limit_options, model_option
 from ralph_mission.cli.options import at_repository, json_option
 from ralph_mission.cli.outcome import tell_outcome
@@ -59,7 +58,7 @@ def work(once: bool, persistent: bool, as_json: bool, repo: Path, prompt_file: P
     if persistent and prompt_file is None:
         prompt_file = repo / "PROMPT.md"
     wanted = WorkWanted(repo, prompt_file=prompt_file, **options)
-    with gated(), telling(sys.stderr, known_secrets(), SystemClock().now) as voice:
+    with telling(sys.stderr, known_secrets(), SystemClock().now) as voice:
         made = worker(wanted, voice, partial(spell, repo=repo))
         if once:
             report = flow.once(made)

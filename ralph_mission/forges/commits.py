@@ -26,7 +26,7 @@ def mark(body: str) -> str:
 
 
 def is_work(body: str) -> bool:
-    """Whether a text of ours belongs to a mission or a watch: an alarm is no work, memory may never have known it."""
+    """Whether a text of ours belongs to a mission or a watch: an alarm of an older version is none."""
     found = MARKER.search(body)
     return found is not None and " alarm=" not in found[0]
 

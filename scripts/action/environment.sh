@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints the folder of a Python environment with this very ralph_mission in it; installs it when there is none.
-# `environment.sh --place` only says where it would be, `--python` which Python it would be made with.
+# `environment.sh --place` only says where it would be.
 #
 # It is $RUNNER_TOOL_CACHE/ralph-mission/KEY. KEY is a hash of the lock files ($RALPH_EXTRAS names those besides
 # requirements.lock), of every source file of the package and of the Pythons of this machine: another version of any of them is another environment. KEY is a link that
@@ -45,11 +45,6 @@ newest() {
   echo 'Python 3.11 or newer is needed: install it, or use actions/setup-python before this action' >&2
   return 1
 }
-
-if [ "${1-}" = --python ]; then
-  newest
-  exit
-fi
 
 place="${RUNNER_TOOL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}}/ralph-mission/$(key)"
 if [ "${1-}" != --place ] && ! { [ -x "$place/bin/python" ] && [ -x "$place/bin/ralph" ]; }; then

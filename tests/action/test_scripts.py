@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import runpy
 import shutil
 import signal
 import subprocess
-import sys
-from dataclasses import dataclass, replace
 from pathlib import Path
-from unittest import mock
 
 import pytest
 import yaml
 
 from ralph_mission.bootstrap.clones import clones
 from ralph_mission.gateways.git import Git
-from tests.action.runner import REPOSITORY, ROOT, bare_environment, wait_for
-from tests.fakes.github import FakeGitHub
+from tests.action.runner import ROOT, bare_environment, wait_for
 
 SCRIPTS = ROOT / "scripts" / "action"
 ASKED = '#!/bin/sh\nprintf "%s\\n" "$@" >"$HOME/asked"\necho "{}"\n'
@@ -156,127 +151,6 @@ def test_every_step_that_reads_settings_is_given_the_input() -> None:
     ]
     given = [each.get("env", {}).get("RALPH_CONFIG") for each in asked]
     assert given == ["${{ inputs.config }}"] * 4
-
-
-@dataclass(frozen=True, slots=True)
-class Starts:
-    """A runner whose wakes fail before ralph can start."""
-
-    home: Path
-    github: FakeGitHub
-    token: str
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """That of the step which counts them."""
-        return bare_environment(
-            self.home,
-            GITHUB_ACTIONS="true",
-            GITHUB_API_URL=self.github.api_url,
-            GITHUB_REPOSITORY=REPOSITORY,
-            GITHUB_RUN_ID="7",
-            GITHUB_SERVER_URL=self.github.url,
-            GITHUB_TOKEN=self.token,
-            NO_PROXY="127.0.0.1",
-            RUNNER_TOOL_CACHE=str(self.home / "tools"),
-        )
-
-    def fail(self, times: int, what: str = "prepare") -> None:
-        """So many wakes in a row, counted in this process: a tenth of the time."""
-        with mock.patch.dict(os.environ, self.environment), mock.patch.object(sys, "path", [*sys.path]):
-            main = runpy.run_path(str(SCRIPTS / "alarm.py"))["main"]
-            for _ in range(times):
-                main(what)
-
-    @property
-    def alarms(self) -> list[str]:
-        """Titles of those that ring."""
-        return [issue.title for issue in self.github.threads.values() if issue.state == "open"]
-
-
-@pytest.fixture
-def starts(tmp_path: Path, github: FakeGitHub) -> Starts:
-    return Starts(tmp_path / "home", github, github.token())
-
-
-def test_the_third_start_that_fails_opens_one_issue(starts: Starts) -> None:
-    starts.fail(1)
-    for alarms in (0, 1):
-        script = ["bash", str(SCRIPTS / "alarm.sh")]
-        given = starts.environment | {"RALPH_FAILED": "prepare"}
-        done = subprocess.run(script, env=given, stderr=subprocess.PIPE, text=True, check=True)
-        assert starts.token not in done.stderr and "Traceback" not in done.stderr
-        assert len(starts.alarms) == alarms
-    starts.fail(2)
-    assert starts.alarms == ["Ralph cannot work: ralph cannot be started: preparing for it fails"]
-    assert "read the step Prepare of the run" in starts.github.issue(1).body
-
-
-@pytest.mark.parametrize("failed", ["prepare", "sweep", "checkout"])
-def test_the_alarm_names_the_step_that_failed(failed: str) -> None:
-    steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
-    known = runpy.run_path(str(SCRIPTS / "alarm.py"))["WHAT"]
-    counts = next(each for each in steps if each["name"] == "Count a failed start")
-    name = counts["env"]["RALPH_FAILED"].strip("${} \n")
-    for each in known:  # GitHub's `&&` and `||` give back an operand, as Python's words do
-        name = name.replace(f"steps.{each}.outcome", repr("failure" if each == failed else "skipped"))
-    assert f"steps.{failed}.outcome == 'failure'" in counts["if"]
-    told = known[eval(name.replace("&&", "and").replace("||", "or"))]  # an expression of action.yml
-    assert (
-        told.next_step == f"read the step {next(each['name'] for each in steps if each.get('id') == failed)} of the run"
-    )
-
-
-def test_another_failure_is_told_in_the_issue_that_stands(starts: Starts) -> None:
-    starts.fail(3)
-    starts.fail(3, "checkout")
-    assert len(starts.alarms) == 1
-    assert "the repository cannot be checked out" in starts.github.issue(1).body
-
-
-def test_a_counter_that_was_lost_opens_no_second_issue(starts: Starts, tmp_path: Path) -> None:
-    starts.fail(3)
-    replace(starts, home=tmp_path / "another").fail(3)
-    assert len(starts.alarms) == 1
-
-
-def test_a_strangers_copy_of_an_alarm_silences_none(starts: Starts) -> None:
-    starts.fail(3)
-    body = starts.github.issue(1).body
-    starts.github.threads.clear()
-    shutil.rmtree(starts.home)
-    starts.github.person("nobody", "none").create_issue("Ralph cannot work", body)
-    starts.fail(3)
-    assert len(starts.alarms) == 2
-
-
-@pytest.mark.parametrize(
-    ("fault", "alarms", "said"),
-    [
-        ("403", 1, "the alarm could not be sent: GitHub answers 403"),
-        ("502_applied", 1, "the alarm could not be sent: GitHub answers 502"),
-        ("502_not_applied", 0, "it is not known whether the alarm was sent"),
-        ("redirect", 1, "the alarm could not be sent: GitHub answers 307"),
-        ("garbage", 1, "the alarm could not be sent: JSONDecodeError"),
-    ],
-)
-def test_an_issue_that_may_have_been_opened_is_not_opened_again(
-    starts: Starts, capsys: pytest.CaptureFixture[str], fault: str, alarms: int, said: str
-) -> None:
-    starts.github.fail(fault, ("POST", "/issues"))
-    starts.fail(4)
-    assert len(starts.alarms) == alarms
-    assert said in capsys.readouterr().err
-
-
-def test_without_a_python_the_alarm_says_so_and_no_more(tmp_path: Path) -> None:
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for name in "bash dirname cut readlink sha256sum od tr".split():
-        (folder / name).symlink_to(shutil.which(name) or name)
-    given = {"PATH": str(folder), "HOME": str(tmp_path), "RALPH_FAILED": "prepare", "GITHUB_TOKEN": "ghs_x"}
-    done = subprocess.run(["bash", str(SCRIPTS / "alarm.sh")], env=given, capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and "Python 3.11 or newer is needed" in done.stderr
 
 
 @pytest.mark.parametrize(

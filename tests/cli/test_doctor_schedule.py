@@ -16,7 +16,7 @@ from tests.helpers import NOON, cli_here, make_repo
 
 @pytest.mark.parametrize(
     ("kind", "private", "status"),
-    [("self-hosted", False, "wrong"), ("self-hosted", True, "ok"), ("github-hosted", False, "note"), ("", False, None)],
+    [("self-hosted", False, "wrong"), ("self-hosted", True, "ok"), ("github-hosted", False, "ok"), ("", False, None)],
 )
 def test_a_self_hosted_runner_of_a_public_repository_is_wrong(
     here: Place, kind: str, private: bool, status: str | None

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.flows import alarm
 from ralph_mission.mission import wording
 from ralph_mission.mission.effects import Ref
 from ralph_mission.mission.kinds import KINDS, MATTERS
 from ralph_mission.mission.model import Branch
-from tests.helpers import NOON
 from tests.mission.build import BASE, finding, mission, patch
 
 KEY, FACTS = "0123456789abcdef", {"mission": "1"}
 RANKED = "impact 2 of 10, severity low; number 1 of 1 by score (5.62)"
 FIX = [finding(patch=patch(), facts=(("count", 3),))]
 BUG = finding(kind="bug", path="src/a.py", line=3, detail="it falls over")
-FAILED = alarm.Failure("you", "the token may not write", "add `contents: write`")
-
-
-def alarmed() -> str:
-    bell = alarm.Bell(None, None, NOON, print)  # type: ignore[arg-type]  # only its words are asked for
-    return alarm._body(bell, alarm.Episode(count=3, since=NOON), FAILED, KEY)
-
 
 TEXTS = {
     "fix issue": (wording.fix_issue("spelling", FIX, RANKED, patch(), KEY, FACTS), "3 misspellings", "teh"),
@@ -33,7 +24,6 @@ TEXTS = {
     "commit": (wording.commit_message("Correct 3", "spelling", FIX, Ref(KEY)), "Correct 3", "docs/guide.md: teh"),
     "merge": (wording.merge_message(mission(), "mara"), "a title", "mara at cccccccccccc in #4"),
     "catch-up": (wording.catch_up_message(mission(), Branch("main", BASE)), "Merge main into", "bbbbbbbbbbbb"),
-    "alarm": (alarmed(), "Every cycle fails", "may not write"),
 }
 COMMITS = ("commit", "merge", "catch-up")
 
