@@ -10,33 +10,76 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 from ralph_mission.safety import grammar
-from ralph_mission.safety.hidden import INVISIBLE, invisible, without_controls, without_invisible
+from ralph_mission.safety.hidden import CONTROL, ESCAPE, INVISIBLE, invisible, without_controls, without_invisible
 from ralph_mission.safety.markdown import prose
+
+LIVE_MENTION = re.compile(grammar.MENTION.pattern + r"[\w&!/-]+")
+BOT_NAME = re.compile(grammar.BOTS.pattern + r"[\w-]+", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class TextViews:
+    """One text as its different readers see it. Each view is computed once, when it is first asked for.
+
+    `markdown`: whether code is only shown, so that what a forge acts on is the prose alone.
+    """
+
+    text: str
+    markdown: bool
+
+    @cached_property
+    def live(self) -> str:
+        """The text without code, where there is such a thing as code; positions stay."""
+        return prose(self.text) if self.markdown else self.text
+
+    @cached_property
+    def raw(self) -> tuple[str, ...]:
+        """What a reader of the source may see: it decodes nothing and knows no code."""
+        return _different(self.text, _plain(self.text))
+
+    @cached_property
+    def rendered(self) -> tuple[str, ...]:
+        """What a reader of the rendered text may see: raw, decoded, and with mark-up taken away."""
+        plain = _plain(self.live)
+        meant = _plain(decoded(plain))
+        if not self.markdown:
+            return _different(self.live, plain, meant)
+        unescaped = grammar.ESCAPED.sub(r"\1", meant)
+        shown = _untagged(unescaped)
+        # Within HTML an address between angle brackets is a tag, too.
+        without_tags = grammar.HTML_TAG.sub("", grammar.COMMENT.sub("", unescaped))
+        bare = (grammar.EMPHASIS.sub("", view) for view in (shown, without_tags))
+        return _different(self.live, plain, meant, unescaped, shown, without_tags, *bare)
+
+
+views_of = lru_cache(maxsize=128)(TextViews)
+"""The views of a text: detectors are asked about the same texts again and again."""
 
 
 def closing_keywords(text: str, markdown: bool = True) -> tuple[str, ...]:
     """Every `fixes #3` and its kin, as GitHub would act on it, in any disguise."""
-    return _seen(grammar.CLOSING, text, markdown)
+    return _matches(grammar.CLOSING, views_of(text, markdown).rendered)
 
 
 def mentions(text: str, markdown: bool = True) -> tuple[str, ...]:
     """Every `@name` that would notify someone or wake a bot."""
-    whole = re.compile(grammar.MENTION.pattern + r"[\w&!/-]+")
-    bots = re.compile(grammar.BOTS.pattern + r"[\w-]+", re.IGNORECASE)
-    return tuple(dict.fromkeys((*_seen(whole, text, markdown), *_raw(bots, text))))
+    views = views_of(text, markdown)
+    return _different(*_matches(LIVE_MENTION, views.rendered), *_matches(BOT_NAME, views.raw))
 
 
 def commands(text: str) -> tuple[str, ...]:
     """Slash commands, bot commands, trailers and skip-CI markers. Their readers take code as text."""
     patterns = (grammar.COMMAND, grammar.BORS, grammar.TRAILER, grammar.SKIP_CI, grammar.SKIP_CHECKS)
-    return tuple(word for pattern in patterns for word in _raw(pattern, text))
+    return tuple(word for pattern in patterns for word in _matches(pattern, views_of(text, False).raw))
 
 
 def workflow_commands(text: str, markdown: bool = False) -> tuple[str, ...]:
     """Every `::command::` and `##[command]` that a runner would obey if the text came by on its output."""
-    return _raw(grammar.WORKFLOW, prose(text) if markdown else text)
+    return _matches(grammar.WORKFLOW, views_of(views_of(text, markdown).live, False).raw)
 
 
 def hidden(text: str, markdown: bool = True) -> tuple[str, ...]:
@@ -45,44 +88,35 @@ def hidden(text: str, markdown: bool = True) -> tuple[str, ...]:
     Our own marker at the very end is no finding.
     """
     text = grammar.OWN_MARKER.sub("", text)
-    live = prose(text) if markdown else text
-    controls = [f"U+{ord(letter):04X}" for letter in live if without_controls(letter) == ""]
+    live = views_of(text, markdown).live
+    controls = [f"U+{ord(found[0]):04X}" for found in (*ESCAPE.findall(live), *CONTROL.findall(live))]
     entities = [entity for entity in grammar.ENTITY.findall(live) if shows_nothing(decoded(entity))]
     comments = grammar.COMMENT.findall(live) if markdown else []
     unused = [match.group() for match in unused_definitions(live)] if markdown else []
     return (*invisible(text), *controls, *entities, *comments, *unused)
 
 
-def _seen(pattern: re.Pattern[str], text: str, markdown: bool) -> tuple[str, ...]:
-    """What a reader of the rendered text would find."""
-    return _matches(pattern, views(prose(text) if markdown else text, markdown))
-
-
-def _raw(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
-    """What a reader of the source would find: it decodes nothing and knows no code."""
-    return _matches(pattern, (text, without_invisible(without_controls(text))))
-
-
 def _matches(pattern: re.Pattern[str], seen: Iterable[str]) -> tuple[str, ...]:
-    found = (" ".join(match.group().split()) for view in seen for match in pattern.finditer(view))
-    return tuple(dict.fromkeys(found))
+    return _different(*(" ".join(match.group().split()) for view in seen for match in pattern.finditer(view)))
 
 
-def views(text: str, markdown: bool) -> tuple[str, ...]:
-    """The text as its different readers see it: raw, decoded, and with mark-up taken away."""
-    plain = without_invisible(without_controls(text))
-    meant = without_invisible(without_controls(decoded(plain)))
-    if not markdown:
-        return tuple(dict.fromkeys((text, plain, meant)))
-    bare, untagged = grammar.ESCAPED.sub(r"\1", meant), as_shown(text)
-    unmarked = re.sub(r"[*_~]+", "", untagged)
-    return tuple(dict.fromkeys((text, plain, meant, bare, untagged, unmarked)))
+def _different(*texts: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(texts))
+
+
+def _plain(text: str) -> str:
+    return without_invisible(without_controls(text))
 
 
 def as_shown(text: str) -> str:
     """The text without entities, escapes and tags, emphasis kept."""
-    meant = without_invisible(without_controls(decoded(without_invisible(without_controls(text)))))
-    return re.sub(r"</?[A-Za-z][^<>]*>", "", grammar.COMMENT.sub("", grammar.ESCAPED.sub(r"\1", meant)))
+    return _untagged(grammar.ESCAPED.sub(r"\1", _plain(decoded(_plain(text)))))
+
+
+def _untagged(text: str) -> str:
+    """Without comments and tags; an address between angle brackets shows itself."""
+    addressed = grammar.AUTOLINK.sub(r"\1", grammar.COMMENT.sub("", text))
+    return grammar.HTML_TAG.sub("", addressed)
 
 
 def decoded(text: str) -> str:

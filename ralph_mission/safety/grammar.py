@@ -96,7 +96,10 @@ DEFINITION = re.compile(
 )
 """A link reference definition; one that nothing refers to is shown nowhere."""
 
-MARKUP = re.compile(r"</?[A-Za-z][^<>]*>|\\(?=[!-/:-@\[-`{-~])|[*_~]+")
+AUTOLINK = re.compile(r"<(https?://[^\s<>]*)>", ANY_CASE)
+HTML_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+EMPHASIS = re.compile(r"[*_~]+")
+MARKUP = re.compile(r"<(?!https?://)/?[A-Za-z][^<>]*>|\\(?=[!-/:-@\[-`{-~])|[*_~]+", ANY_CASE)
 """What a reader of the rendered text does not see, so that a word goes on behind it."""
 ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 ENTITY = re.compile(r"&(?:amp;|#38;|#x0*26;)*(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});")

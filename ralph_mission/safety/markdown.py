@@ -27,7 +27,7 @@ BLANK = "\ufffc"
 """What stands for a character of code in `prose`: no word, no space, no mark-up."""
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def code_spans(text: str) -> tuple[Span, ...]:
     """The half-open ranges of `text` that are code, in order and apart."""
     if "`" not in text and "~~~" not in text and "    " not in text and "\t" not in text:
@@ -40,10 +40,14 @@ def code_spans(text: str) -> tuple[Span, ...]:
     return tuple(sorted(_spans(_parser().parse(source), lines, starts, bool(FOOTNOTE.search(source)))))
 
 
+@lru_cache(maxsize=64)
 def prose(text: str) -> str:
     """`text` with every character of code replaced by `BLANK`; positions stay."""
+    spans = code_spans(text)
+    if not spans:
+        return text
     letters = list(text)
-    for start, end in code_spans(text):
+    for start, end in spans:
         letters[start:end] = ["\n" if letter == "\n" else BLANK for letter in letters[start:end]]
     return "".join(letters)
 

@@ -10,6 +10,7 @@ import re
 from array import array
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain, takewhile
 
 from ralph_mission.safety.disguises import SHORTEST, UNCOUNTED, forms, squeezed, views
@@ -24,6 +25,11 @@ CUT = "…"
 
 def find_secrets(text: str, known: Sequence[str] = ()) -> tuple[str, ...]:
     """The kinds of secrets in `text`: `known-value`, or a format's name. Never a value."""
+    return _find(text, tuple(known))
+
+
+@lru_cache(maxsize=256)  # each rule and each sink asks about the same texts
+def _find(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
     return _kinds(views(text), known)
 
 
@@ -33,6 +39,11 @@ def _kinds(readings: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
 
 def redact(text: str, known: Sequence[str] = ()) -> str:
     """`text` with every secret replaced by `[redacted: kind]`; withheld whole when it cannot be cut out."""
+    return _redact(text, tuple(known))
+
+
+@lru_cache(maxsize=256)
+def _redact(text: str, known: tuple[str, ...]) -> str:
     found = tuple(_spans(text, known))
     text = _cut_out(text, found)
     left = _kinds(views(text)[0 if found else 1 :], known)  # of what nothing was cut out, itself was read already

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ralph_mission.safety import grammar
 from ralph_mission.safety.detect import (
@@ -84,7 +85,14 @@ def sanitise(text: str, sink: str, *, hosts: frozenset[str] = HOSTS, limit: int 
 
     Idempotent. Raises KeyError for a sink it does not know.
     """
-    length, context = limit or LIMITS[sink], Context(sink, hosts)
+    return _sanitise(text, limit or LIMITS[sink], Context(sink, hosts))
+
+
+@lru_cache(
+    maxsize=256
+)  # the same titles and remarks are worded again and again, and what is at rest is asked once more
+def _sanitise(text: str, length: int, context: Context) -> str:
+    sink = context.sink
     for _ in range(ROUNDS):
         calm = cut(text, length)
         for step in STEPS[sink]:

@@ -82,7 +82,7 @@ def test_control_characters_go(sink: str) -> None:
 @pytest.mark.attack(27)
 def test_a_text_that_never_comes_to_rest_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "ROUNDS", 1)
-    assert text.sanitise("this fixes #3", "issue") == text.WITHHELD
+    assert text.sanitise("nothing said before: this fixes #3", "issue") == text.WITHHELD
 
 
 @pytest.mark.attack(28)

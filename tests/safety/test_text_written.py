@@ -52,6 +52,9 @@ DISGUISED = [
     "fixes o/r#3é",
     "修复fixes #3",
     "\ufb01xes #3",
+    "fixes <b></b><https://github.com/o/r/issues/3>",
+    "close<br><https://github.com/o/r/issues/3>",
+    "fi<https://github.com/x>xes #3",
 ]
 
 
