@@ -22,7 +22,8 @@ APPROVED, REJECTED = "ralph:approved", "ralph:rejected"
 CONTENT_APPROVED = "content:approved"
 COMMAND = re.compile(r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+(approve|reject)(?![\w-])[ \t]*(.*)", re.IGNORECASE)
 """What begins a comment; indented further it is code, which somebody only shows."""
-HASH = re.compile(r"`?([0-9a-f]{8})`?(?!\w)", re.IGNORECASE)
+YES = re.compile(r"\s*/ralph[ \t]+approve(?:[ \t]+`?(?P<hash>[0-9a-f]{8})`?)?\s*", re.IGNORECASE)
+"""The whole of a comment that says yes: a question, a condition or a "not yet" behind the command makes it none."""
 LINE = re.compile(r"^proposal is now `[0-9a-f]{8}`", re.MULTILINE)
 SEAL = re.compile(rf"\n+proposal is now `([0-9a-f]{{8}})`\n+(?:{MARKER.pattern})\s*\Z")
 """Our own end of a proposal: the line and our marker, and nothing after them."""
@@ -210,7 +211,7 @@ def asked_at(issue: Issue, authorised: Collection[int], *labels: str) -> datetim
     """
     set_ = [e.at for e in issue.events if e.added and e.label in labels and e.actor.id in authorised]
     said = (r for r in issue.remarks if r.author.id in authorised and r.created_at == r.updated_at)
-    yes = [remark.created_at for remark in said if _command(remark) == "approve"]
+    yes = [remark.created_at for remark in said if _command(remark) == "approve" and YES.fullmatch(remark.body)]
     return max([issue.created_at, *set_, *yes])
 
 
@@ -256,15 +257,15 @@ def _asked_at(issue: Issue, mission: Mission) -> datetime:
 def _approvals(issue: Issue, since: datetime, mission: Mission) -> Iterable[tuple[Actor, bool]]:
     """Each attempt at approval: who, and whether it is newer than the proposal's line and still what was said.
 
-    A comment may name the text that it means by its hash; another text's is no yes to this one.
+    A comment may name the text that it means by its hash; with any other words it is no yes to anything.
     """
     for label in yes_labels(mission):
         if event := standing_label(issue, label):
             yield event.actor, event.at > since
     for remark in issue.remarks:
         if _command(remark) == "approve":
-            means = HASH.match(_words(remark))
-            meant = means is None or means[1].lower() == mission.proposal_hash
+            yes = YES.fullmatch(remark.body)
+            meant = yes is not None and (yes["hash"] or mission.proposal_hash).lower() == mission.proposal_hash
             yield remark.author, meant and since < remark.created_at == remark.updated_at
 
 

@@ -211,7 +211,7 @@ def test_a_yes_that_names_another_text_is_none_to_this_one(place, networks):
     place.person().comment(number, "/ralph approve 00000000")
     assert publish(place, number).outcome == "nothing" and networks.said == []
     (mission,) = place.state().missions
-    place.person().comment(number, f"/ralph approve `{mission.proposal_hash}` fine")
+    place.person().comment(number, f"/ralph approve `{mission.proposal_hash}`")
     assert publish(place, number).outcome == "published"
 
 

@@ -187,10 +187,36 @@ def test_a_no_wins_over_a_yes_in_any_order():
 
 @pytest.mark.parametrize(
     "body",
-    ["/ralph approve", "/Ralph  Approve", "\r\n/ralph approve\r\n", "  /ralph approve\nthanks", "/ralph approve."],
+    [
+        "/ralph approve",
+        "/Ralph  Approve",
+        "\r\n/ralph approve\r\n",
+        "  /ralph approve",
+        f"/ralph approve {ASKED.proposal_hash}",
+        f"/ralph approve `{ASKED.proposal_hash.upper()}`\n",
+    ],
 )
-def test_a_command_that_begins_a_comment_is_one(body):
+def test_a_comment_that_is_nothing_but_the_command_is_a_yes(body):
     assert said(remark(body, at=LATER)).state == "approved"
+
+
+@pytest.mark.attack(12)
+@pytest.mark.parametrize(
+    "body",
+    [
+        "/ralph approve?",
+        "/ralph approve not yet",
+        "/ralph approve if the tests pass",
+        "/ralph approve.",
+        "/ralph approve\nbut not before Monday",
+        "/ralph approve\nthanks",
+        f"/ralph approve {ASKED.proposal_hash}?",
+        f"/ralph approve {ASKED.proposal_hash} fine",
+        "/ralph approve ~~now~~",
+    ],
+)
+def test_a_command_with_other_words_behind_it_is_no_yes(body):
+    assert said(remark(body, at=LATER)).rules == ("approval-content",)
 
 
 @pytest.mark.attack(12)
