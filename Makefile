@@ -41,11 +41,11 @@ test-real: install-dev  ## what is too large for that: real agents, an emulator 
 crash: install-dev  ## every moment of dying, every fault at every write, every race, every pair, a soak (about two hours)
 	@$(BIN)/python -m pytest -q -m crash -n $(WORKERS) -o faulthandler_timeout=0
 
-guards: install-dev  ## every rule and guard switched off once: a named test has to fail (minutes)
+guards: install-dev  ## the guard of each promise and rule switched off once: a named test has to fail (minutes)
 	@$(BIN)/python -m tests.guards --jobs $(WORKERS)
 
 trust: install-dev  ## measure everything that docs/trust.md says, and write it anew (hours)
-	@$(BIN)/python -m tests.trust all
+	@$(BIN)/python -m tools.trust all
 
 check: install-dev  ## style, types, floors, and what must not be in the repository
 	@$(BIN)/ruff check .

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["tests.trust.plugin"]
+pytest_plugins = ["tests.figures_plugin"]
 ROOT = Path(__file__).resolve().parent.parent
 REAL_HOME = Path(os.environ.setdefault("HOUSE_REAL_HOME", str(Path.home())))  # workers inherit it
 SANDBOX = "HOUSE_SANDBOX"

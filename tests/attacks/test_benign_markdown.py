@@ -11,8 +11,8 @@ from ralph_mission.safety.secrets import find_secrets
 from ralph_mission.safety.text import closing_keywords, commands, fenced, hidden, mentions, sanitise
 from tests.attacks.benign_markdown import CHANGED, MUST_GO, Example, examples, rendered
 from tests.attacks.canaries import ENVIRONMENT
+from tests.figures import Table, shown
 from tests.safety.benign import BENIGN
-from tests.trust.table import Table, shown
 
 BODIES = ("issue", "pr")
 KEPT = [one for one in examples() if one.number not in CHANGED]

@@ -19,10 +19,10 @@ from tests.attacks.mischief import OPEN, SLY, script
 from tests.attacks.outsiders import do
 from tests.attacks.scene import unknowing
 from tests.cli.loop_world import works
+from tests.figures import Table, shown
 from tests.gateways.web_server import reply, saying, serving
 from tests.integration.coding import Files, Yard, yard
 from tests.integration.hub import Hub
-from tests.trust.table import Table, shown
 
 pytestmark = pytest.mark.long  # an agent's sessions take seconds
 FILES: Files = {

@@ -9,7 +9,7 @@ import pytest
 
 from tests.attacks.cases import CASES, SAID_ALONE, Case
 from tests.attacks.scene import attacked, live
-from tests.trust.table import Table, shown
+from tests.figures import Table, shown
 
 DAILY = (47,)
 """Enough to see that everything fits together; all of them take minutes."""

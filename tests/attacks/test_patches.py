@@ -20,13 +20,13 @@ from ralph_mission.mission.model import Verdict
 from ralph_mission.mission.policy import judge
 from ralph_mission.safety.objections import inspect
 from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, FileChange, Patch, measure
+from tests.figures import Table, shown
 from tests.helpers import git, make_repo
 from tests.integration.world import CALM, TYPOS, world
 from tests.mission.build import bench, fix
 from tests.safety.checker import FOLDERS, KINDS, SETTINGS, breaches
 from tests.safety.making import BASE, change, patch
 from tests.safety.test_paths import ORDINARY, PROTECTED, UNSAFE
-from tests.trust.table import Table, shown
 
 OLD = "".join(f"row {n}\n" for n in range(70)).encode()
 CONTENTS: dict[str, bytes] = {

@@ -22,7 +22,7 @@ from tests.crash.stages import EVERY, staged
 from tests.crash.test_faults import late
 from tests.crash.test_pairs import Life
 from tests.crash.test_races import interleave
-from tests.trust.table import Table
+from tests.figures import Table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

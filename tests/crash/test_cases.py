@@ -19,9 +19,9 @@ from tests.crash.kinds import KILLS, KINDS, LISTED, REFUSED
 from tests.crash.recoveries import Log
 from tests.crash.stages import EVERY, Rest, lost
 from tests.fakes.github import Request
+from tests.figures import Table, shown
 from tests.helpers import git
 from tests.integration.hub import Hub
-from tests.trust.table import Table, shown
 
 GROUPS = {
     "deaths": ("crash before", "crash after response", "stale list"),

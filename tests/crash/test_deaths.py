@@ -15,7 +15,7 @@ from tests.crash.dying import told
 from tests.crash.lives import nothing
 from tests.crash.runners import elsewhere, on_a_run
 from tests.crash.stages import STAGES
-from tests.trust.table import Table, shown
+from tests.figures import Table, shown
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 

@@ -14,7 +14,7 @@ from tests.crash.cases import acted, brought_to_rest, scene, strike
 from tests.crash.dying import told
 from tests.crash.stages import STAGES, differences, lost, portrait
 from tests.crash.witness import duplicates, watched
-from tests.trust.table import Table, shown
+from tests.figures import Table, shown
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 

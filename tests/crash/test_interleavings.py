@@ -25,8 +25,8 @@ from tests.crash.interleaving import LAST_SLOT, PUBLISHER, TEXTS, Race, begun, e
 from tests.crash.past import Snapshot
 from tests.crash.stages import EVERY, NOW, STAGES, Rest, come_to_rest, differences, lost, portrait
 from tests.crash.witness import Witness, duplicates, watched
+from tests.figures import Table, shown
 from tests.integration.hub import Hub
-from tests.trust.table import Table, shown
 
 QUIET = {"lost", "not_due"}
 SMALL = ("an approved proposal is carried on", "a monitoring issue is brought up to date")

@@ -17,8 +17,8 @@ from tests.crash.history import audit
 from tests.crash.past import Snapshot
 from tests.crash.stages import come_to_rest, differences, lost, portrait, staged
 from tests.crash.witness import duplicates, watched
+from tests.figures import Table, shown
 from tests.integration.hub import Hub
-from tests.trust.table import Table, shown
 
 SMALL = "an approved proposal is carried on"
 LARGER = ("a monitoring issue is brought up to date", "a proposal is made")

@@ -21,9 +21,9 @@ from tests.crash.dying import dying, writes
 from tests.crash.past import Snapshot
 from tests.crash.stages import NOW, STAGES, differences, portrait, staged
 from tests.crash.witness import duplicates, watched
+from tests.figures import Table, shown
 from tests.helpers import git
 from tests.integration.hub import Hub
-from tests.trust.table import Table, shown
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 

@@ -15,7 +15,7 @@ from tests.crash.recoveries import kept
 from tests.crash.runners import NOW, as_run
 from tests.crash.stages import EVERY, come_to_rest, differences, portrait
 from tests.crash.witness import duplicates, open_state
-from tests.trust.table import Table, shown
+from tests.figures import Table, shown
 
 pytestmark = pytest.mark.crash  # takes minutes
 

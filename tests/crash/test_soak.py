@@ -12,9 +12,9 @@ from tests.crash.chaos import Chaos, bad_times
 from tests.crash.history import audit
 from tests.crash.stages import come_to_rest
 from tests.crash.witness import STANDING, duplicates, key_in, open_state
+from tests.figures import Table, shown
 from tests.helpers import git
 from tests.integration.hub import Hub
-from tests.trust.table import Table, shown
 
 
 @pytest.fixture(scope="module")

@@ -5,149 +5,118 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
+import shutil
+import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.guards.guard import ROOT, Guard
-from tests.guards.playing import Play, Played, play_all
-from tests.guards.registry import guards as registered
-from tests.guards.registry import stale, subjects
-from tests.guards.telling import BROKEN
-from tests.trust.table import Table
+from tests.guards.guard import ROOT, Guard, read_guards
+from tests.guards.off import BROKEN
 
+LIMIT = 600.0
+"""Seconds after which a test is given up, which kills no guard."""
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-x", "-m", "", "-p", "no:cacheprovider", "-p", "no:xdist")
 KILLED, SURVIVED, UNTRIED, STALE = "killed", "SURVIVED", "UNTRIED", "STALE"
-"""What became of a guard. Untried: its test does not pass, or is skipped, with the guard in its place, or a mutant
-ended in no words; it proves nothing here. Stale: its row does not fit what stands there any more."""
-WORDS = {SURVIVED: "survivors", UNTRIED: "untried", STALE: "stale"}
+"""What became of a guard. Untried: its test does not pass or is skipped with the guard in its place, or the replacement
+broke the module; it proves nothing here. Stale: its row does not fit what stands there any more."""
+ALL_PASSED, SOME_FAILED = 0, 1  # pytest's exit codes
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 when every guard was killed by its test."""
-    asked = _parser().parse_args(arguments)
-    os.chdir(ROOT)
-    chosen = [one for name in asked.subject for one in subjects()[name]] or registered()
-    guards = [guard for guard in chosen if not asked.only or guard.name in asked.only]
-    if missing := set(asked.only) - {guard.name for guard in guards}:
-        print(f"[guards] there is no guard named {', '.join(sorted(missing))}", file=sys.stderr)
-        return 2
-    if asked.among:
-        return _search(guards, asked.among, asked.jobs)
-    return _judge(guards, asked.jobs, asked.figures)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.guards", description=__doc__)
     parser.add_argument("--only", metavar="NAME", action="append", default=[], help="this guard alone; may be repeated")
-    parser.add_argument("--subject", choices=subjects(), action="append", default=[], help="this part; may be repeated")
     parser.add_argument("--jobs", metavar="N", type=int, default=2, help="how many at a time (default: 2)")
     parser.add_argument("--figures", metavar="FILE", help="write what was counted, as JSON")
-    parser.add_argument("--among", metavar="TESTS", action="append", help="show which of these tests fail without it")
-    return parser
+    asked = parser.parse_args(arguments)
+    if missing := set(asked.only) - set(read_guards()):
+        print(f"[guards] there is no guard named {', '.join(sorted(missing))}", file=sys.stderr)
+        return 2
+    guards = [guard for name, guard in read_guards().items() if not asked.only or name in asked.only]
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        tests = sorted({guard.test for guard in guards if not guard.find_fault()})
+        passes = dict(zip(tests, pool.map(passes_here, tests), strict=True))
+        ends = pool.map(lambda guard: judge(guard, passes.get(guard.test, False)), guards)
+        verdicts = dict(zip(guards, ends, strict=True))
+    if asked.figures:
+        Path(asked.figures).write_text(json.dumps({"guard mutants": count_by_kind(verdicts)}, indent=2) + "\n")
+    return summarise(verdicts)
 
 
-def _judge(guards: Sequence[Guard], jobs: int, figures: str | None) -> int:
-    verdicts = dict(_stale(guards))
-    fit = [guard for guard in guards if guard.name not in verdicts]
-    whole = _whole(fit, jobs)
-    for played in play_all((Play((guard.test,), guard) for guard in fit if _is_in(guard, whole.passed)), jobs):
-        guard = played.play.guard
-        assert guard is not None
-        verdicts[guard.name], said = verdict(played)
-        print(f"[guards] {verdicts[guard.name]:8} {guard.name} ({guard.holds}) at {guard.where} by {said}", flush=True)
-    for guard in (guard for guard in fit if guard.name not in verdicts):
-        verdicts[guard.name] = UNTRIED
-        print(f"[guards] {UNTRIED:8} {guard.name} ({guard.holds}): {_why_not(guard, whole)}")
-    table = counted(guards, verdicts)
-    print("\n".join(table.lines))
-    if figures:
-        Path(figures).write_text(json.dumps({table.name: table.rows}, indent=2, sort_keys=True) + "\n")
-    return _summed_up(verdicts)
+def count_by_kind(verdicts: dict[Guard, str]) -> dict[str, dict[str, int]]:
+    """Guards of promises, of rules and of attack cases: how many, and what became of them."""
+    rows: dict[str, dict[str, int]] = {}
+    for guard, verdict in verdicts.items():
+        kind = "promises" if re.fullmatch(r"I\d+", guard.holds) else "attacks" if guard.holds.isdigit() else "rules"
+        row = rows.setdefault(kind, {"guards": 0, "killed": 0, "survived": 0, "untried": 0})
+        row["guards"] += 1
+        row[{KILLED: "killed", SURVIVED: "survived"}.get(verdict, "untried")] += 1
+    return rows
 
 
-def _stale(guards: Iterable[Guard]) -> Iterator[tuple[str, str]]:
-    for guard in guards:
-        if wrong := stale(guard):
-            yield guard.name, STALE
-            print(f"[guards] {STALE:8} {guard.name}: {wrong}; mend [{guard.name}] in {guard.row}", flush=True)
+def passes_here(test: str) -> bool:
+    """Whether a test runs and passes with every guard in its place."""
+    code, said = _run([test], ROOT)
+    return code == ALL_PASSED and " passed" in said
 
 
-def _whole(guards: Iterable[Guard], jobs: int) -> Played:
-    """What all tests that are named come to with every guard in its place, by file, each test once."""
-    files: dict[str, dict[str, None]] = {}
-    for guard in guards:
-        files.setdefault(guard.test.split("::")[0], {})[guard.test] = None
-    passed, skipped = list[str](), dict[str, str]()
-    for played in _alone_where_one_is_gone([Play(tuple(tests)) for tests in files.values()], jobs):
-        passed += played.passed
-        skipped |= played.skipped
-        for one in played.failed:
-            print(f"[guards] fails with all guards in place: {one['test']}: {one['said']}", flush=True)
-        if played.broke:
-            print(f"[guards] {' '.join(played.play.tests)}: {played.broke}", flush=True)
-    return Played(Play(()), tuple(passed), skipped=skipped)
+def judge(guard: Guard, passes: bool) -> str:
+    """What becomes of one guard; `passes`: its test does with the guard in its place."""
+    if fault := guard.find_fault():
+        verdict, why = STALE, fault
+    elif not passes:
+        verdict, why = UNTRIED, f"with the guard, {guard.test} does not pass or is skipped"
+    else:
+        code, said = _run_without(guard)
+        verdict = {ALL_PASSED: SURVIVED, SOME_FAILED: KILLED}.get(code, UNTRIED)
+        why = guard.test if verdict == KILLED else said.strip()[-400:]
+    print(f"[guards] {verdict:8} {guard.name} ({guard.holds}): {why}", flush=True)
+    return verdict
 
 
-def _alone_where_one_is_gone(plays: Sequence[Play], jobs: int) -> Iterator[Played]:
-    """pytest plays nothing of what it is asked when one id is none: then each of them alone."""
-    again = list[Play]()
-    for played in play_all(plays, jobs):
-        if not (played.passed or played.failed or played.skipped) and len(played.play.tests) > 1:
-            again += [Play((test,)) for test in played.play.tests]
-        else:
-            yield played
-    yield from play_all(again, jobs) if again else ()
+def _run_without(guard: Guard) -> tuple[int, str]:
+    off = ["-p", "tests.guards.off", "--guard-off", guard.name, guard.test]
+    if guard.module:
+        return _run(off, ROOT)
+    with tempfile.TemporaryDirectory(prefix="ralph-guards-") as folder:
+        _copy_checkout(guard, Path(folder))
+        return _run([guard.test], Path(folder))
 
 
-def _is_in(guard: Guard, names: Iterable[str]) -> bool:
-    return any(one == guard.test or one.startswith(f"{guard.test}[") for one in names)
+def _run(arguments: Sequence[str], place: Path) -> tuple[int, str]:
+    environment = {**os.environ, "CI": "1"}  # so that chance is the same each time
+    try:
+        done = subprocess.run(
+            [*PYTEST, *arguments], cwd=place, env=environment, capture_output=True, text=True, timeout=LIMIT
+        )
+    except subprocess.TimeoutExpired:
+        return BROKEN, f"it did not end within {LIMIT:.0f} seconds"
+    return done.returncode, done.stdout + done.stderr
 
 
-def _why_not(guard: Guard, whole: Played) -> str:
-    """Why its test proves nothing here."""
-    file = guard.test.partition("::")[0]
-    reasons = [why for one, why in whole.skipped.items() if one == file or _is_in(guard, [one])]
-    return f"{guard.test} is skipped here: {reasons[0]}" if reasons else f"with the guard, {guard.test} does not pass"
+def _copy_checkout(guard: Guard, place: Path) -> None:
+    """What is no module (a script, the action) is switched off in a copy."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
+    for name in filter(None, names):
+        if (ROOT / name).is_file():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, place / name, follow_symlinks=False)
+    (place / guard.file).write_text(guard.switched_off(), encoding="utf-8")
+    (place / ".venv").symlink_to(ROOT / ".venv")
 
 
-def verdict(played: Played) -> tuple[str, str]:
-    """What became of a mutant, and what says so: a test's assertion or the product's reaction, nothing else."""
-    if played.broke:
-        return UNTRIED, f"nobody: {played.broke}"
-    if not played.failed and not played.passed:
-        return UNTRIED, f"nobody: skipped: {', '.join(sorted(set(played.skipped.values()))) or 'no test was played'}"
-    if not played.failed:
-        return SURVIVED, f"nobody: {len(played.passed)} passed without it"
-    first = played.failed[0]
-    return (UNTRIED if first["kind"] == BROKEN else KILLED), f"{first['test']}, {first['kind']}: {first['said']}"
-
-
-def counted(guards: Iterable[Guard], verdicts: Mapping[str, str]) -> Table:
-    """By subject: a guard is killed, or it survived, or nothing is known of it."""
-    table, asked = Table("guard mutants"), set(guards)
-    for subject, members in subjects().items():
-        for one in (verdicts[guard.name] for guard in members if guard in asked):
-            killed, survived = int(one == KILLED), int(one == SURVIVED)
-            table.count(subject, guards=1, killed=killed, survived=survived, untried=1 - killed - survived)
-    return table
-
-
-def _summed_up(verdicts: Mapping[str, str]) -> int:
-    """0 when every guard was killed."""
-    by_end = {end: [name for name, one in verdicts.items() if one == end] for end in (SURVIVED, UNTRIED, STALE)}
+def summarise(verdicts: dict[Guard, str]) -> int:
+    """Print what became of all. 0 when every guard was killed."""
+    by_end = {end: [guard.name for guard, one in verdicts.items() if one == end] for end in (SURVIVED, UNTRIED, STALE)}
     killed = len(verdicts) - sum(map(len, by_end.values()))
-    told = "; ".join(f"{WORDS[end]}: {', '.join(names) or 'none'}" for end, names in by_end.items())
-    print(f"[guards] {killed} of {len(verdicts)} killed; {told}")
+    rest = "; ".join(f"{end.lower()}: {', '.join(names) or 'none'}" for end, names in by_end.items())
+    print(f"[guards] {killed} of {len(verdicts)} killed; {rest}")
     return 0 if killed == len(verdicts) else 1
-
-
-def _search(guards: Sequence[Guard], tests: Sequence[str], jobs: int) -> int:
-    """For whoever writes a row: the tests that could be named in it."""
-    for played in play_all((Play(tuple(tests), guard, most=12) for guard in guards), jobs):
-        print(f"[guards] {played.play.guard and played.play.guard.name}: {played.broke}", flush=True)
-        for one in played.failed:
-            print(f"  {one['kind']:9} {one['test'].removeprefix('tests/')}  {one['said'][:80]}", flush=True)
-    return 0
 
 
 if __name__ == "__main__":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
+import re
+import tomllib
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+ROWS = Path(__file__).parent / "rows"
 
 
 class Stale(Exception):
@@ -19,8 +20,7 @@ class Stale(Exception):
 class Guard:
     """`holds`: the promise (I4), attack case (52) or rule (mission-cap) that it is for. Off, `text` of `file` is `off`.
 
-    `text` stands in the file exactly once. `killed_by` is the id of a test, below `tests/`. `row` is where all this is
-    written down.
+    `text` stands in the file exactly once. `killed_by` is the id of a test, below `tests/`.
     """
 
     name: str
@@ -29,16 +29,10 @@ class Guard:
     text: str
     off: str
     killed_by: str
-    row: str = "tests/guards/registry.py"
-
-    @property
-    def path(self) -> Path:
-        """The file that holds the guard."""
-        return ROOT / self.file
 
     @property
     def module(self) -> str:
-        """Its name for `import`; "" for what is no module of the product."""
+        """The name of `file` for `import`; "" for what is no module of the product."""
         inside = self.file.startswith("ralph_mission/") and self.file.endswith(".py")
         return self.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".") if inside else ""
 
@@ -47,41 +41,40 @@ class Guard:
         """The test that fails without it, as pytest takes it."""
         return f"tests/{self.killed_by}"
 
-    @cached_property
-    def where(self) -> str:
-        """`module:function`, or the file of what is no Python."""
-        return f"{self.module}:{function_at(self.source, self.text)}" if self.module else self.file
-
-    @cached_property
-    def source(self) -> str:
-        """The text of the file as it is."""
-        return self.path.read_text(encoding="utf-8")
-
-    def without(self) -> str:
-        """The text of the file with this guard switched off."""
-        if wrong := self.stale():
-            raise Stale(f"{self.name}: {wrong}")
-        return self.source.replace(self.text, self.off)
-
-    def stale(self) -> str:
-        """What of its row does not fit the product any more, in words; "" when it can be switched off."""
-        if not self.path.is_file():
+    def find_fault(self) -> str:
+        """What of its row does not fit the product or the tests any more, in words; "" when it can be played."""
+        if not _is_defined(self.test):
+            return f"there is no test {self.test}"
+        if not (ROOT / self.file).is_file():
             return f"there is no file {self.file}"
-        if (found := self.source.count(self.text)) != 1:
+        if (found := (ROOT / self.file).read_text(encoding="utf-8").count(self.text)) != 1:
             return f"its text stands {found} times in {self.file}"
         return f"off, {self.file} stays as it is" if self.off == self.text else ""
 
+    def switched_off(self) -> str:
+        """The text of the file without this guard. Raises Stale when its row does not fit."""
+        if fault := self.find_fault():
+            raise Stale(f"{self.name}: {fault}")
+        return (ROOT / self.file).read_text(encoding="utf-8").replace(self.text, self.off)
 
-def function_at(source: str, text: str) -> str:
-    """The qualified name of the innermost function or class around `text`, "" at a module's own level."""
-    line = source[: source.index(text) + len(text) - len(text.lstrip())].count("\n") + 1
-    return ".".join(_around(ast.parse(source), line))
+
+@cache
+def read_guards() -> dict[str, Guard]:
+    """Every guard by its name. Raises ValueError when two have the same."""
+    found: dict[str, Guard] = {}
+    for path in sorted(ROWS.glob("*.toml")):
+        for name, row in tomllib.loads(path.read_text(encoding="utf-8")).items():
+            if name in found:
+                raise ValueError(f"two guards are named {name}")
+            found[name] = Guard(name, **row)
+    return found
 
 
-def _around(node: ast.AST, line: int) -> Iterator[str]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            first = min([child.lineno, *(one.lineno for one in child.decorator_list)])
-            if first <= line <= (child.end_lineno or first):
-                yield child.name
-                yield from _around(child, line)
+def _is_defined(test: str) -> bool:
+    file, _, name = test.partition("[")[0].partition("::")
+    return (ROOT / file).is_file() and name.rpartition("::")[2] in _defined_in(file)
+
+
+@cache
+def _defined_in(file: str) -> frozenset[str]:
+    return frozenset(re.findall(r"(?m)^\s*(?:async )?def (test\w*)", (ROOT / file).read_text(encoding="utf-8")))

@@ -13,10 +13,10 @@ from ralph_mission.trouble import Trouble
 from tests.crash.dying import writes
 from tests.crash.stages import NOW, staged
 from tests.crash.witness import STANDING, key_in
+from tests.figures import Table, shown
 from tests.helpers import git
 from tests.integration.hub import Hub, hub
 from tests.integration.world import TYPOS, statuses
-from tests.trust.table import Table, shown
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 

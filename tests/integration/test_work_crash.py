@@ -20,8 +20,8 @@ from tests.crash.dying import Life, dying, dying_after, told, writes
 from tests.crash.past import Snapshot
 from tests.crash.stages import differences, portrait, settle
 from tests.crash.witness import duplicates, open_state, watched
+from tests.figures import Table, shown
 from tests.integration.at_work import FAILED, WORKING, Place, Scripted, ended, made, on_hub
-from tests.trust.table import Table, shown
 
 ROUNDS = 8
 Points = list[tuple[int, str]]

@@ -21,8 +21,8 @@ from tests.crash.past import Snapshot
 from tests.crash.stages import settle
 from tests.crash.witness import duplicates, open_state, watched
 from tests.fakes.github.faults import KINDS
+from tests.figures import Table, shown
 from tests.integration.at_work import WORKING, Place, Scripted, on_hub
-from tests.trust.table import Table, shown
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 

@@ -22,9 +22,9 @@ from tests.crash.dying import dying, writes
 from tests.crash.interleaving import Runner, every_schedule, race
 from tests.crash.past import Snapshot
 from tests.crash.witness import duplicates, watched
+from tests.figures import Table, shown
 from tests.integration.at_work import SCRIPT, Place, Scripted, made, on_hub, on_this_machine
 from tests.integration.hub import UNPACED
-from tests.trust.table import Table, shown
 
 PARTS = 3
 

@@ -19,11 +19,11 @@ from bench.spent import git_counted
 from ralph_mission.hands import fixer
 from ralph_mission.mission.findings import BACKLOG
 from ralph_mission.mission.memory_parse import parse, parse_notes
+from tests.figures import Table, shown
 from tests.helpers import NOON, git
 from tests.integration.world import World, world
 from tests.load.aged import begun, grow
 from tests.load.sizes import real
-from tests.trust.table import Table, shown
 
 
 @pytest.fixture(scope="module")

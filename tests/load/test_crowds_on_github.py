@@ -16,12 +16,12 @@ from ralph_mission.mission.model import Remark
 from ralph_mission.observers import forge
 from tests.crash.dying import told
 from tests.fakes.github.deeds import threads
+from tests.figures import Table, shown
 from tests.forges.github_world import github, kept_file
 from tests.integration.hub import Hub, hub
 from tests.integration.test_hub_requests import CROWDED, asked, crowd, one_more, single
 from tests.integration.world import CALM
 from tests.load.sizes import real
-from tests.trust.table import Table, shown
 
 MOST_TOLD = 2 * work_text.BODY + 2 * work_text.REMARKS * work_text.REMARK  # characters: text, comments, Learnings
 IDLE = 12  # requests of a cycle that begins a mission of an owner, whatever else there is

@@ -31,6 +31,11 @@ def test_fixes_of_one_kind_make_one_thought_and_bugs_one_each():
     assert sorted((t.kind, len(t.members)) for t in thoughts) == [("bug", 1), ("bug", 1), ("spelling", 3)]
 
 
+def test_the_order_in_which_findings_come_changes_nothing():
+    found = [finding(essence=(str(n),)) for n in range(4)]
+    assert rank(found, {}, {}) == rank(found[::-1], {}, {})
+
+
 def test_the_explanation_names_what_the_score_rests_on():
     thought = rank([finding(age_days=40.0)], {"spelling": Acceptance(3, 1)}, {})[0]
     for part in ("number 1 of 1", "40 days old", "impact 2 of 10", "accepted 3 of 4", f"({thought.score:.2f})"):

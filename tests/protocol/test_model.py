@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from ralph_mission.mission.ledger import EffectRecord
+from tests.figures import Table, shown
 from tests.protocol.configs import LARGE, SMALL
 from tests.protocol.search import Found, searched
-from tests.trust.table import Table, shown
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.figures import Table, shown
 from tests.protocol.mutants import MUTANTS, Mutant
 from tests.protocol.search import hunted
-from tests.trust.table import Table, shown
 
 LONGEST = 14  # steps that a person reads to see what is wrong
 

@@ -20,10 +20,10 @@ from ralph_mission.gateways.isolation import Level
 from ralph_mission.gateways.isolation_probe import best
 from tests.attacks.canaries import TRANSFORMS, every_file, every_object, left_in
 from tests.fakes.model import say
+from tests.figures import Table, shown
 from tests.helpers import commit, git
 from tests.real.clients import shell
 from tests.real.test_malicious_model import Played, Scene, scene
-from tests.trust.table import Table, shown
 
 pytestmark = pytest.mark.real  # needs large software
 VARIABLES = ("GITHUB_TOKEN", "STORE_PASSWORD")

@@ -25,10 +25,10 @@ from ralph_mission.trouble import Trouble
 from tests.crash.dying import dying, dying_after
 from tests.crash.past import Snapshot
 from tests.crash.witness import Witness, watched
+from tests.figures import Table
 from tests.helpers import git
 from tests.integration.hub import Hub
 from tests.stateful.promises import Promises, deeds
-from tests.trust.table import Table
 
 MEMORY = "refs/heads/ralph-memory"
 FAULTS = ("500", "502_applied", "502_not_applied", "reset_applied", "reset_not_applied", "rate_secondary", "422")

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.figures import Table, shown
 from tests.protocol.mutants import Mutant
 from tests.stateful.mutants import BEARING, MUTANTS
 from tests.stateful.test_stateful import live
-from tests.trust.table import Table, shown
 
 LIVES, STEPS = 25, 30
 

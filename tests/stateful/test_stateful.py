@@ -11,12 +11,12 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.crash.past import Snapshot
 from tests.fakes.github import Request
+from tests.figures import Table, shown
 from tests.integration.hub import Hub, hub
 from tests.integration.world import TYPOS
 from tests.stateful.machine import RULES, SCHEDULE
 from tests.stateful.people import Town
 from tests.stateful.promises import deeds
-from tests.trust.table import Table, shown
 
 FILES = {**TYPOS, "a.py": "# TODO: one\nx = 1\n"}
 CONFIG = "hands: {fixers: [codespell]}\n"

@@ -226,7 +226,7 @@ PROMISES = (
         "I21",
         "Every effect traces to its finding, to a decision of its tier that no rule spoke against, and, where it takes "
         "a yes, to who said it; what is refused names its rules.",
-        ("trust/test_traces.py::test_every_deed_leads_to_its_finding_tier_rules_and_approver",),
+        ("integration/test_traces.py::test_every_deed_leads_to_its_finding_tier_rules_and_approver",),
     ),
     Promise(
         "I22",

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from bench import endurance
 from bench.load import CASES as CASES_OF_LOAD
-from tests.trust import named
-from tests.trust.attacks import CASES, GROUPS
-from tests.trust.plugin import ATTACK, BENIGN
-from tests.trust.promises import PROMISES, Promise
-from tests.trust.suites import ROOT, SUITES, Measured
-from tests.trust.table import in_doubt, total
+from tests.figures import in_doubt, total
+from tests.figures_plugin import ATTACK, BENIGN
+from tests.promises import PROMISES, Promise
+from tools.trust import named
+from tools.trust.attacks import CASES, GROUPS
+from tools.trust.suites import ROOT, SUITES, Measured
 
 FILE = ROOT / "docs/trust.md"
 LEFT_OUT = Path(__file__).with_name("left_out.md")
@@ -52,8 +52,8 @@ Rows = Mapping[str, Mapping[str, int | float]]
 
 INTRODUCTION = """# Trust
 
-Written by `python -m tests.trust`: the figures are those of the commits named below, the names those of tests that are
-there (`make test` fails where this page says something else). `python -m tests.trust all` measures everything anew.
+Written by `python -m tools.trust`: the figures are those of the commits named below, the names those of tests that are
+there (`make test` fails where this page says something else). `python -m tools.trust all` measures everything anew.
 What is not covered stands at [the end](#what-is-not-covered)."""
 SINCE = "What changed in the product since a suite was measured: `git diff --stat COMMIT -- ralph_mission action.yml`."
 

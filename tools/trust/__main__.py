@@ -1,12 +1,12 @@
-"""`python -m tests.trust [SUITE ...]`: measure suites (`all` for every one), then write docs/trust.md."""
+"""`python -m tools.trust [SUITE ...]`: measure suites (`all` for every one), then write docs/trust.md."""
 
 from __future__ import annotations
 
 import sys
 from subprocess import CalledProcessError
 
-from tests.trust.document import FILE, document
-from tests.trust.suites import SUITES, kept, measure
+from tools.trust.document import FILE, document
+from tools.trust.suites import SUITES, kept, measure
 
 
 def main(names: list[str]) -> int:

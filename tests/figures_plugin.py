@@ -1,6 +1,6 @@
 """What the suite counts, summed over its processes: shown at the end, and written to a file with `--figures FILE`.
 
-Enumerations count for themselves (`tests.trust.table`); attack cases and benign inputs are counted by their marks.
+Enumerations count for themselves (`tests.figures`); attack cases and benign inputs are counted by their marks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trust import table
+from tests import figures as table
 
 ATTACK, BENIGN = "attack", "benign"
 

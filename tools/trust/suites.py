@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tests.trust.table import Told
+from tests.figures import Told
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).parent / "figures"
@@ -47,7 +47,7 @@ SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """By name: the arguments of Python. Each takes `--figures FILE`. `make crash` runs the first eleven as one; `real`
 needs what `make test-real` installs."""
-GENERATED = ("tests/trust/figures", "docs/trust.md")
+GENERATED = ("tools/trust/figures", "docs/trust.md")
 """What a measurement itself writes: it makes no checkout another one."""
 DIRTY = "-dirty"
 """After a commit: something else than it was measured."""
