@@ -150,7 +150,7 @@ class Day:
     def _waited(self, at: float) -> None:
         """The end of an environment's wait, as `scripts/action/wake.sh` takes it."""
         now = START + timedelta(seconds=at)
-        if is_due(self.header().next_due_at, now) and may_wake(self.header(), f"{now:%Y-%m-%d}"):
+        if is_due(self.header().next_due_at, now, Rhythm().longest) and may_wake(self.header(), f"{now:%Y-%m-%d}"):
             self._dispatch(at)
 
     # --- what a runner does with a wake

@@ -213,12 +213,14 @@ PROMISES = (
     ),
     Promise(
         "I20",
-        "A clock that is wrong by two days either way, or goes backwards, repeats nothing and does nothing early.",
+        "A clock that is wrong by two days either way, or goes backwards, repeats nothing, does nothing early but look "
+        "again, and keeps nothing waiting for longer than the longest pause and an hour.",
         (
             "mission/test_day.py::test_money_of_a_day_is_spent_once_by_runners_whose_clocks_differ",
             "integration/test_hub_life.py::test_a_wrong_clock_refuses_no_yes_and_loses_no_label",
             "integration/test_hub_life.py::test_a_wrong_clock_brings_an_escalated_mission_back",
             "integration/test_crash_points.py::test_a_clock_that_went_back_does_not_make_an_old_yes_new",
+            "cli/test_doctor_schedule.py::test_a_clock_that_was_ahead_silences_nothing",
         ),
         ("soak", "stateful"),
     ),

@@ -237,7 +237,7 @@ def _waking(get: Get, wanted: str, here: Facts) -> Iterable[Check]:
 
 
 def _memory(house: Household) -> Iterator[Check]:
-    from ralph_mission.cli.checks_schedule import far_off, wakes
+    from ralph_mission.cli.checks_schedule import far_off, parked_ahead, wakes
 
     if house.ports.switch():
         yield Check("paused", "note", "RALPH_PAUSED=1 stands in the environment", "unset RALPH_PAUSED")
@@ -252,7 +252,9 @@ def _memory(house: Household) -> Iterator[Check]:
         yield Check("paused", "note", "nothing will be done", "ralph resume")
     when = header.last_cycle_at.strftime("%Y-%m-%d %H:%M UTC") if header.last_cycle_at else "never"
     yield Check("last cycle", "ok", f"{header.cycle}, {when}, {header.drift_seconds} s after it was due")
-    yield from far_off(header.next_due_at, house.ports.clock.now(), house.config.schedule.rhythm())
+    now = house.ports.clock.now()
+    yield from far_off(header.next_due_at, now, house.config.schedule.rhythm())
+    yield from parked_ahead(recalled.state.missions, now)
     yield from wakes(recalled.state.wakes)
     for key in recalled.state.unknown:
         yield Check("unknown", "wrong", f"was {key} sent?", f"ralph journal resolve {key} --sent|--not-sent")

@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.cli.checks_line import Check, Get, Hub, Made, unseen
-from ralph_mission.mission.model import Urgency
+from ralph_mission.mission.model import Mission, Status
 from ralph_mission.report.lines import counted, spell, stamp
 
 if TYPE_CHECKING:
@@ -115,14 +115,25 @@ def wakes(drifts: Sequence[tuple[datetime, int]]) -> Iterable[Check]:
 
 def far_off(next_due_at: datetime | None, now: datetime, rhythm: Rhythm) -> Iterable[Check]:
     """Whether the promise of memory lies further ahead than any cycle of today could have made it."""
-    longest = max(rhythm.pause(urgency) for urgency in Urgency)
-    if next_due_at is None or next_due_at - now <= longest:
+    from ralph_mission.mission.schedule import is_misdated
+
+    longest = rhythm.longest
+    if next_due_at is None or not is_misdated(next_due_at, now, longest):
         return
     found = (
         f"{stamp(next_due_at)}, in {spell(next_due_at - now)}, and the longest pause is {spell(longest)}: "
-        "a clock that was ahead wrote it, or the pauses were longer then"
+        "a clock that was ahead wrote it, or the pauses were longer then. A cycle is due now"
     )
-    yield Check("next cycle", "note", found, "start one now: ralph cycle --force (on GitHub: Run workflow with force)")
+    yield Check("next cycle", "note", found, "start one: ralph cycle (on GitHub the next wake does)")
+
+
+def parked_ahead(missions: Iterable[Mission], now: datetime) -> Iterable[Check]:
+    """Missions that a clock which was ahead has parked: nobody had the time to answer them."""
+    for mission in missions:
+        if mission.status is Status.PARKED and mission.changed_at > now:
+            found = f"mission #{mission.id} was parked on {stamp(mission.changed_at)}, which is yet to come"
+            mend = f"a clock was ahead; to bring it back set the label ralph:mission on issue #{mission.issue}"
+            yield Check("parked", "note", found, mend)
 
 
 def waking(wanted: str, facts: Facts) -> Iterable[Check]:

@@ -8,12 +8,17 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ralph_mission.cli.moment import iso, moment
 from ralph_mission.gateways.place import acts_on_github
 from ralph_mission.gateways.place import place as server
+
+if TYPE_CHECKING:
+    from ralph_mission.config import Config
 
 NOT_DUE = 10
 LONGEST_WAIT = 60  # seconds
@@ -51,16 +56,33 @@ def memory_place(asked: Plain) -> dict[str, str]:
     """Where memory is by the settings here, if it may be elsewhere than usual: only then are they worth their cost."""
     if acts_on_github(os.environ):
         return {}  # what an earlier job left in the workspace may be anyone's
-    place = Path(asked.config) if asked.config else Path(asked.repo) / "ralph.yml"
-    if not asked.config and not (
-        place.is_file() and re.search(rb"^\s*\{?\s*['\"]?memory['\"]?\s*:", place.read_bytes(), re.M)
-    ):
+    if not asked.config and not _mentions(asked, "memory"):
         return {}
+    memory = _settings(asked).memory
+    return {"branch": memory.branch, "path": memory.path}
+
+
+def longest_pause(asked: Plain) -> timedelta:
+    """The longest pause by the settings here. Raises Trouble."""
+    from ralph_mission.stores.due import usual_longest
+
+    if not asked.config and not _mentions(asked, "schedule"):
+        return usual_longest()
+    return _settings(asked).schedule.rhythm().longest
+
+
+def _mentions(asked: Plain, section: str) -> bool:
+    """Whether the usual settings file may have this section."""
+    place = Path(asked.repo) / "ralph.yml"
+    key = rb"^\s*\{?\s*['\"]?%s['\"]?\s*:" % section.encode()
+    return place.is_file() and bool(re.search(key, place.read_bytes(), re.M))
+
+
+def _settings(asked: Plain) -> Config:
     from ralph_mission.config import read
     from ralph_mission.gateways.git import Git
 
-    memory = read(Git.open(Path(asked.repo)), Path(asked.config) if asked.config else None).memory
-    return {"branch": memory.branch, "path": memory.path}
+    return read(Git.open(Path(asked.repo)), Path(asked.config) if asked.config else None)
 
 
 def _on_server(asked: Plain) -> bool:
@@ -81,17 +103,17 @@ def ask(asked: Plain) -> tuple[bool, datetime | None, str]:
     """(due, when next, why). Raises Trouble."""
     from ralph_mission.stores.due import due_fast, due_on_server
 
-    now = moment(asked.now) or datetime.now(UTC)
+    now, longest = moment(asked.now) or datetime.now(UTC), partial(longest_pause, asked)
     if not _on_server(asked):
-        return due_fast(Path(asked.repo), now, **memory_place(asked))
+        return due_fast(Path(asked.repo), now, **memory_place(asked), longest=longest)
     place = server(os.environ)
     cache = kept(place.git_url)
     if not acts_on_github(os.environ):
-        return due_on_server(place, cache, now, **memory_place(asked))
+        return due_on_server(place, cache, now, **memory_place(asked), longest=longest)
     from ralph_mission.cli.gate_settings import on_server
 
     said = on_server(place, cache, asked.config)
-    return due_on_server(place, cache, now, said.branch, said.path)
+    return due_on_server(place, cache, now, said.branch, said.path, lambda: said.longest)
 
 
 def patiently(asked: Plain, sleep: Callable[[float], None] = time.sleep) -> tuple[bool, datetime | None, str]:

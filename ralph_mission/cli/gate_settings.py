@@ -1,4 +1,4 @@
-"""What the gate needs of a server's settings, with nothing checked out: where memory is.
+"""What the gate needs of a server's settings, with nothing checked out: where memory is, and the longest pause.
 
 Read from the default branch; kept by its commit, so that a wake costs one more look at a ref and no more.
 """
@@ -9,7 +9,8 @@ import json
 import posixpath
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from ralph_mission.gateways import durable, solid
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.remote import Remote
 from ralph_mission.stores import layout
+from ralph_mission.stores.due import usual_longest
 from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -27,10 +29,11 @@ NAME = "ralph.yml"
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Branch and path of memory."""
+    """Branch and path of memory, and the longest pause between two cycles."""
 
     branch: str = layout.BRANCH
     path: str = layout.MEMORY
+    longest: timedelta = field(default_factory=usual_longest)
 
 
 def on_server(place: Place, kept: Path, config: str | None) -> Said:
@@ -50,28 +53,28 @@ def on_server(place: Place, kept: Path, config: str | None) -> Said:
             within = not path.startswith(("../", "/")) and path != ".."  # elsewhere the server has nothing
             said = _parsed(remote.peek(branch, path) if within else None)
             with suppress(OSError):  # a cache
-                known = {"oid": oid, "config": path, "said": [said.branch, said.path]}
+                known = {"oid": oid, "config": path, "said": [said.branch, said.path, said.longest.total_seconds()]}
                 durable.write(solid.own(kept) / "settings.json", json.dumps(known).encode())
     return said
 
 
 def _parsed(content: bytes | None) -> Said:
-    if content is None or b"memory" not in content:
+    if content is None or (b"memory" not in content and b"schedule" not in content):
         return Said()
     from ralph_mission.config import load
 
     try:
-        memory = load(content.decode("utf-8-sig")).memory
+        settings = load(content.decode("utf-8-sig"))
     except (Trouble, UnicodeDecodeError):
         return Said()
-    return Said(memory.branch, memory.path)
+    return Said(settings.memory.branch, settings.memory.path, settings.schedule.rhythm().longest)
 
 
 def _cached(kept: Path, oid: str, path: str) -> Said | None:
     try:
         known: dict[str, Any] = json.loads((kept / "settings.json").read_bytes())
-        branch, memory = known["said"]
+        branch, memory, longest = known["said"]
         sound = (known["oid"], known["config"]) == (oid, path) and type(branch) is type(memory) is str
-        return Said(branch, memory) if sound else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return Said(branch, memory, timedelta(seconds=longest)) if sound else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None

@@ -26,7 +26,7 @@ def status(repo: Path, config: Path | None, as_json: bool) -> None:
     if recalled is None:
         refuse_if_elsewhere(house)
     asks = waiting(recalled.state.missions, house.ports.forge.how) if recalled else ()
-    known = facts(recalled, house.charter.limits, house.ports.clock.now(), asks)
+    known = facts(recalled, house.charter.limits, house.ports.clock.now(), asks, house.charter.rhythm)
     if as_json:
         print_json(known)
     else:

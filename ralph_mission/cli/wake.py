@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import click
 
-from ralph_mission.cli.gate import NOT_DUE, Plain, kept, memory_place
+from ralph_mission.cli.gate import NOT_DUE, Plain, kept, longest_pause, memory_place
 from ralph_mission.cli.moment import iso, moment
 from ralph_mission.cli.options import at_repository, json_option, now_option, print_json
 from ralph_mission.gateways.git import Git
@@ -41,10 +42,11 @@ def wake(repo: Path, config: Path | None, now: str | None, review: bool, as_json
     server, asked = place(os.environ), Plain(str(repo), str(config) if config else None)
     memory = {"branch": layout.BRANCH, "path": layout.MEMORY, **memory_place(asked)}
     when = moment(now) or datetime.now(UTC)
-    due, next_due_at, reason = due_on_server(server, kept(server.git_url), when, **memory)
+    longest = partial(longest_pause, asked)
+    due, next_due_at, reason = due_on_server(server, kept(server.git_url), when, **memory, longest=longest)
     if due:
         header = header_on_server(server, **memory)
-        due, next_due_at = not header.paused and is_due(header.next_due_at, when), header.next_due_at
+        due, next_due_at = not header.paused and is_due(header.next_due_at, when, longest()), header.next_due_at
         sent, reason = _send(repo, config, server, header, when) if due else (False, "not due: another was first")
     else:
         sent = False

@@ -110,7 +110,9 @@ def _reason_to_leave(run: Run, past: Recollection | None, ours: bool) -> Outcome
         return None
     if request.cycle_id and request.cycle_id in past.state.done:
         return "not_due"
-    return None if request.force or schedule.is_due(past.memory.header.next_due_at, run.started) else "not_due"
+    longest = run.charter.rhythm.longest
+    due = schedule.is_due(past.memory.header.next_due_at, run.started, longest)
+    return None if request.force or due else "not_due"
 
 
 def _refuse_if_forgotten(claim: Claim | None, now: datetime) -> None:

@@ -15,6 +15,7 @@ from ralph_mission.mission.model import Finding, Severity, Urgency
 
 HIGH_STREAK = 4
 AHEAD = timedelta(days=5)  # that two clocks may differ, each wrong by two; what is further off is no day at all
+SLACK = timedelta(hours=1)  # between two clocks that count as one; a cycle that has just ended took no longer, either
 GRAVE = ("bug", "vulnerability")  # whatever severity a tool gives them
 
 
@@ -30,10 +31,23 @@ class Rhythm:
         """How long to sleep after a cycle of this urgency."""
         return {Urgency.LOW: self.low, Urgency.MEDIUM: self.medium, Urgency.HIGH: self.high}[urgency]
 
+    @property
+    def longest(self) -> timedelta:
+        """No due time can be further away than this."""
+        return max(self.low, self.medium, self.high)
 
-def is_due(next_due_at: datetime | None, now: datetime) -> bool:
-    """Whether a cycle may start. No due time is due."""
-    return next_due_at is None or now >= next_due_at
+
+def is_due(next_due_at: datetime | None, now: datetime, longest: timedelta) -> bool:
+    """Whether a cycle may start. No due time is due.
+
+    So is one further away than the `longest` pause: a clock that was ahead wrote it, or pauses were longer then.
+    """
+    return next_due_at is None or now >= next_due_at or is_misdated(next_due_at, now, longest)
+
+
+def is_misdated(next_due_at: datetime, now: datetime, longest: timedelta) -> bool:
+    """Whether a due time lies further ahead than any cycle of today could have put it."""
+    return next_due_at - now > longest + SLACK
 
 
 def drift(next_due_at: datetime | None, started: datetime) -> int:

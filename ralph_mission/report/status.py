@@ -10,11 +10,17 @@ from typing import Any
 from ralph_mission.mission.ledger import Recollection
 from ralph_mission.mission.memory import Header
 from ralph_mission.mission.model import Limits, Mission
-from ralph_mission.mission.schedule import day
+from ralph_mission.mission.schedule import Rhythm, day, is_due
 from ralph_mission.report.lines import capped, counted, indented, safe, stamp
 
 
-def facts(recalled: Recollection | None, limits: Limits, now: datetime, waiting: Sequence[str] = ()) -> dict[str, Any]:
+def facts(
+    recalled: Recollection | None,
+    limits: Limits,
+    now: datetime,
+    waiting: Sequence[str] = (),
+    rhythm: Rhythm = Rhythm(),
+) -> dict[str, Any]:
     """Everything `ralph status --json` says; the same keys whether or not there is memory yet.
 
     `waiting`: what a person can type or click now, in words.
@@ -29,7 +35,7 @@ def facts(recalled: Recollection | None, limits: Limits, now: datetime, waiting:
         "urgency": header.urgency.value,
         "last_cycle_at": _iso(header.last_cycle_at),
         "next_due_at": _iso(header.next_due_at),
-        "due": not header.paused and (header.next_due_at is None or now >= header.next_due_at),
+        "due": not header.paused and is_due(header.next_due_at, now, rhythm.longest),
         "due_in_seconds": _until(header.next_due_at, now),
         "drift_seconds": header.drift_seconds,
         "slots": {"used": len(active), "total": limits.active_missions},
@@ -94,7 +100,9 @@ def _wake(known: dict[str, Any]) -> str:
         return "next: whenever you run ralph cycle"
     when = stamp(datetime.fromisoformat(known["next_due_at"]))
     drift = f"; the last one started {known['drift_seconds']} s late" if known["drift_seconds"] else ""
-    return f"next: {'due since' if known['due'] else 'due at'} {when} (urgency {known['urgency']}){drift}"
+    ahead = known["due"] and known["due_in_seconds"] > 0
+    due = "due now; a clock that was ahead wrote" if ahead else "due since" if known["due"] else "due at"
+    return f"next: {due} {when} (urgency {known['urgency']}){drift}"
 
 
 def _mission(mission: Mission, now: datetime) -> dict[str, Any]:

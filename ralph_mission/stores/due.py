@@ -2,6 +2,7 @@
 
 One look at the ref, then a cache in the git common directory keyed by object id, else one
 blob. Imports neither pydantic nor rich nor click; where only files are read, no git either.
+The settings are asked for the longest pause only when memory looks as if a clock had been wrong.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from ralph_mission.gateways.place import Place
 
 _OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+USUAL = timedelta(hours=6)  # the longest pause of `schedule.Rhythm()`, whose import would cost more than all else here
 PAUSED = "not due: memory says paused"
 
 
@@ -32,14 +35,24 @@ class _Known:
 
     next_due_at: datetime | None
     paused: bool
+    last_cycle_at: datetime | None = None
+
+
+def usual_longest() -> timedelta:
+    """The longest pause where no settings say another."""
+    return USUAL
 
 
 def due_fast(
-    repo_dir: Path, now: datetime, branch: str = layout.BRANCH, path: str = layout.MEMORY
+    repo_dir: Path,
+    now: datetime,
+    branch: str = layout.BRANCH,
+    path: str = layout.MEMORY,
+    longest: Callable[[], timedelta] = usual_longest,
 ) -> tuple[bool, datetime | None, str]:
     """(due, when next, why). Memory that cannot be read is due: the cycle then says what is wrong.
 
-    Raises Trouble when `repo_dir` is not a repository.
+    `longest` tells the longest pause that is configured. Raises Trouble when `repo_dir` is not a repository.
     """
     common, git = _common(Path(repo_dir))
     oid = _loose(common, branch)
@@ -54,11 +67,16 @@ def due_fast(
         if known is None:
             return True, None, "due: memory cannot be read"
         _remember(common, oid, path, known)
-    return _verdict(known, now)
+    return _verdict(known, now, longest)
 
 
 def due_on_server(
-    place: Place, kept: Path, now: datetime, branch: str = layout.BRANCH, path: str = layout.MEMORY
+    place: Place,
+    kept: Path,
+    now: datetime,
+    branch: str = layout.BRANCH,
+    path: str = layout.MEMORY,
+    longest: Callable[[], timedelta] = usual_longest,
 ) -> tuple[bool, datetime | None, str]:
     """The same of a server's memory branch, with or without a clone; `kept` is the folder of the cache.
 
@@ -80,10 +98,10 @@ def due_on_server(
             if known is None:
                 return True, None, "due: memory cannot be read"
             _remember(kept, oid, path, known)
-    return _verdict(known, now)
+    return _verdict(known, now, longest)
 
 
-def _verdict(known: _Known, now: datetime) -> tuple[bool, datetime | None, str]:
+def _verdict(known: _Known, now: datetime, longest: Callable[[], timedelta]) -> tuple[bool, datetime | None, str]:
     due_at = known.next_due_at
     if known.paused:
         return False, due_at, PAUSED
@@ -91,7 +109,21 @@ def _verdict(known: _Known, now: datetime) -> tuple[bool, datetime | None, str]:
         return True, None, "due: no time is set"
     if now >= due_at:
         return True, due_at, f"due since {due_at:%Y-%m-%dT%H:%MZ}"
+    if _may_be_misdated(known, due_at, now) and _is_misdated(due_at, now, longest()):
+        return True, due_at, f"due: no pause lasts until {due_at:%Y-%m-%dT%H:%MZ}, so a clock was ahead"
     return False, due_at, f"not due until {due_at:%Y-%m-%dT%H:%MZ}"
+
+
+def _is_misdated(due_at: datetime, now: datetime, longest: timedelta) -> bool:
+    from ralph_mission.mission.schedule import is_misdated
+
+    return is_misdated(due_at, now, longest)
+
+
+def _may_be_misdated(known: _Known, due_at: datetime, now: datetime) -> bool:
+    """Whether the settings are worth their cost: the last cycle is yet to come, or the wait is unusually long."""
+    last = known.last_cycle_at
+    return last is None or last > now or due_at - now > USUAL
 
 
 def _common(directory: Path) -> tuple[Path, Git | None]:
@@ -140,19 +172,27 @@ def _cached(common: Path, oid: str, path: str) -> _Known | None:
         kept = json.loads((common / "ralph" / "due.json").read_bytes())
         if (kept["oid"], kept["path"]) != (oid, path) or type(kept["paused"]) is not bool:
             return None
-        when = datetime.fromisoformat(kept["next_due_at"]) if kept["next_due_at"] else None
-        return None if when and not when.tzinfo else _Known(when, kept["paused"])
+        when, last = (_moment(kept[name]) for name in ("next_due_at", "last_cycle_at"))
+        return _Known(when, kept["paused"], last)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def _moment(text: str | None) -> datetime | None:
+    """Raises ValueError for a moment without a time zone."""
+    when = datetime.fromisoformat(text) if text else None
+    if when and not when.tzinfo:
+        raise ValueError(text)
+    return when
 
 
 def _remember(common: Path, oid: str, path: str, known: _Known) -> None:
     from ralph_mission.gateways import durable, solid
 
-    when = known.next_due_at.isoformat() if known.next_due_at else None
-    text = json.dumps({"oid": oid, "path": path, "next_due_at": when, "paused": known.paused})
+    when, last = (moment and moment.isoformat() for moment in (known.next_due_at, known.last_cycle_at))
+    kept = {"oid": oid, "path": path, "next_due_at": when, "last_cycle_at": last, "paused": known.paused}
     with suppress(OSError):  # a cache; a read-only repository is asked again
-        durable.write(solid.own(common / "ralph") / "due.json", text.encode())
+        durable.write(solid.own(common / "ralph") / "due.json", json.dumps(kept).encode())
 
 
 def _read(git: Git, oid: str, path: str) -> _Known | None:
@@ -169,4 +209,4 @@ def _header(content: bytes | None) -> _Known | None:
         header = peek(content)
     except Trouble:
         return None
-    return _Known(header.next_due_at, header.paused)
+    return _Known(header.next_due_at, header.paused, header.last_cycle_at)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.checks_schedule import far_off, wait_timers, wakes, waking
+from ralph_mission.cli.checks_schedule import far_off, parked_ahead, wait_timers, wakes, waking
+from ralph_mission.mission.model import Action, Mission, Status, Tier
 from ralph_mission.mission.schedule import Rhythm
 from ralph_mission.wakers.facts import Facts
 from tests.cli.doctor_place import Place
@@ -111,22 +113,36 @@ def next_cycle(repo: Path) -> dict[str, str]:
     return next((check for check in checks if check["name"] == "next cycle"), {})
 
 
-def test_a_promise_of_a_clock_that_was_ahead_is_a_note_and_the_command_it_names_mends_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("settings", ["", "schedule: {low: 2h, medium: 30m}\n"])
+@pytest.mark.parametrize("wrong", [timedelta(days=3), timedelta(days=400)])
+def test_a_clock_that_was_ahead_silences_nothing(tmp_path: Path, wrong: timedelta, settings: str) -> None:
     repo = make_repo(tmp_path)
-    ahead = datetime.now(UTC) + timedelta(days=30)
+    (repo / "ralph.yml").write_text(settings + "observers:\n  code: {markers: {}}\n")
+    ahead = datetime.now(UTC) + wrong
     assert cli_here("cycle", "--now", ahead.isoformat(), repo=repo).code == 0
     check = next_cycle(repo)
     assert check["status"] == "note"
-    assert "the longest pause is 6 h: a clock that was ahead wrote it" in check["found"]
-    assert "ralph cycle --force" in check["mend"]
-    assert cli_here("cycle", "--force", repo=repo).code == 0
+    assert "a clock that was ahead wrote it" in check["found"]
+    assert "ralph cycle" in check["mend"]
+    assert cli_here("due", repo=repo).code == 0
+    assert cli_here("status", "--json", repo=repo).json["due"] is True
+    assert cli_here("cycle", repo=repo).code == 0
     assert next_cycle(repo) == {}
+    assert cli_here("due", repo=repo).code == 10
 
 
-@pytest.mark.parametrize(("hours", "notes"), [(-1, 0), (6, 0), (6.01, 1)])
+def test_a_mission_that_such_a_clock_has_parked_is_named() -> None:
+    parked = Mission(3, "k", "t", "todo", Action.OPEN_PROPOSAL, Tier.LOW, Status.PARKED, 0, NOON, NOON, issue=7)
+    (check,) = parked_ahead([parked, replace(parked, status=Status.IN_REVIEW)], NOON - timedelta(days=1))
+    assert "#3" in check.found
+    assert "issue #7" in check.mend
+    assert list(parked_ahead([parked], NOON)) == []
+
+
+@pytest.mark.parametrize(("hours", "notes"), [(-1, 0), (7, 0), (7.01, 1)])
 def test_only_what_no_pause_explains_is_a_note(hours: float, notes: int) -> None:
     assert len(list(far_off(NOON + timedelta(hours=hours), NOON, Rhythm()))) == notes
-    longer = Rhythm(medium=timedelta(hours=7))
+    longer = Rhythm(medium=timedelta(hours=8))
     assert list(far_off(NOON + timedelta(hours=hours), NOON, longer)) == []
 
 

@@ -68,7 +68,7 @@ def calmed(chaos: Chaos) -> bool:
     harbour.runner, harbour.skew, harbour.actions = "last", timedelta(0), {}
     harbour.now += timedelta(days=3)  # clocks were two days fast at most
     rests = [come_to_rest(harbour).converged for _ in range(3)]
-    due = schedule.is_due(_next_due(harbour), harbour.now + timedelta(hours=7))
+    due = schedule.is_due(_next_due(harbour), harbour.now + timedelta(hours=7), schedule.Rhythm().longest)
     return rests[-1] and due and harbour.cycle(force=False)[0].outcome == "done"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.drift import CAP, PAUSES, SCENARIOS, Arrival, Day, Scenario, day, drifts, silence
+from ralph_mission.mission import schedule
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
@@ -29,7 +30,7 @@ def done(one: Day) -> list[Arrival]:
 
 def test_a_wake_starts_a_cycle_when_one_is_due_and_not_before(days):
     for arrival in (arrival for one in days for arrival in one.arrivals):
-        due = arrival.due_at is None or arrival.clock >= arrival.due_at
+        due = schedule.is_due(arrival.due_at, arrival.clock, schedule.Rhythm().longest)
         assert (arrival.outcome != "turned away") is due, arrival
 
 
@@ -49,8 +50,9 @@ def test_of_two_runners_one_wins_and_the_other_leaves_quietly(days):
 
 def test_there_are_cycles_and_no_more_than_the_shortest_pause_allows(days):
     for one in days:
-        assert 2 <= len(done(one)) <= 12 * 3600 / min(PAUSES)
+        assert 2 <= len(done(one)) <= len(one.arrivals)
         if one.scenario.sound:
+            assert len(done(one)) <= 12 * 3600 / min(PAUSES)
             clocks = sorted(arrival.clock for arrival in done(one))  # right ones, and exact: `at` is rounded
             assert all(later - earlier >= timedelta(seconds=min(PAUSES)) for earlier, later in pairwise(clocks))
 
@@ -85,14 +87,10 @@ def test_lateness_stays_within_what_each_way_promises(days):
     assert minutes_late(days) <= promised(days[0].scenario)
 
 
-def test_a_clock_that_was_two_days_ahead_silences_the_loop_and_nothing_else_does(days):
-    """What memory promises is kept, even a promise made by a wrong clock: a person ends it with `--force`."""
-    scenario = days[0].scenario
-    longest = max(silence(one) for one in days) / 3600
-    if scenario is BY_TITLE["a clock 48 h ahead for an hour"]:
-        assert longest > 6.9
-    elif scenario.late < 600:
-        assert longest < 6 + 1
+def test_nothing_silences_the_loop_for_longer_than_the_longest_pause(days):
+    """Not even a clock that was two days ahead: a promise that no pause explains is not waited for."""
+    if days[0].scenario.late < 600:
+        assert max(silence(one) for one in days) / 3600 < 6 + 1
 
 
 def test_the_same_seed_is_the_same_day(tmp_path: Path):

@@ -6,7 +6,7 @@ import pytest
 
 from ralph_mission.mission.memory import Header
 from ralph_mission.mission.model import Severity, Urgency
-from ralph_mission.mission.schedule import Rhythm, assess, drift, is_due, plan_next, spoken
+from ralph_mission.mission.schedule import SLACK, Rhythm, assess, drift, is_due, plan_next, spoken
 from tests.mission.build import NOW, finding
 
 BUG = finding(kind="bug", severity=Severity.HIGH)
@@ -67,10 +67,19 @@ def test_the_next_due_time_and_a_new_generation_follow(urgency, pause):
     assert (header.next_due_at, header.generation) == (NOW + pause, 5)
 
 
+@pytest.mark.parametrize("wrong", [timedelta(hours=7, seconds=1), timedelta(days=3), timedelta(days=400)])
+def test_a_due_time_that_no_pause_explains_is_due(wrong):
+    assert is_due(NOW + wrong, NOW, Rhythm().longest)
+    assert not is_due(NOW + wrong, NOW, wrong)
+
+
 def test_due_is_exact():
-    assert is_due(None, NOW)
-    assert is_due(NOW, NOW)
-    assert not is_due(NOW + timedelta(seconds=1), NOW)
+    longest = Rhythm().longest
+    assert is_due(None, NOW, longest)
+    assert is_due(NOW, NOW, longest)
+    assert not is_due(NOW + timedelta(seconds=1), NOW, longest)
+    assert not is_due(NOW + longest, NOW, longest)
+    assert not is_due(NOW + longest + SLACK, NOW, longest)
 
 
 def test_drift_is_how_late_it_started():

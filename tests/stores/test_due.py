@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.mission.schedule import Rhythm
 from ralph_mission.stores.branch import BranchStore
-from ralph_mission.stores.due import due_fast
+from ralph_mission.stores.due import due_fast, usual_longest
 from ralph_mission.trouble import Trouble
 from tests.helpers import NOON, git
 from tests.stores.making import Intruder, batch
@@ -20,10 +21,11 @@ from tests.stores.making import Intruder, batch
 LATER = NOON + timedelta(hours=6)
 
 
-def wake_at(store: BranchStore, when: datetime | None) -> None:
+def wake_at(store: BranchStore, when: datetime | None, last: datetime | None = None) -> None:
     past = store.recall()
     made = batch(past)
-    store.commit(replace(made, memory=replace(made.memory, header=replace(made.memory.header, next_due_at=when))), past)
+    header = replace(made.memory.header, next_due_at=when, last_cycle_at=last)
+    store.commit(replace(made, memory=replace(made.memory, header=header)), past)
 
 
 def test_without_memory_a_cycle_is_due(repo: Path) -> None:
@@ -34,6 +36,28 @@ def test_without_memory_a_cycle_is_due(repo: Path) -> None:
 def test_it_is_due_from_the_due_minute_on(repo: Path, store: BranchStore, now: datetime, due: bool) -> None:
     wake_at(store, LATER)
     assert [due_fast(repo, now)[:2] for _ in range(2)] == [(due, LATER)] * 2
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_time_that_no_pause_explains_is_due(repo: Path, store: BranchStore, cached: bool) -> None:
+    wake_at(store, NOON + timedelta(days=400))
+    if cached:
+        due_fast(repo, NOON)
+    assert due_fast(repo, NOON)[0]
+    assert not due_fast(repo, NOON, longest=lambda: timedelta(days=400))[0]
+
+
+def test_settings_are_asked_only_when_a_clock_may_have_been_wrong(repo: Path, store: BranchStore) -> None:
+    def unasked() -> timedelta:
+        raise AssertionError
+
+    wake_at(store, LATER, last=NOON)
+    assert not due_fast(repo, NOON, longest=unasked)[0]
+    assert due_fast(repo, NOON - timedelta(hours=3), longest=lambda: timedelta(hours=2))[0]
+
+
+def test_the_usual_pause_is_that_of_the_schedule() -> None:
+    assert usual_longest() == Rhythm().longest
 
 
 def test_no_time_is_due(repo: Path, store: BranchStore) -> None:

@@ -38,7 +38,7 @@ class Loop:
 
     def timer(self, now: datetime) -> bool:
         """Its minute."""
-        due = schedule.is_due(self.header.next_due_at, now)
+        due = schedule.is_due(self.header.next_due_at, now, RHYTHM.longest)
         if due and not objection(self.calls, self.header, now, self.limit, shared=self.shared):
             self.calls = called(self.calls, self.header, now, shared=self.shared)
             self.sent[f"{now:%Y-%m-%d}"] += 1
@@ -48,7 +48,7 @@ class Loop:
     def environment(self, now: datetime) -> bool:
         """The end of the wait of a job that the last cycle left behind."""
         day = f"{now:%Y-%m-%d}"
-        woke = schedule.is_due(self.header.next_due_at, now) and schedule.may_wake(self.header, day)
+        woke = schedule.is_due(self.header.next_due_at, now, RHYTHM.longest) and schedule.may_wake(self.header, day)
         self.sent[day] += woke
         return woke
 
