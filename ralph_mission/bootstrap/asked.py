@@ -67,7 +67,7 @@ def read_stories(asked: Asked, root: Path) -> Prd | None:
     if prd is None or not prd.stories:
         none = f"{asked.prd_file or 'prd.json'} holds no stories" if prd else "there is no prd.json"
         what = stories.complaint or none
-        raise Trouble(what, "write one: ralph plan TASK, or ralph prd new TASK", usage=True)
+        raise Trouble(what, "write one: ralph plan TASK", usage=True)
     return prd
 
 

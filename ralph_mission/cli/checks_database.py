@@ -8,13 +8,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ralph_mission.cli.checks_line import Check, mend
-from ralph_mission.cli.checks_tunnel import tunnel
 from ralph_mission.gateways.git import Git
 from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
     from ralph_mission.config import Config
-    from ralph_mission.gateways.database.address import Address
     from ralph_mission.gateways.database.queries import Database
     from ralph_mission.observers.database import Observing
 
@@ -24,7 +22,7 @@ SHOWN = 3
 
 
 def database(settings: Config, git: Git, environment: Mapping[str, str]) -> Iterator[Check]:
-    """Ready, not configured, or broken and how to mend it; lines for a tunnel, the role, the schema and each watch."""
+    """Ready, not configured, or broken and how to mend it; lines for the role, the schema and each watch."""
     from ralph_mission.observers.database import Unset, build
 
     chosen = settings.observers.database
@@ -32,7 +30,6 @@ def database(settings: Config, git: Git, environment: Mapping[str, str]) -> Iter
         yield Check(NAME, "note", "not configured", "to watch one: observers.database of ralph.yml (docs/observers.md)")
         return
     observing = build(chosen, git, environment)
-    yield from tunnel(git.work_tree, _address(observing))
     try:
         with observing.opened(git.resolve("HEAD")) as opened:
             yield Check(NAME, "ok", f"ready: {opened.engine}")
@@ -43,12 +40,6 @@ def database(settings: Config, git: Git, environment: Mapping[str, str]) -> Iter
         yield Check(NAME, "note", unset.what, unset.next_step)
     except Trouble as trouble:
         yield Check(NAME, "wrong", f"broken: {trouble.what}", mend(trouble))
-
-
-def _address(observing: Observing) -> Address | None:
-    with suppress(Trouble):  # said where the database is opened
-        return observing.address()
-    return None
 
 
 def _role(opened: Database, observing: Observing) -> Iterator[Check]:

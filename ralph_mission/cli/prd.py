@@ -1,20 +1,19 @@
-"""`ralph prd`: from a sentence to a PRD, from a PRD to stories, and what is wrong with them."""
+"""`ralph prd`: have stories written for a task, from a PRD to stories, and what is wrong with them."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ralph_mission.cli.options import json_option, now_option, print_json, repo_option
+from ralph_mission.cli.plan import plan
 from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
     from ralph_mission.loop.model import Prd
-    from ralph_mission.loop.prd_new import Question
 
 FILE = click.Path(path_type=Path)
 force_option = click.option("--force", is_flag=True, help="Replace what is there.")
@@ -25,30 +24,7 @@ def prd() -> None:
     """Write, convert and check the user stories that `ralph run --prd` works through."""
 
 
-@prd.command()
-@click.argument("task")
-@click.option("--answers", metavar="TEXT", help='Which options are meant, like "1A, 2C, 3D: own words".')
-@click.option("--out", type=FILE, help="Where to write it.  [default: tasks/prd-NAME.md]")
-@force_option
-@repo_option
-@json_option
-def new(task: str, answers: str | None, out: Path | None, force: bool, repo: Path, as_json: bool) -> None:
-    """Ask three to five questions about TASK and write a first PRD in markdown.
-
-    Without a terminal and without --answers the questions are printed, and how to answer them.
-    """
-    from ralph_mission.loop import prd_convert, prd_new
-
-    if not task.strip():
-        raise Trouble("there is no task", "say in a sentence what is to be built", usage=True)
-    listed = prd_new.questions(task)
-    if answers is None and not sys.stdin.isatty():
-        return _print_questions(task, listed, as_json)
-    chosen = _answers(answers, listed) if answers is not None else _ask(listed)
-    path = out or repo / "tasks" / f"prd-{prd_convert.slug(task)}.md"
-    _put(path, prd_new.written(task, chosen), force)
-    following = f"ralph prd convert {path}"
-    _tell({"written": str(path), "next": following}, f"{path} written; reword it, then: {following}", as_json)
+prd.add_command(plan, "new")
 
 
 @prd.command()
@@ -115,45 +91,6 @@ def skills(out: Path | None, force: bool, repo: Path, as_json: bool) -> None:
         _put(target / name / "SKILL.md", text, force)
         written.append(str(target / name / "SKILL.md"))
     _tell({"written": written}, "\n".join(written), as_json)
-
-
-def _print_questions(task: str, listed: Sequence[Question], as_json: bool) -> None:
-    from ralph_mission.loop import prd_new
-
-    how = f'ralph prd new {_quoted(task)} --answers "{prd_new.example(listed)}"'
-    if as_json:
-        return print_json({
-            "task": task,
-            "questions": [
-                {"number": number, "text": one.text,
-                 "options": {one.letter(at): text for at, text in enumerate(one.options)}}
-                for number, one in enumerate(listed, 1)
-            ],
-            "answer": how,
-        })  # fmt: skip  # one document
-    click.echo(f"{prd_new.asked(listed)}\n\nAnswer with, for example:\n  {how}")
-
-
-def _ask(listed: Sequence[Question]) -> dict[str, str]:
-    from ralph_mission.loop import prd_new
-
-    click.echo(f"{prd_new.asked(listed)}\n", err=True)
-    while True:
-        said = click.prompt(f"Your letters, like {prd_new.example(listed)}", err=True)
-        try:
-            return prd_new.answered(said, listed)
-        except prd_new.Unanswered as error:
-            click.echo(f"{error}; once more", err=True)
-
-
-def _answers(text: str, listed: Sequence[Question]) -> dict[str, str]:
-    from ralph_mission.loop import prd_new
-
-    try:
-        return prd_new.answered(text, listed)
-    except prd_new.Unanswered as error:
-        hint = f'answer like --answers "{prd_new.example(listed)}"; without --answers the questions are shown'
-        raise Trouble(str(error), hint, usage=True) from None
 
 
 def _reader(path: Path) -> Callable[[str], Prd]:
@@ -233,12 +170,6 @@ def _line(finding: dict[str, str]) -> str:
     from ralph_mission.safety.text import sanitise
 
     return sanitise(f"{finding['story'] or 'the list'}: {finding['what']} [{finding['rule']}]", "log").rstrip("\n")
-
-
-def _quoted(text: str) -> str:
-    import shlex
-
-    return shlex.quote(" ".join(text.split()))
 
 
 def _tell(facts: dict[str, object], line: str, as_json: bool) -> None:

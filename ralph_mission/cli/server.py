@@ -16,7 +16,6 @@ from ralph_mission.wakers.timer import instance
 SETTINGS = ".ralph/tunnel.env"  # in the work tree
 ROLE = "ralph_reader"
 SQL = "ralph-reader.sql"
-EXAMPLE = "ralph@db.example.org"  # what the tunnel's settings say until somebody names a host
 TUNNEL, RUNNER = "ralph-tunnel@.service", "ralph-runner@.service"
 
 
@@ -64,10 +63,10 @@ UMask=0077
 WantedBy=default.target
 """
 
-TUNNEL_SETTINGS = f"""\
+TUNNEL_SETTINGS = """\
 # Where the database is: NAME=value, one a line. Keep this file at mode 0600, and out of git.
 # The user there needs no shell, only permitopen for that port (docs/server.md).
-TUNNEL_HOST={EXAMPLE}
+TUNNEL_HOST=ralph@db.example.org
 # This host's address and port, then the database's as the other host sees it.
 TUNNEL_FORWARD=127.0.0.1:5432:127.0.0.1:5432
 """

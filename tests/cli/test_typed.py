@@ -31,9 +31,9 @@ def beside_no_ralph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("see ralph cycle --help", "see .venv/bin/ralph cycle --help"),
         ("ralph run --continue", ".venv/bin/ralph run --repo '../my project' --continue"),
         (
-            "write one: ralph plan TASK, or ralph prd new TASK",
+            "write one: ralph plan TASK, or ralph prd lint FILE",
             "write one: .venv/bin/ralph plan --repo '../my project' TASK, "
-            "or .venv/bin/ralph prd new --repo '../my project' TASK",
+            "or .venv/bin/ralph prd lint --repo '../my project' FILE",
         ),
         ("then: ralph task claim ID", "then: .venv/bin/ralph task claim --repo '../my project' ID"),
         ("say how with ralph guidance", "say how with .venv/bin/ralph guidance --repo '../my project'"),
