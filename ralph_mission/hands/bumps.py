@@ -62,7 +62,7 @@ class Bumps:
     ) -> tuple[Contents, list[Bump], list[tuple[Bump, str]]]:
         """All at once; where that fails, one after the other, so that one that is refused holds up no other."""
         derived = project.tool not in ("", "pip")
-        if derived and (why := _late(deadline) or self._why_not(project, before, scratch, deadline)):
+        if derived and (why := _late(deadline) or self._why_not(project, bumps, before, scratch, deadline)):
             return before, [], [(bump, why) for bump in bumps]
         try:
             return self._moved(project, bumps, before, scratch, deadline), list(bumps), []
@@ -83,8 +83,8 @@ class Bumps:
                 refused.append((bump, trouble.what))
         return after, done, refused
 
-    def _why_not(self, project: Project, files: Contents, scratch: Path, deadline: float) -> str:
-        return managers.unfit(project.tool, scratch) or astray(files, self.allow, deadline)
+    def _why_not(self, project: Project, bumps: Sequence[Bump], files: Contents, scratch: Path, deadline: float) -> str:
+        return managers.unfit(project.tool, scratch) or astray(files, _registry(bumps), self.allow, deadline)
 
     def _moved(
         self, project: Project, bumps: Sequence[Bump], before: Contents, scratch: Path, deadline: float
@@ -103,8 +103,7 @@ class Bumps:
         self, project: Project, bumps: Sequence[Bump], files: Contents, scratch: Path, deadline: float
     ) -> Contents:
         manager = managers.MANAGERS[project.tool]
-        base = next((bump.package.registry for bump in bumps if bump.package.registry), "")
-        program, told = managers.located(manager), managers.told(manager, base, files)
+        program, told = managers.located(manager), managers.told(manager, _registry(bumps))
         with furnished(project, files, program, told, scratch, self.seconds, deadline) as room:
             manager.move(room, bumps)
             room.run(manager.settle)
@@ -113,6 +112,10 @@ class Bumps:
             if room.read(project.path) != derived:
                 raise Trouble(f"{manager.program} derives another lock file each time", "run it there to see why")
             return {**files, project.path: derived.encode()}
+
+
+def _registry(bumps: Sequence[Bump]) -> str:
+    return next((bump.package.registry for bump in bumps if bump.package.registry), "")
 
 
 def _late(deadline: float) -> str:

@@ -128,7 +128,7 @@ def _written(this: Run, follows: str) -> Ending:
 
 def _given_up(wrong: str) -> Ending:
     what = f"no stories after {ATTEMPTS} sessions: {wrong.splitlines()[0].removeprefix('- ')}"
-    return Ending("stuck", what, "describe the task in more detail, or write them yourself (docs/prd.md); or --continue")
+    return Ending("stuck", what, "describe the task in more detail, write them yourself (docs/prd.md), or --continue")
 
 
 def _passed_on(state: State, kind: str) -> State:

@@ -1,7 +1,7 @@
 """Observes dependencies: which are behind, by how much, and which have known vulnerabilities.
 
 Versions come from lock files and pins of the commit looked at, releases from the registries that those name, advisories
-from OSV and from the package managers' own audits. Patch-level bumps become one signal with its change ready; larger
+from OSV. Patch-level bumps become one signal with its change ready; larger
 steps and vulnerabilities are asked about.
 """
 
@@ -21,7 +21,6 @@ from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.packages import indexes
 from ralph_mission.gateways.packages.advisories import OSV
 from ralph_mission.gateways.packages.advisories import SECONDS as OSV_SECONDS
-from ralph_mission.gateways.packages.audits import SECONDS as AUDIT_SECONDS
 from ralph_mission.gateways.packages.keeping import Kept, Shelf
 from ralph_mission.gateways.packages.model import Bump, Bumped, Bumper, Ecosystem, Package, Project
 from ralph_mission.gateways.packages.reading import Reading, read
@@ -58,7 +57,7 @@ class Settings(Section):
     every: Duration = Field(timedelta(hours=6), description="How long an answer of a registry or of OSV is believed.")
     exclude: tuple[PathPattern, ...] = Field((), description="Lock files and manifests to leave out, as in .gitignore.")
     ignore: tuple[PackageName, ...] = Field((), description="Packages whose updates are not told; advisories are.")
-    advisories: bool = Field(True, description="Ask OSV and package managers about known vulnerabilities.")
+    advisories: bool = Field(True, description="Ask OSV about known vulnerabilities.")
     most: int = Field(300, ge=1, le=3_000, description="Packages asked about in one look.")
     seconds: float = Field(60, gt=0, le=600, description="For all questions of one look.")
 
@@ -102,8 +101,8 @@ class Dependencies:
 
     @property
     def seconds(self) -> float:
-        """How long a look may take at most: OSV, audits, registries, what tells their addresses, and bumps."""
-        return OSV_SECONDS + AUDIT_SECONDS + self.settings.seconds + BUMPING + AROUND
+        """How long a look may take at most: OSV, registries, what tells their addresses, and bumps."""
+        return OSV_SECONDS + self.settings.seconds + BUMPING + AROUND
 
     def observe(self, gaze: Gaze) -> Sighting:
         """Everything that is behind or vulnerable now; `unavailable` when no registry answers and nothing is known."""
@@ -113,7 +112,7 @@ class Dependencies:
         reading = self._read(commit)
         if not reading.projects:
             return Sighting(NAME, "ok", detail=telling.unread(reading) or "no lock files and no exact versions")
-        seen = self._asking(gaze, self.shelf).all(reading, commit)
+        seen = self._asking(gaze, self.shelf).all(reading)
         self.shelf.tidy()
         if not (seen.told.releases or seen.advisories) and seen.told.failed:
             return Sighting(NAME, "unavailable", detail=one_line(next(iter(seen.told.failed.values())), 200))
@@ -139,7 +138,7 @@ class Dependencies:
     def _asking(self, gaze: Gaze, shelf: Shelf) -> Asking:
         chosen = self.settings
         limits = (chosen.advisories, chosen.every, chosen.seconds, chosen.most)
-        return Asking(self.git, self.web, shelf, self.endpoint, self.environment, gaze.now, Path(gaze.scratch), *limits)
+        return Asking(self.web, shelf, self.endpoint, self.environment, gaze.now, Path(gaze.scratch), *limits)
 
     def _signals(self, seen: Seen, commit: str, gaze: Gaze) -> tuple[Signal, ...]:
         tended, known = bots.tended(seen.reading.texts), seen.known()

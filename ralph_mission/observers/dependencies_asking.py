@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.packages import indexes
-from ralph_mission.gateways.packages.advisories import Advisories, Advisory, Known, Subject, merged
-from ralph_mission.gateways.packages.audits import Audited, Audits
+from ralph_mission.gateways.packages.advisories import Advisories, Advisory, Known, Subject
 from ralph_mission.gateways.packages.keeping import Kept, Shelf
 from ralph_mission.gateways.packages.model import Bump, Ecosystem, Package, Project, Release, Step
 from ralph_mission.gateways.packages.reading import Reading
@@ -35,11 +32,10 @@ class Seen:
     registries: Mapping[Package, str]  # the address that was asked about it
     advisories: tuple[Advisory, ...] = ()
     trouble: str = ""  # why there are no advisories of OSV, or not all
-    audits: tuple[str, ...] = ()  # which package managers could not say what they know
 
     @property
     def complete(self) -> bool:
-        """Whether nothing that was there before can be missing now. An audit adds to what OSV knows."""
+        """Whether nothing that was there before can be missing now."""
         return not (self.told.failed or self.told.left or self.trouble)
 
     def known(self) -> Against:
@@ -86,7 +82,6 @@ class Seen:
 class Asking:
     """Who is asked, and within which limits; see `Settings` of the observer."""
 
-    git: Git
     web: Web
     shelf: Shelf
     endpoint: str
@@ -98,16 +93,14 @@ class Asking:
     seconds: float
     most: int
 
-    def all(self, reading: Reading, commit: str) -> Seen:
+    def all(self, reading: Reading) -> Seen:
         """Advisories about every package; releases of what a person asked for or what is vulnerable."""
         bases = self._bases(reading)
-        osv, trouble = self._osv(subject(p) for project in reading.projects for p in project.packages)
-        audited = self._audited(reading, commit, bases)
-        known = merged(osv, audited.advisories)
+        known, trouble = self._osv(subject(p) for project in reading.projects for p in project.packages)
         vulnerable = {advisory.subject for advisory in known}
         asked = {p: base for p, base in bases.items() if p.direct or subject(p) in vulnerable}
         told = self._registries(self.most).tell(question(p, base) for p, base in asked.items() if base)
-        return Seen(reading, told, asked, known, trouble, audited.troubles)
+        return Seen(reading, told, asked, known, trouble)
 
     def a_little(self, reading: Reading) -> Seen:
         """One package at each registry, and one at OSV. Raises Trouble when one of them cannot be asked."""
@@ -136,12 +129,6 @@ class Asking:
         except Trouble as trouble:
             return (), f"no advisories of OSV: {trouble.what}"
         return known.advisories, str(known)
-
-    def _audited(self, reading: Reading, commit: str, bases: Mapping[Package, str]) -> Audited:
-        if not self.advisories:
-            return Audited()
-        audits = Audits(self.git, indexes.hosts(self.environment), self.shelf, self.now, self.every)
-        return audits.about(commit, {project: _asked_by(project, bases) for project in reading.projects}, self.scratch)
 
     def _bases(self, reading: Reading) -> dict[Package, str]:
         """Where each package is asked about; "" where nobody says."""
@@ -177,10 +164,3 @@ def question(package: Package, base: str) -> Question:
 def mends(bump: Bump, known: Against) -> tuple[Advisory, ...]:
     """The advisories that no longer hold after a bump."""
     return tuple(advisory for advisory in known.get(subject(bump.package), ()) if not advisory.holds(bump.to))
-
-
-def _asked_by(project: Project, bases: Mapping[Package, str]) -> str:
-    """The registry that a package manager asks of itself: scopes may have another one."""
-    plain = [bases[package] for package in project.packages if not package.name.startswith("@")]
-    common = Counter(plain or [bases[package] for package in project.packages]).most_common(1)
-    return common[0][0] if common else ""

@@ -97,18 +97,13 @@ def detail(seen: Seen, beyond: int = 0) -> str:
         parts.append(f"{len(seen.told.failed)} could not be asked about: {next(iter(seen.told.failed.values()))}")
     parts += [f"{seen.told.left} wait for the next look"] if seen.told.left else []
     parts += [f"{counted(beyond, 'larger step')} beyond the {ASKED} of one look"] if beyond > 0 else []
-    parts += [part for part in (seen.trouble, _audits(seen.audits), unread(seen.reading)) if part]
+    parts += [part for part in (seen.trouble, unread(seen.reading)) if part]
     return one_line("; ".join(parts), 300)
 
 
 def unread(reading: Reading) -> str:
     """The files that could not be read, and why."""
     return "; ".join(f"{path} {why}" for path, why in reading.unread[:3])
-
-
-def _audits(troubles: Sequence[str]) -> str:
-    more = f" (and {len(troubles) - 1} more)" if len(troubles) > 1 else ""
-    return f"{troubles[0]}{more}" if troubles else ""
 
 
 def _vulnerability(package: Package, advisories: Sequence[Advisory], refused: Refused) -> Signal:

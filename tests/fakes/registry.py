@@ -193,8 +193,6 @@ class Registry:
             metadata = rest.endswith(".metadata")
             content = self.metadata(name, version).encode() if metadata else self.file(name, version)[1]
             return 200, "application/octet-stream", content
-        if kind == "npm" and rest.startswith("-/npm/v1/security/") and method == "POST":
-            return self.audited(rest.removeprefix("-/npm/v1/security/"), json.loads(body))
         if kind == "npm" and "/-/" in rest:
             name, _, file = rest.partition("/-/")
             version = file.removeprefix(f"{name.rpartition('/')[2]}-").removesuffix(".tgz")
@@ -204,43 +202,6 @@ class Registry:
         if kind == "v1":
             return self.osv(method, rest, body)
         return 404, "text/plain", b"not found"
-
-    def audited(self, question: str, told: dict[str, Any]) -> tuple[int, str, bytes]:
-        """Advisories against what is locked: by name in bulk, or by number against a tree."""
-        known = [
-            {
-                "id": 1_000 + number,
-                "module_name": affected["package"]["name"],
-                "url": f"https://github.example.org/advisories/{a['id']}",
-                "title": a["summary"],
-                "severity": a["database_specific"]["severity"].lower(),
-                "vulnerable_versions": f"<{affected['ranges'][0]['events'][1]['fixed']}",
-            }
-            for number, a in enumerate(self.advisories)
-            for affected in a["affected"]
-            if affected["package"]["ecosystem"] == "npm"
-        ]
-        if question == "advisories/bulk":
-            answer: dict[str, Any] = {name: [k for k in known if k["module_name"] == name] for name in told}
-            return 200, "application/json", json.dumps({name: rows for name, rows in answer.items() if rows}).encode()
-        if question not in ("audits", "audits/quick"):
-            return 404, "application/json", b'{"error": "not found"}'
-        answer = {
-            "actions": [],
-            "advisories": {
-                str(k["id"]): {
-                    **k,
-                    "findings": [{"version": "1.4.2", "paths": [k["module_name"]]}],
-                    "github_advisory_id": k["url"].rpartition("/")[2],
-                    "cves": [],
-                    "patched_versions": k["vulnerable_versions"].replace("<", ">="),
-                }
-                for k in known
-            },
-            "muted": [],
-            "metadata": {"vulnerabilities": {"high": len(known)}, "dependencies": 5, "totalDependencies": 5},
-        }
-        return 200, "application/json", json.dumps(answer).encode()
 
     def osv(self, method: str, rest: str, body: bytes) -> tuple[int, str, bytes]:
         """OSV's own API."""

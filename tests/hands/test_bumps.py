@@ -158,16 +158,19 @@ def test_a_private_place_that_the_files_name_is_asked_nothing(tmp_path: Path, re
     assert why.startswith(f"{private.host} is not a public place, and was not asked; ") and "RALPH_WEB_ALLOW" in why
 
 
-def test_a_setting_that_would_run_something_keeps_the_manager_from_running(
+def test_settings_stay_behind_and_another_registry_keeps_the_manager_from_running(
     tmp_path: Path, registry: Registry, monkeypatch
 ) -> None:
     mark, yarn = tmp_path / "ran", tmp_path / "yarn"
-    yarn.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo 1.22.22 || touch {mark}\n')
+    yarn.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo 1.22.22 || ls -A >{mark}\n')
     yarn.chmod(0o755)
     monkeypatch.setattr("ralph_mission.gateways.packages.managers.located", lambda manager: str(yarn))
-    files = {"package.json": world.PACKAGE_JSON, "yarn.lock": world.yarn_lock(registry), ".npmrc": "script-shell=./x\n"}
-    ((_, why),) = bumped(tmp_path, files, {"tidy": "2.0.2"}, registry).refused
-    assert why.startswith('.npmrc sets "script-shell", which is handed to no package manager; ') and not mark.exists()
+    files = {"package.json": world.PACKAGE_JSON, "yarn.lock": world.yarn_lock(registry)}
+    scoped = files | {".npmrc": "@harbour:registry=https://npm.example.org\n"}
+    ((_, why),) = bumped(tmp_path / "a", scoped, {"tidy": "2.0.2"}, registry).refused
+    assert why.startswith(".npmrc names a registry of its own, and no settings are handed on; ") and not mark.exists()
+    bumped(tmp_path / "b", files | {".npmrc": "script-shell=./x\n"}, {"tidy": "2.0.2"}, registry)
+    assert mark.read_text().split() == ["package.json", "yarn.lock"]
 
 
 # --- npm ------------------------------------------------------------------------------

@@ -5,15 +5,12 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.packages import managers, node
-from ralph_mission.gateways.packages.audits import Audited, Audits
-from ralph_mission.gateways.packages.keeping import Shelf
 from ralph_mission.gateways.packages.model import Bump, Bumped, Project
 from ralph_mission.hands.bumps import Bumps
 from tests import packages_world as world
@@ -73,39 +70,10 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
     return of
 
 
-@pytest.mark.parametrize(("tool", "asked"), [("npm", 1), ("berry", 1), ("pnpm", 1), ("yarn", 0)])
-def test_each_audit_names_what_its_registry_knows_against_the_lock_file(
-    tmp_path: Path, registry: Registry, program: Callable[[str], Path], tool: str, asked: int
-) -> None:
-    """yarn 1 would ask the one address that is built in, which is not this registry: it is not asked."""
-    files = locked(tool, program(tool), tmp_path / "project", registry)
-    registry.advise("GHSA-1111-2222-3333", "npm", "buoy", ["1.4.2"], "1.4.3")
-    registry.journal.clear()
-    seen = audited(make_repo(tmp_path / "repo", files), files, registry, tmp_path / "scratch")
-    told = [(a.id, a.subject, a.severity, a.fixed) for a in seen.advisories]
-    assert told == [("GHSA-1111-2222-3333", ("npm", "buoy", "1.4.2"), "high", "1.4.3")] * asked
-    assert seen.troubles == () and [method for method, _, _ in registry.journal].count("POST") == asked
-
-
-@pytest.mark.parametrize("tool", ["npm", "berry", "pnpm"])
-def test_a_registry_that_knows_nothing_and_one_without_audits_are_told_apart(
-    tmp_path: Path, registry: Registry, program: Callable[[str], Path], tool: str
-) -> None:
-    files = locked(tool, program(tool), tmp_path / "project", registry)
-    repo = make_repo(tmp_path / "repo", files)
-    assert audited(repo, files, registry, tmp_path / "scratch") == Audited()
-    registry.broken.add("/-/npm/v1/security")
-    (trouble,) = audited(repo, files, registry, tmp_path / "again").troubles
-    assert trouble == f"no audit of {TRIED[tool].lock}: the registry answers 500"
-    assert [status for _, _, status in registry.journal].count(500) == 1  # nothing is tried again and again
-
-
 def run(program: Path, folder: Path, registry: Registry, *arguments: str) -> None:
-    told = dict.fromkeys((name for m in managers.MANAGERS.values() for name in m.registry), registry.node)
     environment = {
-        **managers.QUIET,
         **managers.SETTLED,
-        **told,
+        **{name: value for m in managers.MANAGERS.values() for name, value in managers.told(m, registry.node).items()},
         "PATH": f"{NODE.parent}:/usr/bin:/bin",
         "HOME": str(folder),
     }
@@ -120,7 +88,7 @@ def locked(tool: str, program: Path, folder: Path, registry: Registry) -> dict[s
     folder.mkdir()
     files = {"package.json": world.PACKAGE_JSON}
     if tool == "berry":
-        files |= {"yarn.lock": "", ".yarnrc.yml": 'unsafeHttpWhitelist: ["127.0.0.1"]\n'}
+        files |= {"yarn.lock": ""}
     for name, text in files.items():
         (folder / name).write_text(text)
     run(program, folder, registry, *managers.MANAGERS[tool].settle)
@@ -134,15 +102,6 @@ def bumped(repo: Path, files: dict[str, str], registry: Registry, scratch: Path)
     bumps = tuple(Bump(project, package, WANTED[package.name]) for package in packages)
     scratch.mkdir()
     return Bumps(Git.open(repo), (registry.host,)).bump(git(repo, "rev-parse", "HEAD"), bumps, scratch)
-
-
-def audited(repo: Path, files: dict[str, str], registry: Registry, scratch: Path) -> Audited:
-    (project,) = node.projects(files)
-    assert isinstance(project, Project)
-    scratch.mkdir()
-    now, every = datetime(2030, 6, 1, tzinfo=UTC), timedelta(hours=6)
-    audits = Audits(Git.open(repo), (registry.host,), Shelf(None), now, every)
-    return audits.about(git(repo, "rev-parse", "HEAD"), {project: registry.node}, scratch)
 
 
 @pytest.mark.parametrize("tool", TRIED)

@@ -54,11 +54,6 @@ class Advisory:
         """Whether another version of the package has it too."""
         return self.affected.holds(self.subject[0], version)
 
-    @property
-    def names(self) -> frozenset[str]:
-        """All that it is called, in lower case."""
-        return frozenset(name.lower() for name in (self.id, *self.aliases))
-
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -178,22 +173,6 @@ class Advisories:
         if not isinstance(found, dict):
             raise Trouble(f"{STRANGE} (status {answer.status})", "try later", "network")
         return found
-
-
-def merged(told: Iterable[Advisory], more: Iterable[Advisory]) -> tuple[Advisory, ...]:
-    """`told`, and of `more` what has no name in common with it; a bare one gives way to who says more."""
-    found = list(told)
-    places = {(advisory.subject, name): place for place, advisory in enumerate(found) for name in advisory.names}
-    for advisory in more:
-        known = next((places[advisory.subject, n] for n in advisory.names if (advisory.subject, n) in places), None)
-        if known is None:
-            places |= {(advisory.subject, name): len(found) for name in advisory.names}
-            found.append(advisory)
-        elif found[known].bare:
-            id = found[known].id
-            aliases = tuple(name for name in (advisory.id, *advisory.aliases) if name != id)
-            found[known] = replace(advisory, id=id, aliases=aliases)
-    return tuple(found)
 
 
 JSON: Mapping[str, str] = {"Content-Type": "application/json"}

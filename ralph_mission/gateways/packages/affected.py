@@ -1,4 +1,4 @@
-"""Which versions an advisory is about, as OSV's schema tells it (events, versions) or as npm writes ranges."""
+"""Which versions an advisory is about, as OSV's schema tells it: events and versions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ralph_mission.gateways.packages.model import Ecosystem
-from ralph_mission.gateways.packages.versions import holds, parse
+from ralph_mission.gateways.packages.versions import parse
 
 LOWEST: Mapping[Ecosystem, str] = {"npm": "0.0.0-0", "PyPI": "0.dev0"}
 """What OSV means by an introduction in "0"."""
@@ -17,19 +17,16 @@ Event = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Affected:
-    """`ranges` of OSV, each of them events in any order; single `versions`; what npm wrote. Foreign text.
+    """`ranges` of OSV, each of them events in any order; single `versions`. Foreign text.
 
     Nothing at all: nobody told, so every version counts as affected.
     """
 
     ranges: tuple[tuple[Event, ...], ...] = ()
     versions: tuple[str, ...] = ()
-    written: str = ""
 
     def holds(self, ecosystem: Ecosystem, version: str) -> bool:
         """Whether a version is affected; True where that cannot be told."""
-        if self.written:
-            return holds(self.written, version)
         if version in self.versions or not (self.ranges or self.versions):
             return True
         return any(_between(ecosystem, events, version) for events in self.ranges)

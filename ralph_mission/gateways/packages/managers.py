@@ -15,14 +15,15 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from ralph_mission.gateways.packages.model import Bump, Tool
 from ralph_mission.gateways.packages.node import plain_yaml
-from ralph_mission.gateways.packages.rooms import Contents, Room
+from ralph_mission.gateways.packages.rooms import Room
 from ralph_mission.gateways.process import own_tool, run_foreign
 from ralph_mission.safety.manifests import SECTIONS
 
-UV = ("lock", "--no-build", "--no-progress", "--no-python-downloads", "--color", "never")
+UV = ("lock", "--no-config", "--no-build", "--no-progress", "--no-python-downloads", "--color", "never")
 NPM = ("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund", "--git=/bin/false")
 YARN = ("install", "--ignore-scripts", "--non-interactive", "--no-progress", "--no-bin-links")
 BERRY = ("install", "--mode=update-lockfile")
@@ -30,6 +31,7 @@ STAYING = {
     "npm_config_manage_package_manager_versions": "false",
     "pnpm_config_manage_package_manager_versions": "false",
 }
+BERRY_REGISTRY = ("YARN_NPM_REGISTRY_SERVER",)
 PNPM_REGISTRY = ("npm_config_registry", "pnpm_config_registry")
 PNPM = ("install", "--lockfile-only", "--ignore-scripts", "--ignore-pnpmfile", "--no-frozen-lockfile")
 QUIET = {"CI": "1", "NO_COLOR": "1", "NO_UPDATE_NOTIFIER": "1", "GIT_ALLOW_PROTOCOL": "none"}
@@ -38,7 +40,6 @@ QUIET |= {"COREPACK_ENABLE_NETWORK": "0", "COREPACK_ENABLE_PROJECT_SPEC": "0", "
 SETTLED = {"YARN_ENABLE_SCRIPTS": "0", "YARN_IGNORE_PATH": "1", "YARN_ENABLE_TELEMETRY": "0"}
 SETTLED |= {"YARN_ENABLE_IMMUTABLE_INSTALLS": "0", "YARN_ENABLE_GLOBAL_CACHE": "1"}
 VERSION = 30.0  # seconds for a package manager to say which one it is
-_INDEX = re.compile(rb"^[ \t]*+(?:\[\[?(?:tool\.uv\.)?index\]|index-url\b)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +76,12 @@ def unfit(tool: Tool, scratch: Path, seconds: float = VERSION) -> str:
     return "" if manager.meant(major(said)) else f"{manager.program} here is {said[:20] or 'unknown'}, of another line"
 
 
-def told(manager: Manager, base: str, files: Contents) -> dict[str, str]:
-    """What a manager finds in its environment; the registry at `base` unless the project's own settings name one."""
-    named = any(_INDEX.search(content) for path, content in files.items() if path.endswith(".toml"))
-    registry = {} if manager.program == "uv" and named else dict.fromkeys(manager.registry, base)
-    return {**QUIET, **manager.environment, **(registry if base else {})}
+def told(manager: Manager, base: str) -> dict[str, str]:
+    """What a manager finds in its environment: the registry at `base`, and what keeps it from bringing anything."""
+    registry = dict.fromkeys(manager.registry, base) if base else {}
+    if base.startswith("http://") and manager.registry == BERRY_REGISTRY:
+        registry["YARN_UNSAFE_HTTP_WHITELIST"] = urlsplit(base).hostname or ""
+    return {**QUIET, **manager.environment, **registry}
 
 
 def major(said: str) -> int:
@@ -155,6 +157,6 @@ MANAGERS: Mapping[Tool, Manager] = {
     "uv": Manager("uv", lambda _: True, _uv, UV, {"UV_PYTHON_DOWNLOADS": "never"}, ("UV_DEFAULT_INDEX",)),
     "npm": Manager("npm", lambda major: major >= 7, _pinning(NPM), NPM, {}, ("npm_config_registry",)),
     "yarn": Manager("yarn", lambda major: major == 1, _yarn, YARN, {"YARN_IGNORE_PATH": "1"}, ("npm_config_registry",)),
-    "berry": Manager("yarn", lambda major: major >= 3, _berry, BERRY, SETTLED, ("YARN_NPM_REGISTRY_SERVER",)),
+    "berry": Manager("yarn", lambda major: major >= 3, _berry, BERRY, SETTLED, BERRY_REGISTRY),
     "pnpm": Manager("pnpm", lambda major: major >= 8, _pinning(PNPM), PNPM, STAYING, PNPM_REGISTRY),
 }

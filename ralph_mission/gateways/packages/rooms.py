@@ -1,7 +1,7 @@
 """A folder apart in which a package manager works on one project of a commit: its data files, and an empty home.
 
-Before anything runs, what the files say is judged: settings that are more than data, and places of the web that are
-not public, keep the manager out (`handed`, and the guard of the web).
+Before anything runs, what the files say is judged: places of the web that are not public, and paths that lead out of
+the repository, keep the manager out (`handed`, and the guard of the web).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from ralph_mission.trouble import Trouble
 Contents = dict[str, bytes]
 DATA = frozenset(
     "package.json pyproject.toml uv.toml uv.lock package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml"
-    " pnpm-workspace.yaml .npmrc .yarnrc .yarnrc.yml .python-version".split()
+    " pnpm-workspace.yaml .npmrc .yarnrc .yarnrc.yml".split()
 )
-"""What is laid out for a package manager: files that it reads, none that it would run."""
+"""What is read for a package manager; the settings among them are not handed on."""
 OUTPUT = 4_000_000
 NAMES = 5.0  # seconds for one name to be found
 PLACES = 40  # that the files of one project may name
@@ -87,7 +87,7 @@ def furnished(
     seconds: float,
     until: float,
 ) -> Iterator[Room]:
-    """A room with these files, gone afterwards. Raises Trouble for a setting that is more than data."""
+    """A room with these files, gone afterwards. Raises Trouble for what `handed` refuses."""
     with tempfile.TemporaryDirectory(prefix="packages-", dir=scratch) as own:
         folder = Path(own) / "files"
         for path, content in handed(files).items():
@@ -112,7 +112,7 @@ def contents(git: Git, entries: Mapping[str, Entry], project: Project) -> Conten
     return {path: blobs[oid] for path, oid in held.items()}
 
 
-def astray(files: Contents, allow: Collection[str], until: float, base: str = "") -> str:
+def astray(files: Contents, base: str, allow: Collection[str], until: float) -> str:
     """Why a package manager must not read these files, or ask `base`; "" when it may. Nothing was asked but names."""
     try:
         handed(files)

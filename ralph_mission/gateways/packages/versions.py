@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 import semver
@@ -18,18 +16,6 @@ from ralph_mission.safety.steps import Step, size
 Version = PythonVersion | semver.Version
 SOUND = re.compile(r"[0-9A-Za-z.!+_-]{1,100}")
 """What a version may be written with: it goes into files, texts and command lines."""
-
-LONGEST = 1_000
-"""Characters of ranges that are still read."""
-_COMPARED = re.compile(r"(<=|>=|<|>|=|)[ \t]*v?(\d+(?:\.\d+){0,2}(?:[-+][0-9A-Za-z.+-]+)?)(?=[\s,|]|$)")
-_COMPARE: Mapping[str, Callable[[semver.Version, semver.Version], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "=": operator.eq,
-    "": operator.eq,
-}
 
 
 def parse(ecosystem: Ecosystem, text: str) -> Version | None:
@@ -72,22 +58,6 @@ def patches(ecosystem: Ecosystem, current: str, releases: Iterable[Release]) -> 
     return tuple(sorted(found, key=lambda version: cast(Any, parse(ecosystem, version))))
 
 
-def holds(ranges: str, version: str) -> bool:
-    """Whether ranges of npm versions, as advisories write them (`>=1.0.0 <1.4.3 || 2.0.0`), hold a version.
-
-    True where they cannot be read: who wrote them meant some version.
-    """
-    mine = parse("npm", version)
-    if not isinstance(mine, semver.Version) or len(ranges) > LONGEST:
-        return True
-    return any(_within(mine, alternative) for alternative in ranges.split("||"))
-
-
-def bounds(ranges: str) -> Iterator[str]:
-    """The versions that such ranges end before."""
-    yield from (str(version) for sign, version in _comparators(ranges) if sign == "<")
-
-
 def unfinished(version: Version) -> bool:
     """Whether it is an alpha, a beta, a candidate or a development build."""
     return version.is_prerelease if isinstance(version, PythonVersion) else bool(version.prerelease)
@@ -117,18 +87,3 @@ def _numbers(version: Version) -> tuple[int, int, int]:
     if isinstance(version, PythonVersion):
         return version.major, version.minor, version.micro
     return int(version.major), int(version.minor), int(version.patch)
-
-
-def _within(version: semver.Version, alternative: str) -> bool:
-    if _COMPARED.sub("", alternative).strip(" \t,*"):
-        return True
-    read = tuple(_comparators(alternative))
-    unread = len(_COMPARED.findall(alternative)) - len(read)
-    return bool(unread) or all(_COMPARE[sign](version, bound) for sign, bound in read)
-
-
-def _comparators(ranges: str) -> Iterator[tuple[str, semver.Version]]:
-    """Those that can be read."""
-    for sign, written in _COMPARED.findall(ranges) if len(ranges) <= LONGEST else ():
-        with suppress(ValueError):
-            yield sign, semver.Version.parse(written, optional_minor_and_patch=True)

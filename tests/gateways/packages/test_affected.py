@@ -27,7 +27,6 @@ LAST = Affected(((("introduced", "1.0.0"), ("last_affected", "1.4.3")),))
         (LAST, "1.0.0 1.4.3", "0.9.9 1.4.4"),
         (Affected(versions=("1.4.2", "1.4.4")), "1.4.2 1.4.4", "1.4.3"),
         (Affected(TWICE.ranges, ("3.0.0",)), "1.4.5 3.0.0", "1.4.3"),
-        (Affected(written=">=1.0.0 <1.4.3 || 1.4.4"), "1.4.2 1.4.4", "1.4.3 0.9.0"),
         (Affected(((("introduced", "0"), ("fixed", "soon")),)), "1.4.2 9.0.0", ""),
         (UNTOLD, "1.4.2", ""),
     ],

@@ -1,9 +1,8 @@
-"""What a package manager is handed: no setting that leads elsewhere or runs anything, no address that is not told."""
+"""What a package manager is handed: no settings, no address that is not told, no path that leads out."""
 
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
@@ -24,11 +23,6 @@ EVIL = "http://127.0.0.1:9/x"
         ("pyproject.toml", f'[tool.uv.sources]\nbuoy = {{git = "{EVIL}"}}\n'),
         ("pyproject.toml", '[tool.uv]\nindex-url = "\\u0068ttp://127.0.0.1:9/x"\n'),
         ("uv.lock", f'[[package]]\nname = "buoy"\nsource = {{registry = "{EVIL}"}}\n'),
-        (".npmrc", f"@harbour:registry={EVIL}\n"),
-        ("a/.npmrc", f'registry = "{EVIL}"\n'),
-        (".yarnrc", f'"@harbour:registry" "{EVIL}"\n'),
-        (".yarnrc.yml", f"npmRegistryServer: {EVIL}\n"),
-        (".yarnrc.yml", f"npmScopes:\n  harbour:\n    npmRegistryServer: '{EVIL}'\n"),
         ("package.json", json.dumps({"dependencies": {"funding": EVIL}})),
         ("package.json", json.dumps({"overrides": {"buoy": {"moon": f"git+{EVIL}"}}})),
         ("package-lock.json", json.dumps({"packages": {"node_modules/buoy": {"resolved": EVIL}}})),
@@ -58,7 +52,6 @@ def test_what_no_manager_asks_is_no_place() -> None:
         "package.json": json.dumps(manifest),
         "package-lock.json": json.dumps({"packages": {"node_modules/a": {"funding": {"url": page}}}}),
         "pyproject.toml": f'[project]\ndescription = "{page}"\n[project.urls]\nA = "{page}"\n[tool.x]\ny = "{page}"\n',
-        ".npmrc": f"; {page}\n//registry.example.org/:_authToken=${{TOKEN}}\n",
     }
     held = {path: text.encode() for path, text in files.items()}
     assert addresses(held) == () and handed(held) == held
@@ -67,56 +60,39 @@ def test_what_no_manager_asks_is_no_place() -> None:
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        (".yarnrc.yml", "plugins:\n  - ./.npmrc\n"),
-        (".yarnrc.yml", "plugins: [{path: x.cjs, spec: 'https://example.org/x.js'}]\n"),
-        (".yarnrc.yml", "httpProxy: 127.0.0.1:9\n"),
-        (".yarnrc.yml", 'npmRegistryServer: "http:${A:-//}127.0.0.1:9"\n'),
-        (".yarnrc.yml", "npmRegistryServer: //127.0.0.1:9\n"),
-        (".yarnrc.yml", "cacheFolder: .yarn/../../elsewhere\n"),
-        (".yarnrc", '--install.ignore-scripts "false"\n'),
-        (".yarnrc", "proxy 127.0.0.1:9\n"),
-        (".npmrc", "pnpmfile=uv.toml\n"),
-        (".npmrc", "global-pnpmfile = uv.toml\n"),
-        (".npmrc", "script-shell=./x\n"),
-        (".npmrc", "https-proxy=127.0.0.1:9\n"),
-        (".npmrc", "//example.org/:tokenHelper=./x\n"),
-        (".npmrc", 'registry="http:\\/\\/127.0.0.1:9"\n'),
-        (".npmrc", "[registry]\n"),
-        ("pnpm-workspace.yaml", "packages: [a]\nconfigDependencies: {x: 1.0.0+sha512-abc}\n"),
-        ("pnpm-workspace.yaml", "pnpmfile: .npmrc\n"),
-        ("package.json", '{"pnpm": {"configDependencies": {"x": "1.0.0"}}}'),
-        ("pyproject.toml", "[tool.uv]\nkeyring-provider = 'subprocess'\n"),
-        ("uv.toml", "cache-dir = '/elsewhere'\n"),
-        (".python-version", "./.venv/bin/python\n"),
-        (".yarnrc", 'email a "--modules-folder" "/elsewhere"\n'),
-        (".yarnrc", "email a yarn-offline-mirror /elsewhere\n"),
-        (".yarnrc.yml", "# yarn lockfile v1\nnodeLinker: pnp\n"),
-        (".npmrc", "//example.org/:_authToken=${npm_config_registry}\n"),
-        (".yarnrc.yml", "npmAuthToken: '${YARN_NPM_REGISTRY_SERVER:-x}'\n"),
+        (".npmrc", f"; {EVIL}\nscript-shell=./x\nregistry={EVIL}\n//example.org/:_authToken=${{TOKEN}}\n"),
+        (".yarnrc", f'registry "{EVIL}"\nyarn-path "./y.js"\n'),
+        ("a/.yarnrc.yml", f"npmRegistryServer: {EVIL}\nplugins: [./x.cjs]\n"),
+        ("uv.toml", f"cache-dir = '/elsewhere'\nindex-url = '{EVIL}'\n"),
     ],
 )
-def test_a_setting_that_leads_elsewhere_or_runs_something_is_refused_by_its_name(path: str, text: str) -> None:
-    with pytest.raises(Trouble) as caught:
-        handed({path: text.encode()})
-    assert caught.value.what.startswith(path) and caught.value.next_step and "\n" not in caught.value.what
+def test_no_settings_are_handed_on(path: str, text: str) -> None:
+    assert handed({path: text.encode()}) == {} and addresses({path: text.encode()}) == ()
 
 
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        (".yarnrc.yml", "yarnPath: .yarn/releases/yarn-4.cjs\nnodeLinker: node-modules\nenableScripts: true\n"),
-        (".yarnrc.yml", "npmScopes:\n  a:\n    npmRegistryServer: https://example.org\n    npmAuthToken: ${T}\n"),
-        (
-            ".npmrc",
-            "ignore-scripts=false\nsave-exact = true\npublic-hoist-pattern[]=*x*\n@a:registry=https://example.org\n",
-        ),
-        (".yarnrc", '# x\nregistry "https://example.org"\nyarn-path "./y.js"\n'),
-        (".python-version", "3.12\npypy@3.10  # old\n"),
-        ("pyproject.toml", "[tool.uv]\npackage = true\n[[tool.uv.index]]\nurl = 'https://example.org'\n"),
+        (".npmrc", f"@harbour:registry={EVIL}\n"),
+        (".npmrc", f"registry={EVIL}\nregistry={EVIL}/y\n"),
+        (".yarnrc", f'"@harbour:registry" "{EVIL}"\n'),
+        (".yarnrc.yml", f"npmScopes:\n  harbour:\n    npmRegistryServer: '{EVIL}'\n"),
+        ("uv.toml", f"[[index]]\nurl = '{EVIL}'\n[[index]]\nurl = '{EVIL}/y'\n"),
+        ("pnpm-workspace.yaml", f"packages: [a]\nregistries: {{'@harbour': '{EVIL}'}}\n"),
     ],
 )
-def test_ordinary_settings_are_handed_on_as_they_are(path: str, text: str) -> None:
-    assert handed({path: text.encode()}) == {path: text.encode()}
+def test_settings_that_name_another_registry_leave_it_to_a_person(path: str, text: str) -> None:
+    with pytest.raises(Trouble, match=f"{path} names a registry of its own"):
+        handed({path: text.encode()})
+
+
+def test_settings_within_a_manifest_are_left_out() -> None:
+    workspace = "packages: [a]\npnpmfile: .npmrc\nconfigDependencies: {x: 1.0.0+sha512-abc}\ncatalog: {b: ^1.0.0}\n"
+    manifest = '{"name": "a", "pnpm": {"configDependencies": {"x": "1.0.0"}, "overrides": {"b": "1.0.0"}}}'
+    given = handed({"pnpm-workspace.yaml": workspace.encode(), "package.json": manifest.encode()})
+    assert json.loads(given["pnpm-workspace.yaml"]) == {"packages": ["a"], "catalog": {"b": "^1.0.0"}}
+    assert json.loads(given["package.json"]) == {"name": "a", "pnpm": {"overrides": {"b": "1.0.0"}}}
+    assert "--no-config" in managers.UV  # of a pyproject.toml
 
 
 def asking(place: str) -> str:
@@ -140,7 +116,6 @@ def asking(place: str) -> str:
         ("pyproject.toml", "[tool.uv]\nfind-links = ['/elsewhere']\n"),
         ("pyproject.toml", "[tool.uv.sources]\nbuoy = {path = '../elsewhere'}\n"),
         ("pyproject.toml", "[project]\ndependencies = ['buoy @ file:///elsewhere']\n"),
-        ("uv.toml", "[[index]]\nurl = 'file:///elsewhere'\n"),
         ("uv.lock", "[[package]]\nname = 'buoy'\nsource = {directory = '/elsewhere'}\n"),
     ],
 )
@@ -160,7 +135,6 @@ def test_paths_within_the_repository_are_handed_on() -> None:
         "pyproject.toml": "[tool.uv.sources]\na = {path = './a'}\n[tool.uv.build-backend]\nwheel-exclude = ['/x']\n",
         "uv.lock": "[[package]]\nname = 'a'\nsource = {editable = '.'}\n",
         "pnpm-lock.yaml": "packages:\n  /buoy@1.0.0:\n    dev: false\n",
-        ".yarnrc": 'version-git-message "release of v%s"\nsave-exact: true\n',
     }
     held = {path: text.encode() for path, text in files.items()}
     assert handed(held) == held and addresses(held) == ()
@@ -178,14 +152,6 @@ def test_an_address_that_is_made_of_the_environment_is_refused() -> None:
         addresses({"pyproject.toml": b"[project]\ndependencies = ['buoy @ https://1.1.1.1/${UV_DEFAULT_INDEX}/x']\n"})
 
 
-def test_a_line_of_nothing_but_blanks_costs_no_more_than_its_length() -> None:
-    began = time.process_time()
-    for path in (".npmrc", ".yarnrc", ".python-version"):
-        with pytest.raises(Trouble):
-            handed({path: f"prefix{' ' * 500_000};x".encode()})
-    assert time.process_time() - began < 5
-
-
 def test_many_beginnings_of_addresses_cost_no_more_than_their_length() -> None:
     assert len(addresses({"package.json": asking("https: " * 200_000 + "/").encode()})) == 1
 
@@ -193,13 +159,13 @@ def test_many_beginnings_of_addresses_cost_no_more_than_their_length() -> None:
 @pytest.mark.parametrize("value", ["!!bool x", "!!int ''", "!!timestamp x"])
 def test_a_value_that_is_not_what_its_tag_says_makes_a_file_that_cannot_be_read(value: str) -> None:
     with pytest.raises(Trouble, match="cannot be read"):
-        handed({".yarnrc.yml": f"nodeLinker: {value}\n".encode()})
+        handed({"pnpm-workspace.yaml": f"packages: {value}\n".encode()})
 
 
 def test_no_manager_is_told_to_become_another_one() -> None:
     manifest = {"name": "a", "packageManager": "pnpm@9.0.0", "devEngines": {"packageManager": {"name": "pnpm"}}}
     assert json.loads(handed({"package.json": json.dumps(manifest).encode()})["package.json"]) == {"name": "a"}
-    told = managers.told(managers.MANAGERS["pnpm"], "https://npm.example.org", {})
+    told = managers.told(managers.MANAGERS["pnpm"], "https://npm.example.org")
     assert {told["npm_config_registry"], told["pnpm_config_registry"]} == {"https://npm.example.org"}  # pnpm 11 on
     assert managers.MANAGERS["pnpm"].environment["npm_config_manage_package_manager_versions"] == "false"
     assert (managers.QUIET["COREPACK_ENABLE_NETWORK"], managers.QUIET["COREPACK_ENABLE_PROJECT_SPEC"]) == ("0", "0")
