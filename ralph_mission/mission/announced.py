@@ -2,7 +2,7 @@
 
 Memory keeps the change until it can be sent, and memory grants nothing. So the issue names it by a digest, on a
 line of its own; a yes to the issue's text is a yes to that digest. What others say is no such line: a text that was
-made harmless has none (`safety.grammar.SEAL`), and what is shown to the letter stands in code, which is not read.
+made harmless has none (`safety.detect.SEAL`), and what is shown to the letter stands in code, which is not read.
 """
 
 from __future__ import annotations

@@ -28,7 +28,6 @@ WHO = {
 }
 _RULES = re.compile(r"\((?P<ids>[a-z-]+(?:, [a-z-]+)*)\)\Z")
 _PATH = re.compile(r"/(?:issues|pull)/\d+(?:/\w+)?(?:[?#][\w=&#-]*)?", re.ASCII)
-_LINK = re.compile(r"\](?=[(:])")  # what makes a link of the brackets before it, an address of this server's too
 _NUMBER = re.compile(r"/(?:issues|pull)/(\d+)")
 
 
@@ -97,7 +96,7 @@ def _post(post: PostLine) -> str:
     """A post with all its parts, so that the exact text can be read before it is sent."""
     lengths = ", ".join(map(str, post.lengths))
     words = " / ".join(said(part, PART) for part in post.parts)
-    return f"{harmless(post.network)} {post.status} ({lengths} of {post.limit}): {_LINK.sub('] ', words)}"
+    return f"{harmless(post.network)} {post.status} ({lengths} of {post.limit}): {words}"
 
 
 def _is_shown(effect: EffectLine) -> bool:
@@ -156,7 +155,7 @@ def _link(word: str, places: Places) -> str:
 
 def harmless(text: str) -> str:
     """Anybody's text as words and no more: nothing of it is markup, a link or a command."""
-    return _LINK.sub("] ", said(text, WORDS))
+    return said(text, WORDS)
 
 
 def _cell(text: str) -> str:

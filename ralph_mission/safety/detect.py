@@ -1,4 +1,9 @@
-"""What a forge, a bot, a runner or a hidden hand would make of a text: the detectors that policy asks.
+"""What a forge, a bot, a CI or a runner acts on in a text, and the detectors that policy asks about it.
+
+Every pattern is wider than the original where the original is not documented: a harmless text
+that is reworded costs nothing, a live one may close an issue. So words end at an underscore too:
+it is mark-up as often as a part of a word (`_@name_`, `__fixes #3__`), and the forge reads what is
+rendered. Letters and digits are ASCII's, as they are where these patterns come from.
 
 Markdown is read as GitHub renders it, where code is only shown; titles and commit messages
 have no mark-up (`markdown=False`), so there every occurrence counts.
@@ -13,12 +18,106 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from ralph_mission.safety import grammar
-from ralph_mission.safety.hidden import CONTROL, ESCAPE, INVISIBLE, invisible, without_controls, without_invisible
+from ralph_mission.safety.hidden import INVISIBLE, without_controls, without_invisible
 from ralph_mission.safety.markdown import prose
 
-LIVE_MENTION = re.compile(grammar.MENTION.pattern + r"[\w&!/-]+")
-BOT_NAME = re.compile(grammar.BOTS.pattern + r"[\w-]+", re.IGNORECASE)
+ANY_CASE = re.IGNORECASE
+LINES = re.MULTILINE
+
+NAME = r"[\w.-]{1,100}"
+"""Of an owner or a repository, neither of which is longer; without an end, a row of them takes quadratic time."""
+REFERENCE = (
+    rf"(?:(?P<place>{NAME}\\?/{NAME})?\\?#|GH\\?-"
+    rf"|(?:https?|hxxps?)?:?(?://)?[\w.-]{{1,253}}/(?P<home>{NAME}/{NAME})/(?:issues|pull|discussions)/)"
+    r"(?P<number>\d+|\{[0-9a-f]+\})(?![A-Za-z0-9])"  # the second form: a number that is filled in after judging
+)
+CLOSING = re.compile(
+    r"(?<![A-Za-z0-9])(?P<word>close[sd]?|(?:fi|\ufb01)x(?:e[sd])?|resolve[sd]?)"  # Ruby takes the ligature for f and i
+    rf"(?P<gap>\s*+\\?:?[\s\\*_~(<\"']*+(?:\[[^\]\n]{{0,200}}\]\(\s*+<?)?[\s\\*_~(\[<\"']*+){REFERENCE}",
+    ANY_CASE,
+)
+"""docs.github.com, "Linking a pull request to an issue": nine keywords, any case, with or without a colon."""
+
+MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=(?:\\?[*_~])*+[A-Za-z0-9_&!])")
+"""GitHub `@user` and `@org/team`, Discord `@everyone` and `<@&id>`, behind mark-up too; a@b.org is none."""
+NAMED = re.compile(rf"{MENTION.pattern}.")
+"""With the first letter of the name."""
+BOTS = re.compile(
+    r"@(?=(?:dependabot|renovate|mergify|bors|homu|claude|codex|copilot|coderabbit|cursor|gemini|greptile|sweep|devin|"
+    r"everyone\b|here\b|openhands|jules|github-actions|kodiak|allcontributors|netlify|vercel))",
+    ANY_CASE,
+)
+"""Accounts that read the raw text and so act on code spans too."""
+
+AGAIN = "(?:un|re|auto-?|remove-)"
+ORDERS = (
+    rf"(?:{AGAIN}?(?:approve|assign|backport|cherry-?pick|close|deploy|lgtm|merge|ok-to-test|override|promote|publish|"
+    r"ralph|reject|release|revert|rollback|ship(?:it)?|squash|target_branch)"
+    rf"|{AGAIN}(?:base|build|hold|kind|label|lifecycle|lock|milestone|open|priority|run|review|test|title|triage))"
+)
+"""What Prow, GitLab and other bots are told to do, but for words that name a page as often: /test, /ready, /label."""
+COMMAND = re.compile(
+    rf"^(?P<lead>(?:[^\S\n]|[>*`+-])*+)/(?={ORDERS}(?![\w/-]|\.\w|:/|\?\w+=)|[a-z][\w-]*+(?![/:]|[.?]\w))",
+    ANY_CASE | LINES,
+)
+"""Prow, GitLab and our own `/ralph approve`: a slash and a word that begin a line, in code too.
+
+Paths and addresses are none: /usr/bin, /index.md, /path?x=1, /test: all of it. Where the word is an order a colon or a
+question behind it makes none of it: most bots read up to the end of the word.
+"""
+BORS = re.compile(
+    r"^(?P<lead>[^\w\n]*+(?:bors|homu|mergify|jenkins|ok|retest))"
+    r"(?=\s+(?:r[+=-]|try|merge|retry|delegate|p=|ping|retest|test this|to test|this please))",
+    ANY_CASE | LINES,
+)
+
+CI = (
+    r"(?:ci|actions?|checks|travis|circle|azurepipelines|azp|netlify|render|vercel|cirrus|appveyor|github|gitlab|"
+    r"build|deploy|preview|cd)"
+)
+SKIP_CI = re.compile(
+    rf"\[(?P<mark>\s*(?:(?:skip|no)[\s_-]*{CI}|{CI}[\s_-]*skip|skip)\s*)\]|(?P<azure>\*\*\*NO_CI\*\*\*)", ANY_CASE
+)
+SKIP_CHECKS = re.compile(r"(?P<word>skip-checks|request-checks|ci-skip)\s*:(?=\s*true)", ANY_CASE)
+"""docs.github.com, "Skipping workflow runs", and the markers of other vendors."""
+
+TRAILER = re.compile(
+    r"^(?P<lead>[ \t>*+-]*+)(?P<word>"
+    r"(?:co-authored|co-developed|signed-off|acked|reviewed|tested|reported|approved|merged|committed|suggested|helped|"
+    r"authored|requested)-by|on-behalf-of|change-id|cc|reviewed-on)[ \t]*:",
+    ANY_CASE | LINES,
+)
+"""git-interpret-trailers(1): a token and a colon that begin a line; its value may come to stand below it later."""
+
+WORKFLOW = re.compile(r"^(?P<lead>[^\S\n]*+)::(?=[a-z][\w-]*(?:::|\s[^\n]*::))|(?<=##)\[(?=[a-z])", ANY_CASE | LINES)
+"""actions/runner, ActionCommand.cs: `::name …::` that begins a line, `##[name` anywhere in one."""
+EXPRESSION = re.compile(r"\$\{\{")
+
+COMMENT = re.compile(r"<!-->|<!--->|<!--.*?(?:--!?>|\Z)", re.DOTALL)
+SIGNATURE = re.compile(r"ralph:v(?=\d)", ANY_CASE)
+"""What begins our marker's content."""
+SEAL = re.compile(r"^(?=[^\S\n]*(?:proposal is now|the change (?:is|would be)) `)", ANY_CASE | LINES)
+"""The line that an approval must be newer than, and the one that binds us to a change: each grants something."""
+AUTOLINK = re.compile(r"<(https?://[^\s<>]*)>", ANY_CASE)
+HTML_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+EMPHASIS = re.compile(r"[*_~]+")
+MARKUP = re.compile(r"(?:<|&lt;)(?!https?://)/?[A-Za-z][^<>]*>|\\(?=[!-/:-@\[-`{-~])|[*_~]+", ANY_CASE)
+"""What a reader of the rendered text does not see, so that a word goes on behind it."""
+ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+ENTITY = re.compile(r"&(?:amp;|#38;|#x0*26;)*(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});")
+TAG = re.compile(r"<(?=[A-Za-z/!?])")
+
+HOST = re.compile(
+    r"(?P<scheme>https?|ftps?|wss?)(?P<colon>\\?:)(?P<slashes>(?:\\?/|\\){2,})(?P<host>[^\s/\\?#<>()\[\]\"'`|]*)",
+    ANY_CASE,
+)
+BARE_HOST = re.compile(r"(?<![A-Za-z0-9./@-])www\.(?=[^\s.])[^\s!-,/:-@\[-^`{-~]+", ANY_CASE)
+"""GFM, "Extended www autolink": also right behind mark-up, and of a host with any letter or symbol in it."""
+LINK = re.compile(r"\](?=[(:])")
+"""What makes a link of the brackets before it, or of a line a definition that nobody sees."""
+
+LIVE_MENTION = re.compile(MENTION.pattern + r"[\w&!/-]+")
+BOT_NAME = re.compile(BOTS.pattern + r"[\w-]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -48,11 +147,11 @@ class TextViews:
         meant = _plain(decoded(plain))
         if not self.markdown:
             return _different(self.live, plain, meant)
-        unescaped = grammar.ESCAPED.sub(r"\1", meant)
+        unescaped = ESCAPED.sub(r"\1", meant)
         shown = _untagged(unescaped)
         # Within HTML an address between angle brackets is a tag, too.
-        without_tags = grammar.HTML_TAG.sub("", grammar.COMMENT.sub("", unescaped))
-        bare = (grammar.EMPHASIS.sub("", view) for view in (shown, without_tags))
+        without_tags = HTML_TAG.sub("", COMMENT.sub("", unescaped))
+        bare = (EMPHASIS.sub("", view) for view in (shown, without_tags))
         return _different(self.live, plain, meant, unescaped, shown, without_tags, *bare)
 
 
@@ -62,7 +161,7 @@ views_of = lru_cache(maxsize=128)(TextViews)
 
 def closing_keywords(text: str, markdown: bool = True) -> tuple[str, ...]:
     """Every `fixes #3` and its kin, as GitHub would act on it, in any disguise."""
-    return _matches(grammar.CLOSING, views_of(text, markdown).rendered)
+    return _matches(CLOSING, views_of(text, markdown).rendered)
 
 
 def mentions(text: str, markdown: bool = True) -> tuple[str, ...]:
@@ -71,29 +170,9 @@ def mentions(text: str, markdown: bool = True) -> tuple[str, ...]:
     return _different(*_matches(LIVE_MENTION, views.rendered), *_matches(BOT_NAME, views.raw))
 
 
-def commands(text: str) -> tuple[str, ...]:
-    """Slash commands, bot commands, trailers and skip-CI markers. Their readers take code as text."""
-    patterns = (grammar.COMMAND, grammar.BORS, grammar.TRAILER, grammar.SKIP_CI, grammar.SKIP_CHECKS)
-    return tuple(word for pattern in patterns for word in _matches(pattern, views_of(text, False).raw))
-
-
 def workflow_commands(text: str, markdown: bool = False) -> tuple[str, ...]:
     """Every `::command::` and `##[command]` that a runner would obey if the text came by on its output."""
-    return _matches(grammar.WORKFLOW, views_of(views_of(text, markdown).live, False).raw)
-
-
-def hidden(text: str, markdown: bool = True) -> tuple[str, ...]:
-    """Everything a reader would not see: invisible characters, controls, comments, unused definitions.
-
-    Our own marker at the very end is no finding.
-    """
-    text = grammar.OWN_MARKER.sub("", text)
-    live = views_of(text, markdown).live
-    controls = [f"U+{ord(found[0]):04X}" for found in (*ESCAPE.findall(live), *CONTROL.findall(live))]
-    entities = [entity for entity in grammar.ENTITY.findall(live) if shows_nothing(decoded(entity))]
-    comments = grammar.COMMENT.findall(live) if markdown else []
-    unused = [match.group() for match in unused_definitions(live)] if markdown else []
-    return (*invisible(text), *controls, *entities, *comments, *unused)
+    return _matches(WORKFLOW, views_of(views_of(text, markdown).live, False).raw)
 
 
 def _matches(pattern: re.Pattern[str], seen: Iterable[str]) -> tuple[str, ...]:
@@ -110,13 +189,13 @@ def _plain(text: str) -> str:
 
 def as_shown(text: str) -> str:
     """The text without entities, escapes and tags, emphasis kept."""
-    return _untagged(grammar.ESCAPED.sub(r"\1", _plain(decoded(_plain(text)))))
+    return _untagged(ESCAPED.sub(r"\1", _plain(decoded(_plain(text)))))
 
 
 def _untagged(text: str) -> str:
     """Without comments and tags; an address between angle brackets shows itself."""
-    addressed = grammar.AUTOLINK.sub(r"\1", grammar.COMMENT.sub("", text))
-    return grammar.HTML_TAG.sub("", addressed)
+    addressed = AUTOLINK.sub(r"\1", COMMENT.sub("", text))
+    return HTML_TAG.sub("", addressed)
 
 
 def decoded(text: str) -> str:
@@ -132,14 +211,3 @@ def shows_nothing(shown: str) -> bool:
     """Whether a decoded entity is, or holds, something that no reader sees."""
     spaceless = "".join(letter for letter in shown if letter not in "\t\n\r")
     return bool(INVISIBLE.search(shown)) or any(unicodedata.category(letter)[0] == "C" for letter in spaceless)
-
-
-def unused_definitions(text: str) -> list[re.Match[str]]:
-    """Link definitions that nothing shown refers to, and all but the first of a label."""
-    shown, seen, unused = grammar.DEFINITION.sub("", text).casefold(), set[str](), []
-    for match in grammar.DEFINITION.finditer(text):
-        label = match["label"].casefold()
-        if label in seen or f"[{label}]" not in shown:
-            unused.append(match)
-        seen.add(label)
-    return unused

@@ -3,26 +3,24 @@
 `sanitise` runs every step of a sink again until nothing changes any more, so that no step can
 uncover what an earlier one looked for. Ordinary text passes byte for byte. What is changed
 stays readable: `@name` becomes `@ name`, `fixes #3` becomes `fixes no. 3`, a link to a host
-that is not allowed becomes `hxxps://…`.
+that is not allowed becomes `hxxps://…`. What we quote stands in code that it cannot leave
+(`quote`, `inline`, `fenced`): that holds whatever the steps here overlook.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ralph_mission.safety import grammar
+from ralph_mission.safety import detect
 from ralph_mission.safety.detect import (
     as_shown,
     closing_keywords,
-    commands,
     decoded,
-    hidden,
     mentions,
     shows_nothing,
-    unused_definitions,
     workflow_commands,
 )
 from ralph_mission.safety.hidden import without_controls, without_invisible
@@ -32,10 +30,8 @@ __all__ = [
     "HOSTS",
     "LIMITS",
     "closing_keywords",
-    "commands",
     "cut",
     "fenced",
-    "hidden",
     "inline",
     "mentions",
     "quote",
@@ -119,10 +115,10 @@ def _undisguised(text: str, context: Context) -> str:
 
 def _disguise(text: str) -> Iterator[int]:
     """Where mark-up stands within a live word; all other mark-up of the text is innocent."""
-    marks = {at for match in grammar.MARKUP.finditer(text) for at in range(*match.span())}
+    marks = {at for match in detect.MARKUP.finditer(text) for at in range(*match.span())}
     left = [at for at in range(len(text)) if at not in marks]
     bare = "".join(text[at] for at in left)
-    for match in (*grammar.CLOSING.finditer(bare), *grammar.NAMED.finditer(bare)):
+    for match in (*detect.CLOSING.finditer(bare), *detect.NAMED.finditer(bare)):
         yield from marks.intersection(range(left[match.start()], left[match.end() - 1]))
 
 
@@ -170,7 +166,7 @@ def _invisible(text: str, _: Context) -> str:
 
 
 def _entities(text: str, context: Context) -> str:
-    return replace(grammar.ENTITY, _entity, text, context.everywhere)
+    return replace(detect.ENTITY, _entity, text, context.everywhere)
 
 
 def _entity(match: re.Match[str]) -> str:
@@ -180,29 +176,21 @@ def _entity(match: re.Match[str]) -> str:
 
 
 def _comments(text: str, context: Context) -> str:
-    return _without(text, grammar.COMMENT.finditer(text if context.everywhere else prose(text)))
-
-
-def _definitions(text: str, context: Context) -> str:
-    return _without(text, unused_definitions(text if context.everywhere else prose(text)))
-
-
-def _without(text: str, matches: Iterable[re.Match[str]]) -> str:
-    for match in reversed(list(matches)):
+    for match in reversed(list(detect.COMMENT.finditer(text if context.everywhere else prose(text)))):
         text = text[: match.start()] + text[match.end() :]
     return text
 
 
 def _mentions(text: str, context: Context) -> str:
-    return _bots(replace(grammar.MENTION, lambda _: "@ ", text, context.everywhere), context)
+    return _bots(replace(detect.MENTION, lambda _: "@ ", text, context.everywhere), context)
 
 
 def _bots(text: str, _: Context) -> str:
-    return grammar.BOTS.sub("@ ", text)
+    return detect.BOTS.sub("@ ", text)
 
 
 def _closing(text: str, context: Context) -> str:
-    return replace(grammar.CLOSING, _number, text, context.everywhere)
+    return replace(detect.CLOSING, _number, text, context.everywhere)
 
 
 def _number(match: re.Match[str]) -> str:
@@ -212,22 +200,22 @@ def _number(match: re.Match[str]) -> str:
 
 
 def _skip_marks(text: str, _: Context) -> str:
-    text = grammar.SKIP_CI.sub(lambda match: f"({match['mark'] or 'NO_CI'})", text)
-    return grammar.SKIP_CHECKS.sub(lambda match: f"{match['word']} is", text)
+    text = detect.SKIP_CI.sub(lambda match: f"({match['mark'] or 'NO_CI'})", text)
+    return detect.SKIP_CHECKS.sub(lambda match: f"{match['word']} is", text)
 
 
 def _trailers(text: str, _: Context) -> str:
-    return grammar.TRAILER.sub(lambda match: f"{match['lead']}{match['word']} -", text)
+    return detect.TRAILER.sub(lambda match: f"{match['lead']}{match['word']} -", text)
 
 
 def _commands(text: str, _: Context) -> str:
-    text = grammar.COMMAND.sub(lambda match: f"{match['lead']}/ ", text)
-    return grammar.BORS.sub(lambda match: f"{match['lead']},", text)
+    text = detect.COMMAND.sub(lambda match: f"{match['lead']}/ ", text)
+    return detect.BORS.sub(lambda match: f"{match['lead']},", text)
 
 
 def _ours(text: str, _: Context) -> str:
     """Only we sign and seal: what is quoted, code too, must not look as if we had."""
-    return grammar.SEAL.sub("[quoted] ", grammar.SIGNATURE.sub("ralph: v", text))
+    return detect.SEAL.sub("[quoted] ", detect.SIGNATURE.sub("ralph: v", text))
 
 
 def _ticks(text: str, _: Context) -> str:
@@ -239,25 +227,24 @@ def _workflow(text: str, context: Context) -> str:
     def answer(match: re.Match[str]) -> str:
         return " [" if match.group() == "[" else f"{match['lead']}: :"
 
-    return replace(grammar.WORKFLOW, answer, text, context.everywhere)
+    return replace(detect.WORKFLOW, answer, text, context.everywhere)
 
 
-def _expressions(text: str, context: Context) -> str:
-    return replace(grammar.EXPRESSION, lambda _: "$ {{", text, context.sink == "summary" or context.everywhere)
+def _expressions(text: str, _: Context) -> str:
+    return detect.EXPRESSION.sub("$ {{", text)
 
 
 def _tags(text: str, context: Context) -> str:
-    pattern = grammar.TAG if context.sink in ("summary", "words") else grammar.LIVE_TAG
-    return replace(pattern, lambda _: "&lt;", text, context.everywhere)
+    return replace(detect.TAG, lambda _: "&lt;", text, context.everywhere)
 
 
-def _links(text: str, context: Context) -> str:
-    def answer(match: re.Match[str]) -> str:
-        return match["lead"] + _target(match["target"], context.hosts)
+def _hosts(text: str, context: Context) -> str:
+    text = replace(detect.HOST, lambda match: _address(match, context.hosts), text, context.everywhere)
+    return replace(detect.BARE_HOST, lambda match: _www(match, context.hosts), text, context.everywhere)
 
-    text = replace(grammar.HOST, lambda match: _address(match, context.hosts), text, context.everywhere)
-    text = replace(grammar.BARE_HOST, lambda match: _www(match, context.hosts), text, context.everywhere)
-    return replace(grammar.TARGET, answer, text, context.everywhere)
+
+def _links(text: str, _: Context) -> str:
+    return detect.LINK.sub("] ", text)
 
 
 def _address(match: re.Match[str], hosts: frozenset[str]) -> str:
@@ -269,18 +256,6 @@ def _address(match: re.Match[str], hosts: frozenset[str]) -> str:
 
 def _www(match: re.Match[str], hosts: frozenset[str]) -> str:
     return match.group() if _host(match.group()) in hosts else match.group().replace(".", "[.]")
-
-
-def _target(target: str, hosts: frozenset[str]) -> str:
-    """A link's target: relative, mailto, or an allowed host; anything else can no longer be followed."""
-    meant = re.sub(r"[\0-\x20]", "", grammar.ESCAPED.sub(r"\1", decoded(target)))  # browsers leave these out
-    scheme = grammar.SCHEME.match(meant)
-    if meant.startswith(("//", "\\", "/\\")):
-        return "hxxps://" + meant.lstrip("/\\")
-    if not scheme or scheme["scheme"].lower() in ("mailto", "hxxp", "hxxps") or scheme["scheme"].startswith("unsafe-"):
-        return target
-    authority = re.split(r"[/?#\\]", meant[8:])[0] if meant[:8].lower() == "https://" else ""
-    return target if _host(authority) in hosts else "unsafe-" + meant
 
 
 def _host(authority: str) -> str:
@@ -295,14 +270,16 @@ def _longest_run(text: str) -> int:
 _SEEN: tuple[Step, ...] = (_controls, _invisible, _entities)
 _SHOWN: tuple[Step, ...] = (_controls, _invisible, _ticks, _ours)
 _FORGE: tuple[Step, ...] = (_ours, _mentions, _closing, _skip_marks, _trailers, _commands, _workflow, _expressions)
+_PAGE: tuple[Step, ...] = (*_SEEN, _comments, _tags, _hosts, *_FORGE)
+_LINE: tuple[Step, ...] = (*_SEEN, _comments, _hosts, *_FORGE)
 STEPS: dict[str, tuple[Step, ...]] = {
-    "issue": (*_SEEN, _comments, _definitions, _tags, _links, *_FORGE),
-    "pr": (*_SEEN, _comments, _definitions, _tags, _links, *_FORGE),
-    "summary": (*_SEEN, _comments, _definitions, _tags, _links, *_FORGE),
-    "commit": (*_SEEN, _comments, _links, *_FORGE),
-    "words": (*_SEEN, _comments, _tags, _links, *_FORGE),
-    "post": (*_SEEN, _comments, _links, _mentions, _skip_marks, _commands, _workflow, _expressions),
+    "issue": _PAGE,
+    "pr": _PAGE,
+    "summary": _PAGE,
+    "commit": _LINE,
+    "post": _LINE,
+    "words": (*_SEEN, _comments, _tags, _hosts, _links, *_FORGE),
     "log": (_controls, _invisible, _workflow, _expressions),
     "quotation": (*_SHOWN, _workflow, _expressions, _bots, _commands, _trailers, _skip_marks),
-    "prompt": (*_SEEN, _comments, _definitions),
+    "prompt": (*_SEEN, _comments),
 }

@@ -15,23 +15,22 @@ from markdown_it import MarkdownIt
 from ralph_mission.mission.effects import MARKER, marker
 from ralph_mission.mission.wording import plain
 from ralph_mission.publishers.public_text import words
+from ralph_mission.report.dashboard_text import ours
 from ralph_mission.report.lines import safe
 from ralph_mission.safety.detect import workflow_commands
-from ralph_mission.safety.text import commands, hidden, inline, quote, said, sanitise
+from ralph_mission.safety.text import inline, quote, said, sanitise
 from tests.attacks.words import misdeeds, wrapped
-from tests.safety.nasty import nasty
+from tests.safety.nasty import commands, hidden, nasty
 
 SINKS: Mapping[str, Callable[[str], str]] = MappingProxyType(
     {
-        "the body of an issue": lambda text: sanitise(text, "issue"),
-        "the body of a pull": lambda text: sanitise(text, "pr"),
+        "words within a body": said,
         "a title, a label": plain,
         "a commit message": lambda text: sanitise(text, "commit"),
-        "words within a body": said,
         "a post": words,
         "a prompt": lambda text: sanitise(text, "prompt"),
         "a line of a terminal or a log": safe,
-        "the page of a job": lambda text: sanitise(text, "summary"),
+        "a page of ours": ours,
     }
 )
 WITHOUT_MARKUP = ("a title, a label", "a commit message", "a post", "words within a body")
@@ -108,12 +107,12 @@ ORDERS = {
     [pytest.param(one, marks=pytest.mark.attack(case), id=ascii(one)) for case, all_ in ORDERS.items() for one in all_],
 )
 @pytest.mark.parametrize(
-    "sink", first_of(("the body of an issue", "the body of a pull", "a title, a label", "a commit message"))
+    "sink", first_of(("words within a body", "a page of ours", "a title, a label", "a commit message"))
 )
 def test_no_order_to_a_machine_is_left(sink: str, order: str) -> None:
     for text in (order, f"words\n{order}", f"words\r\n{order}\r\nmore", f"words\n\n{order}\n"):
         calm = SINKS[sink](text)
-        assert (commands(calm), workflow_commands(calm, markdown=sink not in WITHOUT_MARKUP)) == ((), ()), text
+        assert (commands(calm), workflow_commands(calm, markdown=sink not in WITHOUT_MARKUP)) == ([], ()), text
 
 
 @pytest.mark.parametrize(
@@ -145,7 +144,7 @@ FORMS = (
     "<a href={}>x</a>",
 )
 HARMLESS = re.compile(
-    r"hxxps?:|unsafe-|mailto:|https://(?:docs\.)?github\.com(?:/|$)|(?!//|/?\\)(?![a-z][a-z0-9+.-]*:)", re.IGNORECASE
+    r"hxxps?:|mailto:|https://(?:docs\.)?github\.com(?:/|$)|(?!//|/?\\)(?![a-z][a-z0-9+.-]*:)", re.IGNORECASE
 )
 """What leads nowhere, to a place that is allowed, or to one of the repository's own."""
 
@@ -159,12 +158,12 @@ def places(markdown: str) -> list[str]:
 
 @pytest.mark.attack(32, 36)
 @pytest.mark.parametrize("address", ADDRESSES, ids=ascii)
-@pytest.mark.parametrize("sink", first_of(("the body of an issue", "the body of a pull", "the page of a job")))
+@pytest.mark.parametrize("sink", first_of(("words within a body", "a page of ours")))
 def test_no_image_and_no_link_leads_to_a_place_that_is_not_allowed(sink: str, address: str) -> None:
     for form in FORMS:
         calm = SINKS[sink](form.format(address))
         assert [place for place in places(calm) if not re.match(HARMLESS, place)] == [], calm
-        assert re.search(r"(?i)(?:src|href)='?(?!hxxps?:|unsafe-)[a-z+.-]+:", calm) is None, calm
+        assert re.search("<[A-Za-z/!?]", calm) is None, calm
 
 
 @pytest.mark.attack(8, 27, 28, 31)
@@ -173,4 +172,4 @@ def test_no_image_and_no_link_leads_to_a_place_that_is_not_allowed(sink: str, ad
 def test_a_quotation_is_one_block_of_code_whatever_it_holds(text: str) -> None:
     assert [token.type for token in MarkdownIt("commonmark").parse(quote(text))] == ["fence"]
     assert len(inline(text).splitlines()) == 1
-    assert hidden(inline(text)) == ()
+    assert hidden(inline(text)) == []

@@ -19,8 +19,6 @@ BENIGN = [
     "A [relative link](docs/guide.md) and an [anchor](#usage).\n",
     "See [the issue](https://github.com/o/r/issues/5) for more.\n",
     'A [reference][ref] link.\n\n[ref]: docs/a.md "Title"\n',
-    "<https://github.com/o/r> and https://github.com/o/r/pull/7 bare.\n",
-    "Write to mara@example.org or <mara@example.org>.\n",
     "![diagram](docs/diagram.png)\n",
     "Relates to #12, see also owner/repo#4 and GH-6.\n",
     "This does not close anything: issue #3 is fixed in another place.\n",
@@ -28,8 +26,6 @@ BENIGN = [
     "`fixes #3` in code, and `@name` too, and `::set-output::`.\n",
     "AT&amp;T, 1 &lt; 2 &amp;&amp; 3 &gt; 2, &copy; 2026, a&nbsp;b, &quot;q&quot;.\n",
     "Escapes: \\*not bold\\*, \\# no heading, \\[no link\\], 1\\. no list.\n",
-    "Inline <kbd>Ctrl</kbd>+<kbd>C</kbd>, H<sub>2</sub>O, x<sup>2</sup><br>\n",
-    "<details>\n<summary>More</summary>\n\nInside.\n\n</details>\n",
     "Maths $a^2 + b^2$ and a < b > c, 3 <4.\n",
     "Footnote[^1].\n\n[^1]: The note.\n",
     "Emoji: 🎉 ❤️ 👩‍💻 👨‍👩‍👧 🏳️‍🌈 👍🏽 1️⃣ ☎️ :tada:\n",
@@ -55,3 +51,10 @@ BENIGN = [
     "A very long line " + "word " * 400 + "\n",
     "`a` and `b` and ``c`d`` and `e`\n\n`multi\nline code`\n",
 ]
+TAGS = [
+    "<https://github.com/o/r> and https://github.com/o/r/pull/7 bare.\n",
+    "Write to mara@example.org or <mara@example.org>.\n",
+    "Inline <kbd>Ctrl</kbd>+<kbd>C</kbd>, H<sub>2</sub>O, x<sup>2</sup><br>\n",
+    "<details>\n<summary>More</summary>\n\nInside.\n\n</details>\n",
+]
+"""Tags and addresses in angle brackets: they ping and close nothing, and are shown as text."""

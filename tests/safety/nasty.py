@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from ralph_mission.safety import detect
+from ralph_mission.safety.hidden import CONTROL, ESCAPE, invisible
+from ralph_mission.safety.markdown import prose
 from ralph_mission.safety.text import LIMITS
 
 SINKS = sorted(LIMITS)
@@ -100,3 +103,18 @@ FRAGMENTS = [
     "م",
 ]
 nasty = st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join) | st.text(max_size=30)
+
+
+def commands(text: str) -> list[str]:
+    """Slash commands, bot commands, trailers and skip-CI markers. Their readers take code as text."""
+    patterns = (detect.COMMAND, detect.BORS, detect.TRAILER, detect.SKIP_CI, detect.SKIP_CHECKS)
+    return [match.group() for pattern in patterns for view in detect.views_of(text, False).raw
+            for match in pattern.finditer(view)]  # fmt: skip
+
+
+def hidden(text: str, markdown: bool = True) -> list[str]:
+    """Invisible characters, controls and comments: what a sanitised text holds none of."""
+    live = prose(text) if markdown else text
+    entities = [one for one in detect.ENTITY.findall(live) if detect.shows_nothing(detect.decoded(one))]
+    comments = detect.COMMENT.findall(live) if markdown else []
+    return [*invisible(text), *ESCAPE.findall(live), *CONTROL.findall(live), *entities, *comments]

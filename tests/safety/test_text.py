@@ -10,12 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ralph_mission.mission.approval import LINE
 from ralph_mission.mission.wording import plain
 from ralph_mission.safety.text import (
     LIMITS,
     closing_keywords,
-    commands,
-    hidden,
     inline,
     mentions,
     quote,
@@ -24,21 +23,22 @@ from ralph_mission.safety.text import (
     workflow_commands,
 )
 from tests.attacks.words import misdeeds, wrapped
-from tests.safety.benign import BENIGN
-from tests.safety.nasty import SINKS, nasty
+from tests.safety.benign import BENIGN, TAGS
+from tests.safety.nasty import SINKS, commands, hidden, nasty
 
 
 @pytest.mark.benign("markdown")
-@pytest.mark.parametrize("sink", ["issue", "pr"])
+@pytest.mark.parametrize("sink", ["issue"])
 @pytest.mark.parametrize("text", BENIGN)
 def test_ordinary_markdown_is_left_alone_byte_for_byte(text: str, sink: str) -> None:
     assert sanitise(text, sink) == text
 
 
 @pytest.mark.benign("markdown")
-@pytest.mark.parametrize("text", BENIGN)
+@pytest.mark.parametrize("text", BENIGN + TAGS)
 def test_ordinary_markdown_holds_nothing_hidden_and_closes_nothing(text: str) -> None:
-    assert (hidden(text), closing_keywords(text), mentions(text), commands(text)) == ((), (), (), ())
+    assert (hidden(text), closing_keywords(text), mentions(text), commands(text)) == ([], (), (), [])
+    assert not LINE.search(text)
 
 
 @pytest.mark.parametrize("sink", SINKS)
@@ -50,7 +50,7 @@ def test_sanitising_twice_changes_nothing_more(sink: str, text: str) -> None:
 
 
 @pytest.mark.attack(27, 28, 29, 30, 31)
-@pytest.mark.parametrize("sink", ["issue", "pr", "summary", "commit"])
+@pytest.mark.parametrize("sink", ["issue", "commit"])
 @given(text=nasty)
 @example(text="https://a.b/` fixes #3 `")
 @example(text="[^1]: x\n\n    fixes #3 @bob\n")
@@ -64,9 +64,9 @@ def test_what_was_sanitised_closes_pings_commands_and_hides_nothing(sink: str, t
     calm, markdown = sanitise(text, sink), sink != "commit"
     assert closing_keywords(calm, markdown) == ()
     assert mentions(calm, markdown) == ()
-    assert commands(calm) == ()
+    assert commands(calm) == []
     assert workflow_commands(calm, markdown) == ()
-    assert hidden(calm, markdown) == ()
+    assert hidden(calm, markdown) == []
     for one in wrapped(text):
         deeds = misdeeds(sanitise(one, sink), markdown)
         assert [deed for deed in deeds if not deed.startswith(("mark-up", "workflow command"))] == [], one
@@ -115,9 +115,8 @@ def test_a_sink_that_is_not_known_is_an_error() -> None:
 @settings(max_examples=150, deadline=None)
 def test_a_quotation_cannot_be_left(text: str) -> None:
     for safe in (quote(text), inline(text)):
-        assert (
-            closing_keywords(safe) == mentions(safe) == commands(safe) == hidden(safe) == workflow_commands(safe) == ()
-        )
+        assert closing_keywords(safe) == mentions(safe) == workflow_commands(safe) == ()
+        assert commands(safe) == hidden(safe) == []
 
 
 @pytest.mark.attack(8)
@@ -131,12 +130,6 @@ def test_an_inline_excerpt_is_one_line() -> None:
 
 def test_an_empty_excerpt_says_so() -> None:
     assert inline(" \n ") == "`(nothing)`"
-
-
-def test_our_own_marker_at_the_end_is_not_hidden_text_but_any_other_comment_is() -> None:
-    assert hidden("x\n\n<!-- ralph:v1 key=0123abcd -->\n") == ()
-    assert hidden("<!-- ralph:v1 key=0123abcd -->\nx")
-    assert hidden("x <!-- other -->")
 
 
 @pytest.mark.attack(40)
@@ -184,7 +177,7 @@ GRANTING = [
 
 @pytest.mark.attack(19)
 @pytest.mark.parametrize("granting", GRANTING)
-@pytest.mark.parametrize("sink", ["issue", "pr", "summary", "commit", "words", "quotation"])
+@pytest.mark.parametrize("sink", ["issue", "commit", "words", "quotation"])
 @given(before=nasty, after=nasty)
 @example(before="", after="")
 @example(before="x\r\n", after="\r\n")
