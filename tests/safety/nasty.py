@@ -108,8 +108,8 @@ nasty = st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join) | st.text
 def commands(text: str) -> list[str]:
     """Slash commands, bot commands, trailers and skip-CI markers. Their readers take code as text."""
     patterns = (detect.COMMAND, detect.BORS, detect.TRAILER, detect.SKIP_CI, detect.SKIP_CHECKS)
-    return [match.group() for pattern in patterns for view in detect.views_of(text, False).raw
-            for match in pattern.finditer(view)]  # fmt: skip
+    views = detect.views_of(text, False).raw
+    return [match.group() for pattern in patterns for view in views for match in pattern.finditer(view)]
 
 
 def hidden(text: str, markdown: bool = True) -> list[str]:
