@@ -27,7 +27,7 @@ from ralph_mission.gateways.git import Git
 from ralph_mission.mission.cycle import Request, run_cycle
 from ralph_mission.mission.memory import Header
 from ralph_mission.mission.memory_parse import peek
-from ralph_mission.mission.schedule import Rhythm, is_due, may_wake
+from ralph_mission.mission.schedule import Rhythm
 from ralph_mission.stores.due import due_fast
 from ralph_mission.wakers.calls import Calls, called, objection
 
@@ -96,8 +96,6 @@ class Day:
             at, number, kind = heapq.heappop(self._queue)
             if kind == "look":
                 self._look(at)
-            elif kind == "waited":
-                self._waited(at)
             else:
                 self._arrive(at, self.scenario.skews[number % len(self.scenario.skews)], self.scenario.rivals)
         return self
@@ -142,15 +140,8 @@ class Day:
     def _look(self, at: float) -> None:
         """A timer's minute: the gate, and one wake for each due time."""
         now = START + timedelta(seconds=at)
-        shared, cap = "environment" in self.scenario.ways, self.scenario.cap
-        if due_fast(self.repo, now)[0] and not objection(self.calls, self.header(), now, cap, shared=shared):
-            self.calls = called(self.calls, self.header(), now, shared=shared)
-            self._dispatch(at)
-
-    def _waited(self, at: float) -> None:
-        """The end of an environment's wait, as `scripts/action/wake.sh` takes it."""
-        now = START + timedelta(seconds=at)
-        if is_due(self.header().next_due_at, now, Rhythm().longest) and may_wake(self.header(), f"{now:%Y-%m-%d}"):
+        if due_fast(self.repo, now)[0] and not objection(self.calls, self.header(), now, self.scenario.cap):
+            self.calls = called(self.calls, self.header(), now)
             self._dispatch(at)
 
     # --- what a runner does with a wake
@@ -168,8 +159,6 @@ class Day:
             if behind:  # past the gate before the first one's cycle, at work after it
                 late = self._cycle(clock, pause, None)
                 self.arrivals.append(Arrival(at, clock, header.next_due_at, header.generation, late))
-            if outcome == "done" and "environment" in self.scenario.ways:
-                self._at(at + pause + self.chance.uniform(5, 60), "waited")
         self.arrivals.append(Arrival(at, clock, header.next_due_at, header.generation, outcome))
 
     def _cycle(self, clock: datetime, pause: int, rival: Callable[[], None] | None) -> str:
@@ -248,16 +237,14 @@ def _jumps_back(at: float) -> float:
     return -1800.0 if at > 6 * 3600 else 0.0
 
 
-HEARTBEAT, TIMER, ENVIRONMENT = (frozenset({"heartbeat", *more}) for more in ((), ("timer",), ("environment",)))
+HEARTBEAT, TIMER = (frozenset({"heartbeat", *more}) for more in ((), ("timer",)))
 SCENARIOS = (
     Scenario("timer", TIMER),
     Scenario("timer, a third of the dispatches lost", TIMER, lost=0.33),
-    Scenario("environment", ENVIRONMENT),
-    Scenario("environment, a third lost", ENVIRONMENT, lost=0.33),
     Scenario("heartbeat", HEARTBEAT),
     Scenario("heartbeat, dropped, doubled, an hour late", HEARTBEAT, dropped=0.3, doubled=0.3, late=3600.0),
     Scenario("timer alone: cron is switched off", frozenset({"timer"}), lost=0.33),
-    Scenario("all ways at once, and forged dispatches", TIMER | ENVIRONMENT, doubled=0.3, forged=240.0),
+    Scenario("all ways at once, and forged dispatches", TIMER, doubled=0.3, forged=240.0),
     Scenario("two runners at once, on one host", TIMER, rivals="on this host"),
     Scenario("two runners at once, on two hosts", TIMER, rivals="elsewhere"),
     Scenario("two runners, one right behind the other", TIMER, rivals="behind it"),

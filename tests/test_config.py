@@ -349,3 +349,11 @@ def _description(said: dict[str, Any], made: dict[str, Any]) -> str:
     # Pydantic leaves out a description that its model's docstring repeats.
     model = made["$defs"].get(said.get("$ref", "").rpartition("/")[2], {})
     return str(said.get("description") or model.get("description", ""))
+
+
+def test_a_way_of_waking_that_is_gone_loads_with_a_warning() -> None:
+    config = load("schedule: {wake: environment}\n")
+    assert config.schedule.wake == "auto"
+    assert config.warnings == (
+        "ralph.yml line 1: environments wake nothing any more, the heartbeat does; see ralph init --wake",
+    )

@@ -12,7 +12,6 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from ralph_mission.cli.checks_agents import agents
 from ralph_mission.cli.checks_database import database
 from ralph_mission.cli.checks_dependencies import dependencies
 from ralph_mission.cli.checks_flows import flows, present, reviewing
-from ralph_mission.cli.checks_line import Check, Get, Hub, attempted, mend
+from ralph_mission.cli.checks_line import Check, Hub, mend
 from ralph_mission.cli.checks_loop import event_log
 from ralph_mission.cli.checks_publishers import publishers
 from ralph_mission.cli.checks_social import social
@@ -35,7 +34,6 @@ from ralph_mission.trouble import Trouble
 if TYPE_CHECKING:
     from ralph_mission.bootstrap.cycle import Household
     from ralph_mission.config import Config
-    from ralph_mission.wakers.facts import Facts
 
 PYTHON = (3, 11)
 ROOM = 200 * 1024 * 1024  # bytes: a clone to try a change in, memory, records of fifty cycles
@@ -206,6 +204,7 @@ def _forge(house: Household) -> Iterator[Check]:
 
 def _github(house: Household) -> Iterator[Check]:
     from ralph_mission.cli.checks_github import asking, github
+    from ralph_mission.cli.checks_schedule import waking
     from ralph_mission.wakers import facts, timer
 
     assert house.github is not None
@@ -224,16 +223,8 @@ def _github(house: Household) -> Iterator[Check]:
             present(folder),
         )
     )
-    yield from attempted("waking", lambda: _waking(get, config.schedule.wake, here))
+    yield from waking(config.schedule.wake, here)
     yield from reviewing(config.schedule.review, house.forge.identity().login, folder)
-
-
-def _waking(get: Get, wanted: str, here: Facts) -> Iterable[Check]:
-    from ralph_mission.cli.checks_schedule import wait_timers, waking
-    from ralph_mission.wakers import environment
-
-    names = [environment.name_of(urgency) for urgency in environment.MINUTES]
-    return waking(wanted, replace(here, environments=wait_timers(get, names)))
 
 
 def _memory(house: Household) -> Iterator[Check]:

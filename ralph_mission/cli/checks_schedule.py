@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from ralph_mission.cli.checks_line import Check, Get, Hub, Made, unseen
+from ralph_mission.cli.checks_line import Check, Hub, Made, unseen
 from ralph_mission.mission.model import Mission, Status
 from ralph_mission.report.lines import counted, spell, stamp
 
@@ -152,17 +152,3 @@ def waking(wanted: str, facts: Facts) -> Iterable[Check]:
         yield Check(
             "waking", "wrong", f"{way.name}: {standing.reason}", f"it needs {way.needs}: ralph init --wake {wanted}"
         )
-
-
-def wait_timers(get: Get, names: Iterable[str]) -> Mapping[str, int] | None:
-    """Minutes that each environment waits; None when GitHub does not let us see them."""
-    found: dict[str, int] = {}
-    for name in names:
-        status, told = get(f"/environments/{name}")
-        if status == 404:
-            continue
-        if status != 200 or not isinstance(told, dict):
-            return None
-        rules: list[dict[str, Any]] = told.get("protection_rules") or []
-        found[name] = next((int(rule.get("wait_timer") or 0) for rule in rules if rule.get("type") == "wait_timer"), 0)
-    return found

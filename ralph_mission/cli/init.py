@@ -18,10 +18,8 @@ from ralph_mission.cli.typed import typed
 from ralph_mission.cli.uninstall import Fate, read, remove, untouched
 from ralph_mission.config import NAME, Config, load
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.model import Urgency
 from ralph_mission.trouble import Trouble
 from ralph_mission.wakers import WAKERS
-from ralph_mission.wakers.environment import name_of
 from ralph_mission.wakers.facts import EVENT
 
 
@@ -99,7 +97,7 @@ def _install(git: Git, top: Path, wish: Wish, answer: str, as_json: bool, repo: 
     settings, names = _settings(top, wish, load(present).schedule.wake if stays else "auto")
     first = fate(settings, answer, git, top)
     config = load(present if first.state == "kept" else settings.text)
-    plan = [settings, *_workflow(git, top, wish, config), *_agents(git, top, wish), *_units(top, wish)]
+    plan = [settings, *_workflow(git, top, wish), *_agents(git, top, wish), *_units(top, wish)]
     fates = [first, *(fate(planned, answer, git, top) for planned in plan[1:])]  # every question before any deed
     refuse(fates)
     steps = list(_steps(git, top, wish, fates, config))
@@ -122,13 +120,12 @@ def _settings(top: Path, wish: Wish, wake: str) -> tuple[Planned, list[str]]:
     return Planned(top / NAME, text, keep=wish.told), [recipe.settings["name"] for recipe in here]
 
 
-def _workflow(git: Git, top: Path, wish: Wish, config: Config) -> Iterator[Planned]:
-    waits = _waits(config) if (wish.wake or config.schedule.wake) == "environment" else None
+def _workflow(git: Git, top: Path, wish: Wish) -> Iterator[Planned]:
     present = read(top / workflow.PLACE) or ""
     action = workflow.action_of(wish.action, present)
     labels = workflow.labels_of(wish.runner) if wish.runner is not None else workflow.labels_in(present)
     if action and _for_github(git, wish):
-        yield Planned(top / workflow.PLACE, workflow.render(action, labels, waits))
+        yield Planned(top / workflow.PLACE, workflow.render(action, labels))
 
 
 def _agents(git: Git, top: Path, wish: Wish) -> Iterator[Planned]:
@@ -140,12 +137,6 @@ def _for_github(git: Git, wish: Wish) -> bool:
     """Whether a workflow is wanted: asked for, or unasked on a clone of a repository on GitHub."""
     asked = bool(wish.agents) or any(option is not None for option in (wish.wake, wish.runner, wish.action))
     return asked or (not (wish.service or wish.server) and bool(workflow.hosted(git)))
-
-
-def _waits(config: Config) -> dict[str, int]:
-    """Minutes that each environment must wait, by urgency, the most urgent first."""
-    rhythm = config.schedule.rhythm()
-    return workflow.minutes_of({urgency: rhythm.pause(urgency).total_seconds() for urgency in reversed(Urgency)})
 
 
 def _units(top: Path, wish: Wish) -> Iterator[Planned]:
@@ -190,9 +181,6 @@ def _steps(git: Git, top: Path, wish: Wish, fates: Sequence[Fate], config: Confi
         yield from init_agents.steps(top, fates, config)
     elif _for_github(git, wish):
         yield f"{workflow.PLACE} is not written, because {workflow.UNKNOWN}: {workflow.NAMED}"
-    if wish.wake == "environment":
-        for urgency, minutes in _waits(config).items():
-            yield f"Settings, Environments: create {name_of(urgency)} with a wait timer of {minutes} minutes"
     yield from _unit_steps(top, wish)
 
 

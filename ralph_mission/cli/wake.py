@@ -79,9 +79,8 @@ def _send(repo: Path, config: Path | None, server: Place, header: Header, now: d
     from ralph_mission.config import read
     from ralph_mission.gateways import durable
     from ralph_mission.stores.anchor import flocked
-    from ralph_mission.wakers import calls, environment
+    from ralph_mission.wakers import calls
     from ralph_mission.wakers.dispatch import DispatchWaker
-    from ralph_mission.wakers.facts import look
 
     git = Git.open(repo)
     refuse_links(git)
@@ -91,11 +90,10 @@ def _send(repo: Path, config: Path | None, server: Place, header: Header, now: d
             return False, "another wake is at it"
         past = calls.load(notes.read_bytes() if notes.exists() else b"")
         limit = read(git, config).limits.dispatches_per_day
-        shared = environment.has_jobs(look(git.work_tree, "", ()).workflow)
-        objection = calls.objection(past, header, now, limit, shared=shared)
+        objection = calls.objection(past, header, now, limit)
         if objection:
             return False, objection
-        durable.write(notes, calls.dump(calls.called(past, header, now, shared=shared)))
+        durable.write(notes, calls.dump(calls.called(past, header, now)))
         waker = DispatchWaker(server.repository, poster(server))
         receipt = waker.wake(header.next_due_at or now, header.generation)
     if receipt.status != "done":

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from ralph_mission.cli.template import filled
 from ralph_mission.cli.workflow_pieces import written
 from ralph_mission.gateways.git import Git
 from ralph_mission.trouble import Trouble
-from ralph_mission.wakers.environment import LONGEST, SHORTEST, name_of
 from ralph_mission.wakers.facts import EVENT
 from ralph_mission.wakers.heartbeat import BASELINE, EVERY
 
@@ -171,13 +169,8 @@ def runs_on(labels: tuple[str, ...]) -> str:
     return labels[0] if len(labels) == 1 else f"[{', '.join(labels)}]"
 
 
-def minutes_of(pauses: Mapping[str, float]) -> dict[str, int]:
-    """Wait timers by urgency for pauses in seconds: whole minutes, within GitHub's bounds."""
-    return {name: min(max(round(seconds / 60), SHORTEST), LONGEST) for name, seconds in pauses.items()}
-
-
-def render(action: Action, labels: tuple[str, ...], waits: Mapping[str, int] | None = None) -> str:
-    """The file. `waits`: minutes by urgency, for jobs that wait behind an environment and then wake the loop."""
+def render(action: Action, labels: tuple[str, ...]) -> str:
+    """The file."""
     words = {
         "RUNNER": runs_on(labels),
         "ACTION": str(action),
@@ -185,12 +178,7 @@ def render(action: Action, labels: tuple[str, ...], waits: Mapping[str, int] | N
         "EVERY": EVERY,
         "BASELINE": BASELINE,
     }
-    return written(CYCLE, words) + (BETWEEN + "".join(_waiting(words, waits)) if waits else "")
-
-
-def _waiting(words: Mapping[str, str], waits: Mapping[str, int]) -> Iterator[str]:
-    for urgency, minutes in waits.items():
-        yield filled(WAIT, {**words, "URGENCY": urgency, "PLACE": name_of(urgency), "MINUTES": str(minutes)})
+    return written(CYCLE, words)
 
 
 CYCLE = """\
@@ -235,8 +223,6 @@ jobs:
       pull-requests: write # opening, answering and, once approved, merging pull requests
 ALIVE
 KILL_SWITCH
-    outputs:
-      urgency: ${{ steps.ralph.outputs.urgency }}
     steps:
       # It checks the repository out itself, and only when a cycle is due.
       - id: ralph
@@ -256,26 +242,4 @@ KILL_SWITCH
           telegram-channel-id: ${{ secrets.TELEGRAM_CHANNEL_ID }}
           discord-webhook-url: ${{ secrets.DISCORD_WEBHOOK_URL }}
           discord-bot-token: ${{ secrets.DISCORD_BOT_TOKEN }}
-"""
-
-BETWEEN = """\
-
-  # The next wake. A job waits behind its environment's wait timer without using a runner, then dispatches.
-  # The minutes are a setting of the environment (Settings, Environments); what comes too early is turned away.
-"""
-
-WAIT = """\
-  wake-URGENCY:
-    name: Wake after MINUTES minutes
-    needs: cycle
-    if: needs.cycle.outputs.urgency == 'URGENCY'
-    runs-on: RUNNER
-    timeout-minutes: 10
-    environment: PLACE # wait timer: MINUTES minutes
-    permissions:
-      contents: write # the dispatch
-    steps:
-      - uses: ACTION
-        with:
-          mode: wake
 """

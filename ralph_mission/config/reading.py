@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from ralph_mission.config import loop_keys
 from ralph_mission.config.complaints import explain, known_keys, trouble
-from ralph_mission.config.settings import Config
+from ralph_mission.config.settings import GONE_WAKE, Config
 from ralph_mission.gateways.git import Git
 from ralph_mission.safety.strict_yaml import MAX_BYTES, Document, YamlError, parse
 from ralph_mission.trouble import Trouble
@@ -105,6 +105,10 @@ def _warnings(document: Document, source: str) -> Iterator[str]:
     for path, line in document.lines.items():
         if _foreign(path):
             yield f"{source} line {line}: {'.'.join(map(str, path))} is a key of ralph-orchestrator; not used here"
+    schedule = document.value.get("schedule") if isinstance(document.value, dict) else None
+    if isinstance(schedule, dict) and schedule.get("wake") == GONE_WAKE:
+        line = document.lines["schedule", "wake"]
+        yield f"{source} line {line}: environments wake nothing any more, the heartbeat does; see ralph init --wake"
 
 
 def _foreign(path: tuple[str | int, ...]) -> bool:

@@ -9,7 +9,7 @@ import re
 from datetime import timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, StringConstraints, model_validator
 
 from ralph_mission.config.loop_keys import Cli, Core, EventLoop, HatKeys, MemoryKeys, RObot, TaskKeys
 from ralph_mission.config.loop_settings import Completion, Cost, Hands, Loop, Work
@@ -30,6 +30,7 @@ from ralph_mission.thinkers.settings import Settings as Thinker
 
 CEILING = Limits()
 Named = TypeVar("Named", Command, Web)
+GONE_WAKE = "environment"
 SHORTEST, LONGEST = timedelta(minutes=1), timedelta(days=366)
 
 
@@ -60,6 +61,11 @@ def _distinct(named: tuple[Named, ...]) -> tuple[Named, ...]:
     return named
 
 
+def _known_wake(value: object) -> object:
+    """What files of an older version say still loads; `reading` warns of it."""
+    return "auto" if value == GONE_WAKE else value
+
+
 Pause = Annotated[Duration, AfterValidator(_sensible)]
 """A duration that a cycle can wait."""
 
@@ -75,7 +81,7 @@ class Schedule(Section):
     low: Pause = Field(Rhythm().low, description="Nothing new.")
     medium: Pause = Field(Rhythm().medium, description="An opportunity or an anomaly.")
     high: Pause = Field(Rhythm().high, description="A bug, an error or a vulnerability.")
-    wake: Literal["auto", "timer", "environment", "heartbeat"] = Field(
+    wake: Annotated[Literal["auto", "timer", "heartbeat"], BeforeValidator(_known_wake)] = Field(
         "auto", description="What wakes the next cycle; `ralph init --wake` sets it up. auto: the best that is set up."
     )
     review: Literal["auto", "always", "never"] = Field(

@@ -89,7 +89,7 @@ def day(header: Header, now: datetime) -> str:
 def granted(header: Header, today: str, limit: int) -> tuple[int, bool]:
     """How many due times of `today` (YYYY-MM-DD) were granted a wake, and whether the one that is being set is.
 
-    The one count of all who wake: a due time has one wake, sent by the cycle itself, a timer or an environment. A new
+    The one count of all who wake: a due time has one wake, sent by the cycle itself or a timer. A new
     day begins with the one that its first cycle may have been woken by. `limit`: wakes in a day, repeats included.
     """
     share = limit - repeats(limit)

@@ -51,7 +51,7 @@ def tell_trouble(error: Mapping[str, str], environ: Mapping[str, str]) -> None:
 def outputs(report: CycleReport) -> dict[str, str]:
     """The outputs of the action, by name. An action that was allowed counts as taken, except in a staged cycle.
 
-    A cycle that did not run for real has no urgency: a job may wait on it to wake us again.
+    A cycle that did not run for real has no urgency.
     """
     allowed = sum(line.verdict is Verdict.ALLOW for line in report.decisions)
     return {

@@ -1,14 +1,14 @@
 """The ways of being called again. All of them end in the same dispatch, and behind it in the same gate.
 
-`dispatch` sends it; `timer`, `environment` and `heartbeat` say what each way needs and whether it is set up.
+`dispatch` sends it; `timer` and `heartbeat` say what each way needs and whether it is set up.
 """
 
 from __future__ import annotations
 
-from ralph_mission.wakers import environment, heartbeat, timer
+from ralph_mission.wakers import heartbeat, timer
 from ralph_mission.wakers.facts import Facts, Way
 
-WAKERS: dict[str, Way] = {way.name: way for way in (timer.WAY, environment.WAY, heartbeat.WAY)}
+WAKERS: dict[str, Way] = {way.name: way for way in (timer.WAY, heartbeat.WAY)}
 """Every way by its name in `schedule.wake`, the most punctual first."""
 
 

@@ -31,41 +31,38 @@ class Calls:
         return dict(self.days).get(day, 0)
 
 
-def objection(calls: Calls, header: Header, now: datetime, limit: int, *, shared: bool = False) -> str:
-    """Why no wake is sent now, "" when nothing speaks against it. `limit`: wakes in a day, everybody's.
-
-    `shared`: environments wake as well; the timer then makes up for what they lose.
-    """
-    asked, who = _asked(calls, header, now, shared)
+def objection(calls: Calls, header: Header, now: datetime, limit: int) -> str:
+    """Why no wake is sent now, "" when nothing speaks against it. `limit`: wakes in a day, everybody's."""
+    asked, who = _asked(calls, header, now)
     if asked and abs(now - asked) < AGAIN_AFTER:
         return f"{who} less than 10 minutes ago"
     today = schedule.day(header, now)
-    left = _is_first(calls, header, today, shared) or calls.on(today) < schedule.repeats(limit)
+    left = _is_first(calls, header, today) or calls.on(today) < schedule.repeats(limit)
     if limit and left and schedule.may_wake(header, today):
         return ""
     return f"today's wakes are used up, the cap is {limit}"
 
 
-def called(calls: Calls, header: Header, now: datetime, *, shared: bool = False) -> Calls:
+def called(calls: Calls, header: Header, now: datetime) -> Calls:
     """With one more wake."""
     today = schedule.day(header, now)
     others = [(day, count) for day, count in calls.days if day != today]
-    again = calls.on(today) + (not _is_first(calls, header, today, shared))
+    again = calls.on(today) + (not _is_first(calls, header, today))
     return Calls(header.generation, now.isoformat(), ((today, again), *others[: DAYS - 1]))
 
 
-def _asked(calls: Calls, header: Header, now: datetime, shared: bool) -> tuple[datetime | None, str]:
+def _asked(calls: Calls, header: Header, now: datetime) -> tuple[datetime | None, str]:
     """When the present due time was last woken for, and by whom; None when it was not."""
     if calls.generation == header.generation:
         return _moment(calls.at, now), f"woken for generation {header.generation}"
     if schedule.asked_itself(header):
         return header.last_cycle_at, "the last cycle asked for the next one"
-    return (header.next_due_at, "an environment's wait ended") if shared else (None, "")
+    return None, ""
 
 
-def _is_first(calls: Calls, header: Header, today: str, shared: bool) -> bool:
+def _is_first(calls: Calls, header: Header, today: str) -> bool:
     """Whether it would be the one wake that memory grants the present due time. A new day grants another."""
-    if not header.today or (shared and header.next_due_at):  # before any memory nothing is granted
+    if not header.today:  # before any memory nothing is granted
         return False
     sent = calls.generation == header.generation or schedule.asked_itself(header)
     return not sent or (header.today != today and calls.at[:10] != today)

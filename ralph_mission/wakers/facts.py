@@ -1,12 +1,9 @@
-"""What can be seen from here of what wakes us: the workflow, timers of this host, environments of the forge.
-
-Only files are read. What the forge knows is handed in by whoever may ask it.
-"""
+"""What can be seen from here of what wakes us: the workflow, and timers of this host. Only files are read."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +20,12 @@ class Facts:
     """`workflow`: the text (without comments) of the workflow that listens to our dispatch, "" when there is none.
 
     `timers`: names of the enabled wake timers of this host; `instance`: what this repository's is called after
-    the @. `environments`: wait timers in minutes by environment; None when nobody asked the forge.
+    the @.
     """
 
     workflow: str = ""
     timers: frozenset[str] = frozenset()
     instance: str = ""
-    environments: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +51,9 @@ def unit_places(home: Path) -> tuple[Path, ...]:
     return home / ".config" / "systemd" / "user", Path("/etc/systemd/system")
 
 
-def look(
-    work_tree: Path | None, instance: str, places: Sequence[Path], environments: Mapping[str, int] | None = None
-) -> Facts:
+def look(work_tree: Path | None, instance: str, places: Sequence[Path]) -> Facts:
     """The facts of a repository on this host. What cannot be read counts as absent."""
-    return Facts(listening(work_tree, EVENT), frozenset(_timers(places)), instance, environments)
+    return Facts(listening(work_tree, EVENT), frozenset(_timers(places)), instance)
 
 
 def listening(work_tree: Path | None, event: str) -> str:

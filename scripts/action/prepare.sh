@@ -6,8 +6,8 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 source "$here/lib.sh"
 
 case "$RALPH_MODE" in
-  cycle | work | review | publish | wake) ;;
-  *) fail 2 "The input mode is none of cycle, work, review, publish, wake" "write mode: cycle" ;;
+  cycle | work | review | publish) ;;
+  *) fail 2 "The input mode is none of cycle, work, review, publish" "write mode: cycle" ;;
 esac
 # A staged run that was mistyped must not become a real one. Nothing is what a schedule has for `inputs.staged`.
 for flag in "$RALPH_STAGED" "$RALPH_FORCE"; do
@@ -45,15 +45,14 @@ only() {
 only issue "$issue" work publish
 only pull-request "$pull" review
 only agent "$agent" work review
-only staged "$RALPH_STAGED" cycle wake
-only force "$RALPH_FORCE" cycle review wake
+only staged "$RALPH_STAGED" cycle
+only force "$RALPH_FORCE" cycle review
 if [ "$RALPH_MODE,$pull" = review, ]; then
   fail 2 "The input pull-request is missing" "write pull-request: NUMBER"
 fi
 if [ "$RALPH_MODE,$issue" = publish, ]; then
   fail 2 "The input issue is missing" "write issue: NUMBER"
 fi
-if [ "$RALPH_MODE" = wake ]; then exit 0; fi
 
 # Git obeys these before any setting, and nothing that a step says can take them away again.
 for name in $(compgen -e); do

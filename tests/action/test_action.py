@@ -205,29 +205,5 @@ def test_the_workflow_of_this_repository_runs_the_action_that_stands_in_it(runne
     assert "(staged: nothing was changed)" in job.log
 
 
-def test_waking_dispatches_once_and_installs_nothing(cold: Runner, github: FakeGitHub) -> None:
-    job = cold.run(github.token(permissions={"contents": "write"}), github.url, "workflow_dispatch", {"mode": "wake"})
-    assert job.code == 0, job.log
-    assert [dispatch.event_type for dispatch in github.dispatches] == ["ralph-loop-trigger"]
-    assert github.dispatches[0].client_payload == {"not_before": "", "generation": 0}
-    assert not cold.place().exists() and job.checkouts == []
-    assert job.leaks == [] and job.temporary == []
-
-
-def test_a_wake_says_what_it_is_for(cold: Runner, github: FakeGitHub) -> None:
-    due = "2020-05-04T19:00:00+00:00"
-    log = f'---\nschema: 1\nlineage: "a"\ngeneration: 7\nnext_due_at: {due}\n---\n# Memory\ngeneration: 9"}}\n'
-    github.push("ralph-memory", {"memory/ralph-log.md": log.encode()})
-    assert cold.run(github.token(), github.url, "workflow_dispatch", {"mode": "wake"}).code == 0
-    assert github.dispatches[0].client_payload == {"not_before": due, "generation": 7}
-
-
-def test_a_token_that_may_not_wake_is_named_as_the_reason(cold: Runner, github: FakeGitHub) -> None:
-    job = cold.run(github.token(permissions={"contents": "read"}), github.url, "workflow_dispatch", {"mode": "wake"})
-    assert job.code != 0
-    assert github.dispatches == []
-    assert "contents: write" in job.log
-
-
 def _ours(action: Path) -> list[Path]:
     return [path for path in action.rglob("*") if path.is_file() and path.suffix not in (".pyc", ".pyo")]

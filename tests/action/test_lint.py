@@ -66,12 +66,9 @@ def test_a_runner_can_read_every_workflow(tmp_path: Path, workflow: Path) -> Non
     lint(tmp_path, "act", "--validate", "--strict", "--workflows", workflow)
 
 
-@pytest.mark.parametrize("waits", [None, {"high": 15, "medium": 60, "low": 360}], ids=["cron", "environments"])
 @pytest.mark.parametrize("labels", ["self-hosted", "self-hosted,linux,x64", "ubuntu-latest"])
-def test_a_runner_can_read_every_workflow_that_init_writes(
-    tmp_path: Path, labels: str, waits: dict[str, int] | None
-) -> None:
-    (tmp_path / "loop.yml").write_text(render(Action("mara/ralph", "a" * 40), labels_of(labels), waits))
+def test_a_runner_can_read_every_workflow_that_init_writes(tmp_path: Path, labels: str) -> None:
+    (tmp_path / "loop.yml").write_text(render(Action("mara/ralph", "a" * 40), labels_of(labels)))
     lint(tmp_path, "act", "--validate", "--strict", "--workflows", tmp_path / "loop.yml")
 
 

@@ -120,7 +120,7 @@ GOOD = {"RALPH_MODE": "cycle", "RALPH_ISSUE": "", "RALPH_PULL_REQUEST": "", "RAL
         ({"RALPH_EXTRAS": "llm dev"}, "extras: llm prisma"),
         ({"RALPH_EXTRAS": "../llm"}, "extras: llm prisma"),
         ({"RALPH_EXTRAS": "llm\n--index-url"}, "extras: llm prisma"),
-        ({"RALPH_MODE": "wake", "RALPH_ISSUE": "7"}, "issue means nothing"),
+        ({"RALPH_MODE": "wake"}, "write mode: cycle"),
         ({"RALPH_MODE": "work; id"}, "write mode: cycle"),
     ],
 )

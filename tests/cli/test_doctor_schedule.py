@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.checks_schedule import far_off, parked_ahead, wait_timers, wakes, waking
+from ralph_mission.cli.checks_schedule import far_off, parked_ahead, wakes, waking
 from ralph_mission.mission.model import Action, Mission, Status, Tier
 from ralph_mission.mission.schedule import Rhythm
 from ralph_mission.wakers.facts import Facts
@@ -94,15 +94,6 @@ def test_the_way_of_waking_that_is_in_force_is_named() -> None:
     assert check.status == "wrong" and "ralph init --wake timer" in check.mend
     (check,) = waking("auto", Facts())
     assert check.found.startswith("nothing wakes it")
-
-
-def test_wait_timers_of_environments_are_read(here: Place) -> None:
-    here.fake.environment("ralph-wait-high", wait_minutes=15)
-    here.fake.environment("ralph-wait-low")
-    names = ("ralph-wait-high", "ralph-wait-medium", "ralph-wait-low")
-    assert wait_timers(here.get, names) == {"ralph-wait-high": 15, "ralph-wait-low": 0}
-    here.token = here.fake.token(permissions={"contents": "read"})
-    assert wait_timers(here.get, names) is None
 
 
 # --- the next cycle ---------------------------------------------------------------------

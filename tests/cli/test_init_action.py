@@ -116,9 +116,9 @@ def test_what_was_to_do_is_done_by_naming_the_commit(tmp_path: Path) -> None:
 def test_a_commit_that_was_named_once_stays_named(tmp_path: Path) -> None:
     repo = hosted(tmp_path)
     cli_here("init", "--action", PINNED, repo=repo)
-    assert states(cli_here("init", "--wake", "environment", "--json", repo=repo))["ralph-loop.yml"] == "replaced"
-    jobs = workflow(repo)["jobs"]
-    assert {job["steps"][0]["uses"] for job in jobs.values()} == {PINNED} and len(jobs) == 4
+    assert states(cli_here("init", "--runner", "gpu", "--json", repo=repo))["ralph-loop.yml"] == "replaced"
+    (job,) = workflow(repo)["jobs"].values()
+    assert (job["steps"][0]["uses"], job["runs-on"]) == (PINNED, "gpu")
 
 
 @pytest.mark.usefixtures("unknown_commit")
@@ -148,7 +148,7 @@ def test_a_name_that_may_move_is_refused_with_the_way_to_its_commit(tmp_path: Pa
 @pytest.mark.usefixtures("known_commit")
 def test_nothing_that_is_used_can_move(tmp_path: Path) -> None:
     repo = hosted(tmp_path)
-    cli_here("init", "--wake", "environment", repo=repo)
+    cli_here("init", repo=repo)
     jobs = workflow(repo)["jobs"].values()
     assert {step["uses"] for job in jobs for step in job["steps"]} == {PINNED}
 

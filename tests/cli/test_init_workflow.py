@@ -43,11 +43,9 @@ def test_asking_for_the_workflow_leaves_a_persons_settings_alone(tmp_path: Path)
     assert (repo / "ralph.yml").read_text() == "owners: [mara]\n"
 
 
-@pytest.mark.parametrize("waits", [False, True])
-def test_the_workflow_passes_githubs_schema_and_an_audit(tmp_path: Path, waits: bool) -> None:
+def test_the_workflow_passes_githubs_schema_and_an_audit(tmp_path: Path) -> None:
     repo = hosted(tmp_path)
-    wake = "environment" if waits else "auto"
-    cli_here("init", "--wake", wake, "--runner", "self-hosted, linux", repo=repo)
+    cli_here("init", "--runner", "self-hosted, linux", repo=repo)
     schema = [TOOLS / "check-jsonschema", "--builtin-schema", "vendor.github-workflows", repo / LOOP]
     assert subprocess.run(schema, capture_output=True, check=False).returncode == 0
     audit = [TOOLS / "zizmor", "--offline", "--no-config", "--no-progress", "--format", "json", repo / LOOP]
@@ -71,7 +69,7 @@ def test_the_workflow_is_woken_by_cron_by_hand_and_by_our_own_dispatch(tmp_path:
 
 def test_every_input_and_output_that_it_names_is_one_of_the_action(tmp_path: Path) -> None:
     repo = hosted(tmp_path)
-    cli_here("init", "--wake", "environment", repo=repo)
+    cli_here("init", repo=repo)
     text = (repo / LOOP).read_text().replace("# anthropic", "anthropic")
     action = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text())
     jobs = yaml.load(text, yaml.BaseLoader)["jobs"].values()
@@ -79,20 +77,9 @@ def test_every_input_and_output_that_it_names_is_one_of_the_action(tmp_path: Pat
     assert set(re.findall(r"steps\.ralph\.outputs\.([a-z-]+)", text)) <= set(action["outputs"])
 
 
-def test_environments_wait_as_long_as_the_settings_say_and_no_wait_holds_the_cycle_up(tmp_path: Path) -> None:
-    repo = hosted(tmp_path)
-    (repo / "ralph.yml").write_text("schedule: {high: 20m}\n")
-    told = cli_here("init", "--wake", "environment", "--json", repo=repo)
-    text = workflow(repo)
-    waiting = {name: job for name, job in text["jobs"].items() if name != "cycle"}
-    assert {name: job["environment"] for name, job in waiting.items()} == {
-        f"wake-{urgency}": f"ralph-wait-{urgency}" for urgency in ("high", "medium", "low")
-    }
-    assert all(job["steps"][0]["with"] == {"mode": "wake"} for job in waiting.values())
-    assert "concurrency" not in text
-    steps = "\n".join(told.json["steps"])
-    assert [f"with a wait timer of {minutes} minutes" in steps for minutes in (20, 60, 360)] == [True] * 3
-    assert "schedule: {wake: environment}" in steps
+def test_a_way_of_waking_that_is_gone_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    told = cli_here("init", "--wake", "environment", repo=hosted(tmp_path))
+    assert (told.code, "'auto', 'timer', 'heartbeat'" in told.err) == (2, True)
 
 
 def test_fresh_settings_say_what_wakes(tmp_path: Path) -> None:

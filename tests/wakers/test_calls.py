@@ -53,13 +53,6 @@ def test_a_cycle_that_asked_for_the_next_one_itself_is_given_ten_minutes():
     assert objection(ONCE, header, NOON + minutes(10), 48) == ""
 
 
-def test_a_timer_beside_environments_makes_up_for_what_they_lose():
-    header = replace(HEADER, generation=6, next_due_at=NOON, last_cycle_at=NOON - minutes(15))
-    assert objection(ONCE, header, NOON + minutes(1), 48) == ""
-    assert "environment" in objection(ONCE, header, NOON + minutes(1), 48, shared=True)
-    assert objection(ONCE, header, NOON + minutes(10), 48, shared=True) == ""
-
-
 def test_a_cap_of_none_sends_none():
     assert objection(Calls(), HEADER, NOON, 0) != ""
 

@@ -1,4 +1,4 @@
-"""Cycles, a timer and environments wake the loop at once and without end: together they keep to one cap a day."""
+"""Cycles and a timer wake the loop at once and without end: together they keep to one cap a day."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ class Loop:
     """What memory says, what the timer noted, and every wake that was sent, by day."""
 
     limit: int
-    shared: bool
     header: Header = field(default_factory=Header)
     calls: Calls = field(default_factory=Calls)
     sent: Counter[str] = field(default_factory=Counter)
@@ -39,59 +38,48 @@ class Loop:
     def timer(self, now: datetime) -> bool:
         """Its minute."""
         due = schedule.is_due(self.header.next_due_at, now, RHYTHM.longest)
-        if due and not objection(self.calls, self.header, now, self.limit, shared=self.shared):
-            self.calls = called(self.calls, self.header, now, shared=self.shared)
+        if due and not objection(self.calls, self.header, now, self.limit):
+            self.calls = called(self.calls, self.header, now)
             self.sent[f"{now:%Y-%m-%d}"] += 1
             return True
         return False
 
-    def environment(self, now: datetime) -> bool:
-        """The end of the wait of a job that the last cycle left behind."""
-        day = f"{now:%Y-%m-%d}"
-        woke = schedule.is_due(self.header.next_due_at, now, RHYTHM.longest) and schedule.may_wake(self.header, day)
-        self.sent[day] += woke
-        return woke
 
-
-def play(limit: int, seed: int, environment: bool, lost: float, days: int = 3) -> Loop:
+def play(limit: int, seed: int, lost: float, days: int = 3) -> Loop:
     """Every minute the timer looks; a wake that is not lost is a cycle a minute later; cron comes now and then."""
-    chance, loop = random.Random(seed), Loop(limit, environment)
-    arrives = waited = None
+    chance, loop = random.Random(seed), Loop(limit)
+    arrives = None
     for minute in range(days * 24 * 60):
         now = NOON + timedelta(minutes=minute)
         woke = loop.timer(now)
-        if environment and waited == minute:
-            woke = loop.environment(now) or woke
         if woke and chance.random() >= lost:
             arrives = minute + 1
         if arrives == minute or chance.random() < 0.02:
             arrives = None
             loop.cycle(now, chance.random() < 0.5)
-            waited = minute + 15 if loop.header.next_due_at != loop.header.last_cycle_at else None
             if loop.header.next_due_at == loop.header.last_cycle_at and chance.random() >= lost:
                 arrives = minute + 1
     return loop
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 7, 48])
-@pytest.mark.parametrize("environment", [False, True], ids=["timer", "timer and environment"])
 @pytest.mark.parametrize("lost", [0.0, 0.4, 1.0])
-def test_no_day_has_more_wakes_than_the_cap_whoever_sends_them(limit, environment, lost):
+def test_no_day_has_more_wakes_than_the_cap_whoever_sends_them(limit, lost):
     for seed in range(5):
-        loop = play(limit, seed, environment, lost)
+        loop = play(limit, seed, lost)
         assert max(loop.sent.values()) <= limit
 
 
 @pytest.mark.parametrize("limit", [2, 7, 48])
 def test_every_day_has_some(limit):
-    loop = play(limit, 1, environment=False, lost=0.0)
+    loop = play(limit, 1, lost=0.0)
     assert len(loop.sent) == 4
     assert all(loop.sent.values())
 
 
 def test_a_loop_that_sleeps_over_midnight_with_nothing_left_is_woken_on_the_next_day():
     """A timer alone, and no cron: otherwise nobody would ever begin the new day."""
-    loop = Loop(1, shared=False)
+    loop = Loop(1)
     loop.cycle(NOON, ready=True)
     loop.cycle(NOON + timedelta(minutes=1), ready=True)
     assert not loop.timer(NOON + timedelta(hours=11))

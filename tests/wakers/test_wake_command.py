@@ -135,17 +135,6 @@ def test_a_due_time_that_memory_grants_no_wake_wakes_nobody(post):
     assert len(post.payloads) == 1
 
 
-def test_beside_environments_that_wait_a_timer_asks_ten_minutes_later(post):
-    workflow = post.clone / ".github/workflows/loop.yml"
-    workflow.parent.mkdir(parents=True)
-    places = "\n".join(f"environment: ralph-wait-{urgency}" for urgency in ("high", "medium", "low"))
-    workflow.write_text(f"on: {{repository_dispatch: {{types: [ralph-loop-trigger]}}}}\n{places}\n")
-    post.remember(LATER)
-    assert "an environment's wait ended less than 10 minutes ago" in post.wake(LATER).out
-    assert post.wake(LATER + timedelta(minutes=10)).code == 0
-    assert len(post.payloads) == 1
-
-
 def test_memory_elsewhere_is_found_by_the_settings(post):
     (post.clone / "ralph.yml").write_text("memory: {branch: other-memory}\n")
     post.remember(LATER)

@@ -16,7 +16,6 @@ from ralph_mission.wakers.facts import Facts, look
 from ralph_mission.wakers.timer import instance
 
 PLAIN = render(Action("a/b", "v1"), ("self-hosted",))
-WAITING = render(Action("a/b", "v1"), ("self-hosted",), {"high": 15, "medium": 60, "low": 360})
 HERE = "srv-harbour"
 TIMERS = frozenset({f"ralph-wake@{HERE}.timer"})
 
@@ -40,8 +39,6 @@ def test_the_table_holds_every_way_that_can_be_configured():
     ("facts", "name"),
     [
         (Facts(PLAIN), "heartbeat"),
-        (Facts(WAITING), "environment"),
-        (Facts(WAITING, TIMERS, HERE), "timer"),
         (Facts(PLAIN, TIMERS, HERE), "timer"),
         (Facts("", TIMERS, HERE), ""),
         (Facts(PLAIN, TIMERS, "elsewhere"), "heartbeat"),
@@ -49,18 +46,6 @@ def test_the_table_holds_every_way_that_can_be_configured():
 )
 def test_the_most_punctual_way_that_is_set_up_is_the_best(facts, name):
     assert name_of_best(facts) == name
-
-
-def test_an_environment_without_a_wait_timer_is_not_set_up():
-    waits = {"ralph-wait-high": 15, "ralph-wait-medium": 60, "ralph-wait-low": 0}
-    standing = WAKERS["environment"].set_up(Facts(WAITING, environments=waits))
-    assert (standing.ok, standing.reason) == (False, "without a wait timer: ralph-wait-low")
-    assert name_of_best(Facts(WAITING, environments=waits)) == "heartbeat"
-    assert WAKERS["environment"].set_up(Facts(WAITING, environments=replace_low(waits))).ok
-
-
-def replace_low(waits: dict[str, int]) -> dict[str, int]:
-    return {**waits, "ralph-wait-low": 360}
 
 
 def test_a_timer_for_another_folder_is_named():
