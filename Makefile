@@ -15,17 +15,18 @@ export PYTHONPYCACHEPREFIX = $(CURDIR)/.venv/bytecode
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##/  make \1	/p' Makefile
 
-install:  ## set up .venv with what ralph needs (a second call does nothing)
+install:  ## set up .venv with what ralph needs, and more with EXTRAS="charts web" (a second call does nothing)
 	@command -v $(PYTHON) >/dev/null || { echo "[make] $(PYTHON) not found: install Python 3.11 or newer" >&2; exit 1; }
-	@$(PYTHON) -I scripts/environment.py runtime
+	@$(PYTHON) -I scripts/environment.py runtime $(EXTRAS)
 
 install-dev:  ## the same, with the tools for working on ralph
 	@command -v $(PYTHON) >/dev/null || { echo "[make] $(PYTHON) not found: install Python 3.11 or newer" >&2; exit 1; }
-	@$(PYTHON) -I scripts/environment.py dev
+	@$(PYTHON) -I scripts/environment.py dev $(EXTRAS)
 
 run: install  ## one cycle on the sample, or on another repository: make run REPO=DIR
 	@[ -n "$$REPO" ] || { echo "[make] name a repository: make run REPO=DIR" >&2; exit 2; }
 	@if [ "$$REPO" = "$(SAMPLE)" ] && [ ! -e "$$REPO" ]; then $(BIN)/python examples/unpack.py "$$REPO"; fi
+	@$(PYTHON) -I scripts/environment.py runtime $(EXTRAS) $$($(BIN)/python -I -m ralph_mission.config.extras "$$REPO")
 	@$(BIN)/ralph cycle --repo "$$REPO" --force
 
 test: install-dev  ## all tests (make test COVERAGE=1 also tells what they do not reach)
@@ -64,18 +65,7 @@ bench: install-dev  ## how fast it is beside what it replaces
 	@$(BIN)/python -m bench.load
 
 lock: install-dev  ## pin the newest dependencies that fit, with hashes and without naming a registry
-	@for group in build dev real release; do \
-	  [ $$group = build ] && out=requirements.lock || out=requirements-$$group.lock; \
-	  case $$group in real|release) from=;; *) from=pyproject.toml;; esac; \
-	  $(BIN)/uv pip compile $$from --group pyproject.toml:$$group --output-file $$out --upgrade --quiet --universal \
-	    --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
-	    || exit 1; \
-	done
-	@for extra in claude llm prisma; do \
-	  $(BIN)/uv pip compile pyproject.toml --extra $$extra --constraint requirements-dev.lock --quiet --universal \
-	    --output-file requirements-$$extra.lock --python-version 3.11 --generate-hashes --no-emit-index-url \
-	    --no-emit-find-links --no-header --no-annotate || exit 1; \
-	done
+	@$(BIN)/python -I scripts/lock.py
 
 clean:  ## remove what make made: .venv, the sample, caches
 	@rm -rf .venv sample .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

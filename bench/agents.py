@@ -46,7 +46,7 @@ LIMITS = {"claude": 2.5, "codex": 2.0}
 of Claude Code's is the import of its library, which has a row of its own."""
 LIBRARY = f"import sys; sys.path.append({str(PLACE)!r}); import claude_agent_sdk"
 INSTALLED_IN = 200  # ms to find that everything is there
-NEEDED = ("scripts", "tests/real/node", "requirements-real.lock")
+NEEDED = ("scripts", "tests/real/node", "requirements-claude.lock", "requirements-prisma.lock")
 """What setting them up reads."""
 
 

@@ -1,10 +1,12 @@
-"""Make `.venv` from a lock file: `environment.py runtime` to use ralph, `environment.py dev` to work on it.
+"""Make `.venv` from lock files: `environment.py runtime [EXTRA...]` to use ralph, `environment.py dev` to work on it.
 
-A stamp remembers what was installed, so a second call does nothing; an environment that was
-left half made is built anew. Standard library only, and old syntax: it runs before anything
-is installed, on whatever `python3` is, and has to be able to say that it is too old.
+uv installs where it is there, pip otherwise. A stamp remembers what was installed, so a second call does nothing; an
+environment that was left half made, or made for another folder or Python, is built anew. Standard library only, and
+old syntax: it runs before anything is installed, on whatever `python3` is, and has to be able to say that it is too
+old.
 """
 
+import glob
 import hashlib
 import json
 import os
@@ -18,41 +20,68 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VENV = os.path.join(ROOT, ".venv")
 STAMP = os.path.join(VENV, "installed.json")
 PYTHON = os.path.join(VENV, "bin", "python")
-LOCKS = {"runtime": "requirements.lock", "dev": "requirements-dev.lock"}
 MIN_PYTHON = (3, 11)
 MIN_GIT = (2, 38)  # merge-tree --write-tree
 
 
-def main(kind):
-    """Bring `.venv` to what the lock file of `kind` says. Gives the exit code."""
-    wanted = {"kind": kind, "digest": digest(), "place": ROOT, "complete": True}
+def main(kind, *extras):
+    """Bring `.venv` to what the lock files say. Gives the exit code."""
+    wanted = {"requirements.lock" if kind == "runtime" else "requirements-dev.lock"}
+    wanted.update("requirements-%s.lock" % extra for extra in extras)
+    unknown = sorted(name for name in wanted if not os.path.exists(os.path.join(ROOT, name)))
+    if unknown:
+        return fail("there is no %s: EXTRAS are the optional-dependencies of pyproject.toml" % unknown[0])
+    state = {"digest": digest(), "python": list(sys.version_info[:2]), "place": ROOT}
     found = read_stamp()
-    if found in (wanted, dict(wanted, kind="dev")) and os.path.exists(PYTHON):
+    is_usable = os.path.exists(PYTHON) and all(found.get(key) == state[key] for key in ("python", "place"))
+    if is_usable and found["digest"] == state["digest"] and wanted <= set(found["locks"]):
         return 0
     complaint = unmet()
     if complaint:
         return fail(complaint)
-    if not usable(found):
+    if is_usable:
+        wanted.update(lock for lock in found["locks"] if os.path.exists(os.path.join(ROOT, lock)))
+        os.remove(STAMP)
+    else:
         shutil.rmtree(VENV, ignore_errors=True)
         say("creating .venv with Python %d.%d" % sys.version_info[:2])
-        os.makedirs(VENV)
-    write_stamp(dict(wanted, complete=False))
-    if not os.path.exists(PYTHON) and run(sys.executable, "-I", "-m", "venv", VENV) != 0:
-        return fail("Python could not create .venv: see above")
-    if install(kind) != 0:
-        return fail("pip could not install %s: see above; when the network is back, run make again" % LOCKS[kind])
-    write_stamp(wanted)
+        if run(sys.executable, "-I", "-m", "venv", "--without-pip", VENV) != 0:
+            return fail("Python could not create .venv: see above")
+    locks = sorted(wanted)
+    if install([os.path.join(ROOT, name) for name in locks]) != 0:
+        return fail("%s could not be installed: see above; when the network is back, run make again" % ", ".join(locks))
+    write_stamp(dict(state, locks=sorted({name for lock in locks for name in included(lock)})))
     say("ready: .venv/bin/ralph")
     return 0
 
 
-def install(kind):
-    """Everything the lock file names, verified by hash, then ralph_mission itself from this folder."""
-    pip = [PYTHON, "-I", "-m", "pip", "-qq", "--disable-pip-version-check", "--no-input", "install"]
-    say("installing %s (a minute the first time)" % LOCKS[kind])
-    # The lock is whole; an old pip that looks for dependencies all the same stumbles over extras.
-    code = run(*pip + ["--require-hashes", "--only-binary=:all:", "--no-deps", "-r", os.path.join(ROOT, LOCKS[kind])])
-    return code or run(*pip + ["--no-deps", "--no-build-isolation", "-e", ROOT])
+def install(locks):
+    """Everything the lock files name, then ralph_mission itself from this folder."""
+    say("installing %s" % ", ".join(os.path.basename(lock) for lock in locks))
+    return install_locked(locks) or install_with_any("--no-deps", "--no-build-isolation", "-e", ROOT)
+
+
+def install_locked(locks, *options):
+    """Everything the lock files name, verified by hash. They are whole: nothing is looked for beside them."""
+    named = [word for lock in locks for word in ("-r", lock)]
+    return install_with_any("--require-hashes", "--only-binary", ":all:", "--no-deps", *(list(options) + named))
+
+
+def install_with_any(*words):
+    """Uv's exit code, or pip's where there is no uv or it fails: it may know of no registry where pip does."""
+    uv = shutil.which("uv")
+    if uv and run(uv, "pip", "install", "--quiet", "--python", PYTHON, *words) == 0:
+        return 0
+    if not os.path.exists(os.path.join(VENV, "bin", "pip")) and run(sys.executable, "-I", "-m", "venv", VENV) != 0:
+        return 1
+    pip = (PYTHON, "-I", "-m", "pip", "-qq", "--disable-pip-version-check", "--no-input", "install", "--no-compile")
+    return run(*(pip + words))
+
+
+def included(lock):
+    """The names of a lock file and of those that it includes."""
+    with open(os.path.join(ROOT, lock)) as file:
+        return [lock] + re.findall(r"^-r (\S+)$", file.read(), re.MULTILINE)
 
 
 def unmet():
@@ -78,29 +107,17 @@ def git_version():
     return tuple(int(part) for part in re.findall(r"\d+", said)[:2])
 
 
-def usable(found):
-    """Whether `.venv` can be built upon: whole, made for this folder, with a Python that is new enough."""
-    if found and not (found.get("complete") and found.get("place") == ROOT):
-        return False
-    check = "import sys, pip; sys.exit(sys.version_info < (3, 11))"
-    with open(os.devnull, "w") as nowhere:
-        try:
-            return subprocess.call([PYTHON, "-I", "-c", check], stderr=nowhere) == 0
-        except OSError:
-            return False
-
-
 def digest():
     """A hash of everything that decides what is installed."""
-    total = hashlib.sha256(repr(sys.version_info[:2]).encode())
-    for name in ("pyproject.toml", "requirements.lock", "requirements-dev.lock"):
-        with open(os.path.join(ROOT, name), "rb") as file:
+    total = hashlib.sha256()
+    for name in [os.path.join(ROOT, "pyproject.toml")] + sorted(glob.glob(os.path.join(ROOT, "requirements*.lock"))):
+        with open(name, "rb") as file:
             total.update(file.read())
     return total.hexdigest()
 
 
 def read_stamp():
-    """The stamp, or {} when there is none to be read."""
+    """The stamp, or {} when there is none to be read. It is there only while `.venv` is whole."""
     try:
         with open(STAMP) as file:
             return json.load(file)
@@ -148,6 +165,6 @@ def fail(line):
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        sys.exit(main(sys.argv[1]))
+        sys.exit(main(*sys.argv[1:]))
     except KeyboardInterrupt:
         sys.exit(130)

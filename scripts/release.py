@@ -33,7 +33,9 @@ def main(folder: Path, tag: str = "") -> None:
 
 def archives(folder: Path) -> None:
     """A source archive and a wheel."""
-    run(sys.executable, "-I", "-m", "hatchling", "build", "--target", "sdist", "--target", "wheel", "-d", str(folder))
+    build = "import sys; from flit_core import buildapi as b; b.build_sdist(sys.argv[1]); b.build_wheel(sys.argv[1])"
+    folder.mkdir(parents=True, exist_ok=True)
+    run(sys.executable, "-I", "-c", build, str(folder))
 
 
 def tool(place: Path) -> Path:

@@ -6,14 +6,18 @@ import ast
 import re
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from importlinter.cli import lint_imports
 
+from ralph_mission.extras import EXTRAS
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "ralph_mission"
+LARGE = ("claude", "prisma")
 PURE = ("safety", "mission", "loop", "flows")
 # Written in halves, so that this file may be looked at too.
 HOSTS = tuple(
@@ -35,7 +39,9 @@ RULES = frozenset(
     rejected-before branch-name default-branch closing-keyword mention secret workflow-command approval-author
     approval-content approval-head paused scope foreign-commit""".split()
 )
-LOCK_LINE = re.compile(r"[a-z0-9-]+==\S+(?: ; .+)? \\|    --hash=sha256:[0-9a-f]{64}(?: \\)?")
+LOCK_LINE = re.compile(
+    r"[a-z0-9-]+==\S+(?: ; .+)? \\|    --hash=sha256:[0-9a-f]{64}(?: \\)?|-r requirements(-[a-z]+)?\.lock"
+)
 
 
 def _ours() -> list[Path]:
@@ -64,12 +70,21 @@ def _imported(node: ast.AST) -> list[str]:
     return [node.module or ""] if isinstance(node, ast.ImportFrom) else []
 
 
-def _project() -> dict[str, object]:
+def _project() -> dict[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
 def _pins(lock: str) -> dict[str, str]:
-    return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / lock).read_text(), re.MULTILINE))
+    """Name -> version of what a lock file and those that it includes pin."""
+    text = (ROOT / lock).read_text()
+    included = [_pins(name) for name in re.findall(r"^-r (\S+)$", text, re.MULTILINE)]
+    own = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", text, re.MULTILINE))
+    return {name: version for pins in (*included, own) for name, version in pins.items()}
+
+
+def _named(requirements: Iterable[str]) -> set[str]:
+    """The names of requirements as lock files spell them."""
+    return {re.split(r"[><=~! \[]", item)[0].lower().replace("_", "-") for item in requirements}
 
 
 def _holding(pattern: str) -> list[str]:
@@ -96,23 +111,35 @@ def test_lock_files_name_no_place() -> None:
 
 
 def test_runtime_lock_holds_every_dependency() -> None:
-    project = _project()["project"]
-    assert isinstance(project, dict)
-    wanted = {re.split(r"[><=~! \[]", item)[0].lower() for item in project["dependencies"]}
+    project = _project()
+    wanted = _named(project["project"]["dependencies"]) | _named(project["dependency-groups"]["build"])
     assert wanted <= set(_pins("requirements.lock"))
 
 
-def test_dev_lock_agrees_with_the_runtime_lock() -> None:
-    assert _pins("requirements.lock").items() <= _pins("requirements-dev.lock").items()
+def test_the_base_stays_small() -> None:
+    assert len(_pins("requirements.lock")) <= 35
 
 
-@pytest.mark.parametrize("extra", ["claude", "llm", "prisma"])
-def test_what_is_installed_besides_agrees_with_the_runtime_lock(extra: str) -> None:
-    pins, runtime = _pins(f"requirements-{extra}.lock"), _pins("requirements.lock")
-    both = pins.keys() & runtime.keys()
-    assert {name: pins[name] for name in both} == {name: runtime[name] for name in both}
-    optional = _project()["project"]["optional-dependencies"][extra]
-    assert {re.split(r"[><=~! \[]", item)[0].lower() for item in optional} <= pins.keys()
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_the_lock_of_an_extra_holds_it_and_agrees_with_all_others(extra: str) -> None:
+    pins = _pins(f"requirements-{extra}.lock")
+    assert _named(_project()["project"]["optional-dependencies"][extra]) <= pins.keys()
+    for lock in ("requirements.lock", "requirements-dev.lock", "requirements-release.lock"):
+        others = _pins(lock)
+        assert pins.items() >= {(name, others[name]) for name in pins.keys() & others.keys()}
+
+
+def test_development_has_the_base_and_every_extra_that_brings_no_large_program() -> None:
+    pins = _pins("requirements-dev.lock")
+    for lock in ("requirements.lock", *(f"requirements-{name}.lock" for name in EXTRAS if name not in LARGE)):
+        assert _pins(lock).items() <= pins.items()
+
+
+def test_extras_are_the_declared_ones_everywhere() -> None:
+    declared = _project()["project"]["optional-dependencies"].keys()
+    assert set(EXTRAS) == declared
+    accepted = re.search(r"^    (charts .*)\) ;;$", (ROOT / "scripts/action/prepare.sh").read_text(), re.MULTILINE)
+    assert accepted and set(accepted[1].split(" | ")) == declared
 
 
 def test_floors_hold(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +149,7 @@ def test_floors_hold(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_pure_floor_is_under_the_contract() -> None:
     present = {f"ralph_mission.{name}" for name in PURE if (PACKAGE / name / "__init__.py").exists()}
-    contracts = _project()["tool"]["importlinter"]["contracts"]  # type: ignore[index]  # TOML
+    contracts = _project()["tool"]["importlinter"]["contracts"]
     assert present == {name for one in contracts for name in one.get("source_modules", ())}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from ralph_mission.agents import reading
 from ralph_mission.agents.client import Client, Invocation, Place
 from ralph_mission.agents.reading import Gave, Said
+from ralph_mission.extras import install_command
 from ralph_mission.loop.model import Session, Usage
 
 TOOLS = ("Bash", "Read", "Edit", "Write", "NotebookEdit", "Glob", "Grep")
@@ -94,6 +95,6 @@ CLIENT = Client(
     keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     endpoints=("ANTHROPIC_BASE_URL",),
     fresh=(".claude", ".claude.json"),
-    install="pip install 'ralph-mission[claude]'; in the action, extras: claude",
+    install=install_command("claude"),
     priced=True,
 )

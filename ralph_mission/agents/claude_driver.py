@@ -20,6 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ralph_mission.extras import install_command
 from ralph_mission.loop.commands import denied
 from ralph_mission.loop.model import Hat
 from ralph_mission.loop.scope import why_outside
@@ -39,7 +40,7 @@ WRITES = {"Edit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_p
 READS = {"Read": "file_path", "Glob": "path", "Grep": "path"}
 LINES = 20  # of the client's errors
 LONGEST = 4000  # characters of what a tool was given
-NEEDED = "claude-agent-sdk: not found: install it with `pip install 'ralph-mission[claude]'`"
+NEEDED = f"claude-agent-sdk: not found: {install_command('claude')}"
 
 
 def main(arguments: list[str]) -> int:

@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 
 from ralph_mission.config import Config
+from ralph_mission.config.extras import needed_extras
+from ralph_mission.extras import install_command, missing_module
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.ports import Clock, Press
 from ralph_mission.publishers.channel import Channel
@@ -53,6 +55,8 @@ def press(
             note(f"publishers: {made.what}; {made.next_step}")
         else:
             ready[network] = made
+    if "charts" in needed_extras(settings) and (module := missing_module("charts")):
+        note(f"publishers: posts go without charts, which need {module}; {install_command('charts')}")
     drawer = outbox(publishers, git, clock)
     if publishers.outbox is not None or not ready:
         ready["outbox"] = drawer

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ralph_mission.cli.checks_line import Check, mend
+from ralph_mission.extras import install_command, missing_module
 from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -46,9 +46,11 @@ def _network(name: str, made: Channel | Trouble) -> Check:
 
 
 def _texts(settings: Config) -> Iterator[Check]:
+    from ralph_mission.config.extras import needed_extras
+
     told = settings.publishers
     if told.templates or told.announce:
         names = [*told.templates, *(f"completed {kind}" for kind in told.announce)]
         yield Check("templates", "ok", f"said at once: {', '.join(names)}")
-    if told.charts and find_spec("matplotlib") is None:
-        yield Check("charts", "note", "matplotlib is not installed: posts go without", "pip install matplotlib")
+    if "charts" in needed_extras(settings) and (module := missing_module("charts")):
+        yield Check("charts", "note", f"{module} is not installed: posts go without", install_command("charts"))

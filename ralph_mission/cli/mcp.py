@@ -10,6 +10,7 @@ import click
 
 from ralph_mission import __version__
 from ralph_mission.cli.errors import INTERRUPTED
+from ralph_mission.extras import require_extra
 
 
 @click.command()
@@ -19,6 +20,7 @@ def mcp(repo: str | None) -> int:
 
     Add it to an agent as a server with the command `ralph mcp`.
     """
+    require_extra("mcp", "ralph mcp needs")
     from ralph_mission.cli import chores
     from ralph_mission.loop.items import Event
     from ralph_mission.servers.mcp import Shelf, serve

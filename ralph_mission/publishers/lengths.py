@@ -7,10 +7,14 @@ characters; where it is not said of what kind, the larger count is taken: UTF-16
 from __future__ import annotations
 
 import re
+import sys
+import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Any
 
+from ralph_mission.extras import require_extra
 from ralph_mission.mission.posts import OUTBOX, Post
 from ralph_mission.trouble import Trouble
 
@@ -32,7 +36,8 @@ def units(text: str) -> int:
 
 
 def weight(text: str) -> int:
-    """What X counts. A text far beyond every limit is only measured roughly."""
+    """What X counts. A text far beyond every limit is only measured roughly. Raises Trouble without the extra."""
+    require_extra("x", "the length of posts on X needs")
     if len(text) > PLAIN:
         return len(text)
     return sum(map(_weight, re.findall(r"\s+|\S+", text)))
@@ -41,14 +46,22 @@ def weight(text: str) -> int:
 @lru_cache(maxsize=4_096)
 def _weight(word: str) -> int:
     # Nothing that X counts as one goes over a blank, so words can be counted alone.
-    from twitter_text.get_character_weight import get_character_weight
-    from twitter_text.parse_tweet import config, parse_tweet
-    from twitter_text.regexp.emoji import emoji
-
+    parser, emoji, weigh = _load_parser()
     if len(word) <= LONG:
-        return int(parse_tweet(word).weightedLength)
-    rules = config["defaults"]
-    return int(sum(get_character_weight(one, rules) for one in emoji.sub(WIDE, word)) // rules["scale"])
+        return int(parser.parse_tweet(word).weightedLength)
+    rules = parser.config["defaults"]
+    return int(sum(weigh(one, rules) for one in emoji.sub(WIDE, word)) // rules["scale"])
+
+
+@cache
+def _load_parser() -> tuple[Any, Any, Any]:
+    """X's own parser, its pattern of emoji and its weight of a character. It takes a while to load."""
+    with warnings.catch_warnings(action="ignore"):  # it reads its own files by pkg_resources, which is deprecated
+        from twitter_text import parse_tweet
+        from twitter_text.get_character_weight import get_character_weight
+        from twitter_text.regexp.emoji import emoji
+
+        return sys.modules[parse_tweet.__module__], emoji, get_character_weight
 
 
 MEASURES: Mapping[str, tuple[int, Length]] = {

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import requests
 
+from ralph_mission.extras import require_extra
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.posts import Chart, Post
 from ralph_mission.publishers.channel import Draw, wanted
@@ -112,8 +113,9 @@ class Twitter:
 
 
 def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> Twitter:
-    """Raises Unset without its secrets, Trouble for an address that is none."""
+    """Raises Unset without its secrets, Trouble for an address that is none and without the extra."""
     keys = wanted(environment, NAMES, "twitter")
+    require_extra("x", "posts on X need")
     return Twitter(base(environment, "TWITTER_API_URL", USUAL), keys, draw)
 
 

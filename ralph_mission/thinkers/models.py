@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ralph_mission.extras import install_command
 from ralph_mission.thinkers.answer import Answer, wrong
 from ralph_mission.thinkers.asking import Question, Reply, size
 from ralph_mission.thinkers.wire import Access, TooLong, client
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
     from pydantic_ai.usage import RunUsage
 
-EXTRA = "pip install 'ralph-mission[llm]'; in the action, extras: llm"
+EXTRA = install_command("llm")
 TOOL = "rank_findings"
 MISSING = Reply(None, f"the part of ralph that asks models is not installed: {EXTRA}")
 GRACE = 2.0  # seconds that an interrupted request has to close its connection

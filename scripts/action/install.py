@@ -79,8 +79,8 @@ def build(action: Path, folder: Path, extras: Sequence[str]) -> None:
     else:
         run(sys.executable, "-I", "-m", "venv", str(folder))
         install = (python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input")
-    # A package that is built runs what it likes, with tools that no lock names.
-    run(*install, "--require-hashes", "--only-binary", ":all:", *locks)
+    # A package that is built runs what it likes, with tools that no lock names; the locks are whole.
+    run(*install, "--require-hashes", "--only-binary", ":all:", "--no-deps", *locks)
     run(*install, *itself, "--no-deps", "--no-build-isolation", str(action))
     run(python, "-I", "-m", "ralph_mission", "--version")
 

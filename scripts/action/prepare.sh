@@ -27,8 +27,8 @@ if ! [[ "$agent" =~ ^([a-z][a-z0-9-]{0,39})?$ ]]; then
 fi
 for extra in ${RALPH_EXTRAS:-}; do
   case "$extra" in
-    claude | llm | prisma) ;;
-    *) fail 2 "The input extras names something else than claude, llm and prisma" "write extras: llm prisma" ;;
+    charts | claude | database | llm | mcp | prisma | web | x) ;;
+    *) fail 2 "The input extras names none of charts, claude, database, llm, mcp, prisma, web, x" "write extras: llm web" ;;
   esac
 done
 

@@ -22,7 +22,7 @@ from ralph_mission.cli.workflow import Action
 from tests.helpers import git, make_repo
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-LOCKS = ("requirements.lock", "requirements-claude.lock", "requirements-llm.lock", "requirements-prisma.lock")
+LOCKS = tuple(sorted(path.name for path in ROOT.glob("requirements*.lock")))
 ACTION = ("action.yml", "pyproject.toml", *LOCKS, "README.md", "LICENSE", "scripts", "ralph_mission")
 CHECKOUT = re.search(r"uses: (actions/checkout@[0-9a-f]{40})", (ROOT / "action.yml").read_text())
 REPOSITORY = "harbour/slackwater"

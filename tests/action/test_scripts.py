@@ -117,9 +117,9 @@ GOOD = {"RALPH_MODE": "cycle", "RALPH_ISSUE": "", "RALPH_PULL_REQUEST": "", "RAL
         ({"RALPH_MODE": "work", "RALPH_FORCE": "true"}, "force means nothing"),
         ({"RALPH_MODE": "work", "RALPH_AGENT": "Claude --command id"}, "write agent: claude"),
         ({"RALPH_AGENT": "claude"}, "agent means nothing"),
-        ({"RALPH_EXTRAS": "llm dev"}, "extras: llm prisma"),
-        ({"RALPH_EXTRAS": "../llm"}, "extras: llm prisma"),
-        ({"RALPH_EXTRAS": "llm\n--index-url"}, "extras: llm prisma"),
+        ({"RALPH_EXTRAS": "llm dev"}, "extras: llm web"),
+        ({"RALPH_EXTRAS": "../llm"}, "extras: llm web"),
+        ({"RALPH_EXTRAS": "llm\n--index-url"}, "extras: llm web"),
         ({"RALPH_MODE": "wake"}, "write mode: cycle"),
         ({"RALPH_MODE": "work; id"}, "write mode: cycle"),
     ],
@@ -146,11 +146,10 @@ def test_the_gate_is_asked_with_the_settings_that_were_given_and_some_patience(t
 
 def test_every_step_that_reads_settings_is_given_the_input() -> None:
     steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
-    asked = [
-        each for each in steps if each.get("id") in ("gate", "cycle", "agent") or "reviewer.sh" in each.get("run", "")
-    ]
+    named = ("gate", "extras", "cycle", "agent")
+    asked = [each for each in steps if each.get("id") in named or "reviewer.sh" in each.get("run", "")]
     given = [each.get("env", {}).get("RALPH_CONFIG") for each in asked]
-    assert given == ["${{ inputs.config }}"] * 4
+    assert given == ["${{ inputs.config }}"] * 5
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from ralph_mission.extras import install_command
 from tests.fakes.model import KEY, ScriptedModel
 from tests.helpers import cli_here, make_repo
 from tests.thinkers.test_models import serving
@@ -77,7 +78,7 @@ def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch, missing):
     monkeypatch.setattr(checks_thinker, "find_spec", lambda name: None if name == missing else object())
     first, _ = checks(repository(tmp_path), ANTHROPIC_API_KEY=KEY)
     assert first[0] == "wrong"
-    assert first[2] == "pip install 'ralph-mission[llm]'; in the action, extras: llm"
+    assert first[2] == install_command("llm")
 
 
 @pytest.mark.parametrize(

@@ -35,21 +35,24 @@ def answers(script: ModuleType, *codes: int) -> None:
         return left.pop(0) if len(left) > 1 else left[0]
 
     script.run = run
+    script.install_locked = lambda locks, *options: run("--require-hashes", *locks, *options)
 
 
 def test_a_second_call_does_nothing(script: ModuleType) -> None:
     assert [script.main(), script.main()] == [0, 0]
-    pip, npm = script.commands
-    assert "--require-hashes" in pip and {"ci", "--ignore-scripts"} < set(npm)
+    packages, npm = script.commands
+    assert str(script.PLACE) in packages and {"ci", "--ignore-scripts"} < set(npm)
 
 
-@pytest.mark.parametrize(("codes", "who"), [((1,), "pip"), ((0, 1), "npm")])
+@pytest.mark.parametrize(
+    ("codes", "who"), [((1,), "Claude Code could not be installed"), ((0, 1), "npm could not install")]
+)
 def test_what_failed_is_said_and_made_anew(
     script: ModuleType, capsys: pytest.CaptureFixture[str], codes: tuple[int, ...], who: str
 ) -> None:
     answers(script, *codes)
     assert script.main() == 1
-    assert f"{who} could not install" in capsys.readouterr().err.splitlines()[-1]
+    assert who in capsys.readouterr().err.splitlines()[-1]
     (script.PLACE / "left-over").touch()
     answers(script, 0)
     assert script.main() == 0 and not (script.PLACE / "left-over").exists()
@@ -59,6 +62,6 @@ def test_what_failed_is_said_and_made_anew(
 def test_a_changed_lock_is_installed(script: ModuleType, tmp_path: Path) -> None:
     assert script.main() == 0
     (tmp_path / "other.lock").write_text("something else\n")
-    script.LOCK = tmp_path / "other.lock"
+    script.LOCKS = (tmp_path / "other.lock",)
     assert script.main() == 0
     assert len(script.commands) == 4

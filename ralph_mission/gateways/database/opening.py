@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ralph_mission.extras import require_extra
 from ralph_mission.gateways.database.address import Address
 from ralph_mission.gateways.database.prisma_schema import parse
 from ralph_mission.gateways.database.queries import Database
@@ -37,11 +38,13 @@ def opened(
     if backend == "prisma":
         if schema is None:
             raise Trouble("the backend prisma needs a Prisma schema", "name it in prisma_schema")
+        require_extra("prisma", "the backend prisma needs")
         from ralph_mission.gateways.database import prisma
 
         with prisma.opened(address, schema.files, schema.catalog, environment) as database:
             yield database
     else:
+        require_extra("database", "watching a database needs")
         from ralph_mission.gateways.database import sql
 
         with sql.opened(address, schema.catalog if schema else None) as database:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from ralph_mission.extras import install_command
 from ralph_mission.gateways.database.prisma_derived import GENERATOR
 from ralph_mission.gateways.process import run_foreign
 from ralph_mission.trouble import Trouble
@@ -32,7 +33,7 @@ NETWORK = (
     *("npm_config_registry", "NPM_CONFIG_REGISTRY", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"),
     *("NO_PROXY", "no_proxy", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"),
 )
-INSTALL = "install it: pip install 'ralph-mission[prisma]', in the action extras: prisma; or take sqlalchemy"
+INSTALL = f"{install_command('prisma')}; or take the backend sqlalchemy"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from ralph_mission.extras import require_extra
 from ralph_mission.mission.posts import Measured, Posted
 from ralph_mission.observers.social.seen import Asked, Seen, is_question, number, ours, questions, topics
 from ralph_mission.observers.social.settings import Settings
@@ -42,6 +43,7 @@ class X:
         return Seen(", ".join(filter(None, told)), measured, (*asked, *topics(NAME, names, now)), account)
 
     def _client(self) -> Any:
+        require_extra("x", "reading X needs")
         import requests
         import tweepy  # both take a while to load
 

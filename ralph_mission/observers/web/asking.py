@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
+from ralph_mission.extras import require_extra
 from ralph_mission.gateways.web import Answer, Guarded
 from ralph_mission.gateways.web_address import Refused, place
 from ralph_mission.gateways.web_robots import Robots
@@ -53,6 +54,7 @@ def fetch(
 
     `errands` ask a host for it once for all sources that look at once.
     """
+    require_extra("web", "sources of the web need")
     today = cache.key("robots", f"{now:%Y-%m-%d}")
     known = {one.path: one.message for one in cache.load(folder, today) or ()}
     robots = Robots(web, dict(known), partial((errands or Errands()).once, now))

@@ -1,0 +1,47 @@
+"""Which extras a configuration needs. As a program: `python -m ralph_mission.config.extras DIR [FILE]` prints those
+that are missing here, for `make run` and the action; nothing for a configuration that cannot be read, which the
+command that follows complains about.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ralph_mission.config.reading import read
+from ralph_mission.config.settings import Config
+from ralph_mission.extras import missing_module
+from ralph_mission.gateways.git import Git, GitError
+from ralph_mission.trouble import Trouble
+
+
+def needed_extras(config: Config) -> tuple[str, ...]:
+    """The extras without which something that is configured would be left out, in alphabetical order."""
+    observers, publishers, agent = config.observers, config.publishers, config.hands.agent
+    posts = any((publishers.twitter, publishers.telegram, publishers.discord, publishers.outbox))
+    agents = {config.cli.backend, *((agent.kind, *agent.fallback) if agent else ())}
+    needs = {
+        "charts": posts and publishers.charts and observers.database is not None,  # the only source of series
+        "claude": "claude" in agents,
+        "database": observers.database is not None and observers.database.backend == "sqlalchemy",
+        "llm": config.thinker.kind == "llm",
+        "prisma": observers.database is not None and observers.database.backend == "prisma",
+        "web": any(source.kind != "search" for source in observers.web),
+        "x": publishers.twitter is not None or observers.social is not None,
+    }
+    return tuple(extra for extra, is_needed in needs.items() if is_needed)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print the names of the missing extras on one line."""
+    folder, file = Path(arguments[0]), arguments[1] if len(arguments) > 1 else ""
+    try:
+        config = read(Git.open(folder), folder / file if file else None)
+    except (Trouble, GitError, OSError):
+        return
+    print(*(extra for extra in needed_extras(config) if missing_module(extra)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

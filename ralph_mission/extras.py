@@ -1,0 +1,36 @@
+"""Packages that only some settings need: what each extra brings, whether it is there, and how to get it."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+
+from ralph_mission.trouble import Trouble
+
+EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "charts": ("matplotlib",),
+    "claude": ("claude_agent_sdk",),
+    "database": ("sqlalchemy", "psycopg"),
+    "llm": ("pydantic_ai",),
+    "mcp": ("mcp",),
+    "prisma": ("prisma", "sqlalchemy"),
+    "web": ("feedparser", "protego", "selectolax"),
+    "x": ("tweepy", "twitter_text"),
+}
+"""Each extra of pyproject.toml with the modules that are imported of it."""
+
+
+def missing_module(extra: str) -> str:
+    """The first module of an extra that is not installed; "" when all of them are."""
+    return next((name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None), "")
+
+
+def install_command(extra: str) -> str:
+    """What to type to get an extra, by how ralph was installed."""
+    return f"pip install 'ralph-mission[{extra}]' (or make install EXTRAS={extra}); in the action, extras: {extra}"
+
+
+def require_extra(extra: str, purpose: str) -> None:
+    """Nothing when an extra is installed. Raises Trouble that says what needs it, such as "charts need"."""
+    if module := missing_module(extra):
+        raise Trouble(f"{purpose} {module}, which is not installed", install_command(extra))

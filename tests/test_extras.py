@@ -1,0 +1,140 @@
+"""What only some settings need: which extras those are, and the one line that is said where one is missing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.bootstrap.press import press
+from ralph_mission.bootstrap.stand_ins import SystemClock
+from ralph_mission.cli.mcp import mcp
+from ralph_mission.config import Config, extras, load
+from ralph_mission.extras import EXTRAS, install_command, missing_module, require_extra
+from ralph_mission.gateways.database.address import Address
+from ralph_mission.gateways.database.opening import Schema, opened
+from ralph_mission.gateways.git import Git
+from ralph_mission.mission.model import Branch
+from ralph_mission.mission.ports import Gaze
+from ralph_mission.observers.social.settings import Settings as Social
+from ralph_mission.observers.social.x import X
+from ralph_mission.observers.web import Settings as Web
+from ralph_mission.observers.web import build
+from ralph_mission.publishers import lengths, twitter
+from ralph_mission.trouble import Trouble
+from tests.helpers import make_repo
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+KEYS = dict.fromkeys(twitter.NAMES, "x")
+DATABASE = "observers: {database: {watches: [{name: a, table: t, new_since: id, kind: content}]}}\n"
+PRISMA = DATABASE.replace("{watches", "{backend: prisma, prisma_schema: schema.prisma, watches")
+PAGE = "observers: {web: [{name: a, kind: page, url: 'https://example.org', path: 'main'}]}\n"
+SEARCH = "observers: {web: [{name: a, kind: search, query: moon}]}\n"
+
+
+def _open(backend: str) -> None:
+    schema = Schema.of({"schema.prisma": "model A {\n  id Int @id\n}\n"}, "schema.prisma")
+    with opened("prisma" if backend == "prisma" else "sqlalchemy", Address("sqlite", path=Path("a.db")), schema, {}):
+        pass
+
+
+NEEDS: tuple[tuple[str, str, Callable[[], object]], ...] = (
+    ("database", "sqlalchemy", lambda: _open("sqlalchemy")),
+    ("prisma", "prisma", lambda: _open("prisma")),
+    ("x", "tweepy", lambda: twitter.build(lambda chart: b"", KEYS)),
+    ("x", "twitter_text", lambda: lengths.measured("twitter", ("a",))),
+    ("x", "tweepy", lambda: X("token", "http://127.0.0.1:9", Social()).look((), NOW)),
+    ("mcp", "mcp", lambda: mcp.callback(None) if mcp.callback else None),
+)
+
+
+@pytest.mark.parametrize(("extra", "module", "use"), NEEDS)
+def test_a_missing_extra_is_one_line_that_names_the_command(
+    monkeypatch: pytest.MonkeyPatch, extra: str, module: str, use: Callable[[], object]
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(Trouble) as caught:
+        use()
+    assert caught.value.who == "you" and f"{module}, which is not installed" in caught.value.what
+    assert caught.value.next_step == install_command(extra)
+    assert f"pip install 'ralph-mission[{extra}]'" in caught.value.next_step
+    assert f"make install EXTRAS={extra}" in caught.value.next_step
+
+
+def test_a_source_of_the_web_is_unavailable_without_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "feedparser", None)
+    source = build(Web(name="news", kind="feed", url="http://127.0.0.1:9/feed"), environment={})
+    seen = source.observe(Gaze(Branch("main", "c" * 40), NOW, None, "", str(tmp_path)))
+    assert seen.status == "unavailable"
+    assert seen.detail == f"sources of the web need feedparser, which is not installed; {install_command('web')}"
+
+
+def test_posts_go_without_charts_where_they_cannot_be_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    git, said = Git.open(make_repo(tmp_path / "repo")), list[str]()
+    press(load(DATABASE), git, SystemClock(), said.append, {})
+    press(load("publishers: {outbox: {}}"), git, SystemClock(), said.append, {})
+    assert said == []
+    press(load(f"{DATABASE}publishers: {{outbox: {{}}}}"), git, SystemClock(), said.append, {})
+    assert said == [f"publishers: posts go without charts, which need matplotlib; {install_command('charts')}"]
+
+
+def test_settings_can_be_read_without_the_extras_they_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (name for names in EXTRAS.values() for name in names):
+        monkeypatch.setitem(sys.modules, module, None)
+    assert load(PAGE).observers.web[0].path == "main"
+
+
+@pytest.mark.parametrize(
+    ("text", "needed"),
+    [
+        ("", ()),
+        ("observers: {dependencies: {}}\npublishers: {templates: {anomaly: a}}\n", ()),
+        (DATABASE, ("database",)),
+        (PRISMA, ("prisma",)),
+        (f"{DATABASE}publishers: {{telegram: {{}}}}", ("charts", "database")),
+        (f"{DATABASE}publishers: {{telegram: {{}}, charts: false}}", ("database",)),
+        ("publishers: {telegram: {}, discord: {}}", ()),
+        ("publishers: {twitter: {}}", ("x",)),
+        ("observers: {social: {}}", ("x",)),
+        (PAGE, ("web",)),
+        (SEARCH, ()),
+        ("thinker: {kind: llm, model: 'anthropic:a'}", ("llm",)),
+        ("hands: {agent: {kind: claude}}", ("claude",)),
+        ("hands: {agent: {kind: codex, fallback: [claude]}}", ("claude",)),
+        ("hands: {agent: {kind: codex}}", ()),
+        ("cli: {backend: claude}", ("claude",)),
+    ],
+)
+def test_what_a_configuration_needs(text: str, needed: tuple[str, ...]) -> None:
+    assert extras.needed_extras(load(text) if text else Config()) == needed
+
+
+def test_only_what_is_missing_is_printed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repo = make_repo(tmp_path / "repo", {"ralph.yml": PAGE, "other.yml": DATABASE})
+    extras.main([str(repo)])
+    assert capsys.readouterr().out.strip() == ""
+    monkeypatch.setitem(sys.modules, "protego", None)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    extras.main([str(repo)])
+    extras.main([str(repo), "other.yml"])
+    assert capsys.readouterr().out.split() == ["web", "database"]
+
+
+@pytest.mark.parametrize("text", ["thinker: {kind: moon}", "a: [", "\x00"])
+def test_settings_that_cannot_be_read_need_nothing(
+    tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    extras.main([str(make_repo(tmp_path / "repo", {"ralph.yml": text}))])
+    extras.main([str(tmp_path / "nowhere")])
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_extra_that_is_there_asks_nothing() -> None:
+    require_extra("web", "nothing needs")
+    assert missing_module("x") == ""
