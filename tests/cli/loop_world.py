@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.helpers import Result, git, make_repo
+from tests.helpers import Result, cli_here, git, make_repo
 
 RALPH = [sys.executable, "-c", "import sys; from ralph_mission.cli.main import main; sys.exit(main())"]
 HEAD = """
@@ -89,7 +89,11 @@ class World:
         return ["--command", f"{shlex.quote(sys.executable)} {shlex.quote(str(self.aside / 'agent.py'))}"]
 
     def run(self, *options: str, env: Mapping[str, str] | None = None) -> Result:
-        """`ralph run … --json` to its end."""
+        """`ralph run … --json` to its end, in this process."""
+        return self.ralph("run", *options, "--json", env=env)
+
+    def run_apart(self, *options: str, env: Mapping[str, str] | None = None) -> Result:
+        """The same as a process of its own, for what is about processes and their environment."""
         done = subprocess.run(self.line(options), capture_output=True, text=True, check=False, cwd=self.repo,
                               env=os.environ | dict(env or {}))  # fmt: skip  # one call
         return Result(done.returncode, done.stdout, done.stderr)
@@ -103,10 +107,9 @@ class World:
         """The command line."""
         return [*RALPH, "run", *options, "--json"]
 
-    def ralph(self, *arguments: str) -> Result:
-        """Any other command."""
-        done = subprocess.run([*RALPH, *arguments], capture_output=True, text=True, check=False, cwd=self.repo)
-        return Result(done.returncode, done.stdout, done.stderr)
+    def ralph(self, *arguments: str, env: Mapping[str, str] | None = None) -> Result:
+        """Any other command, in this process."""
+        return cli_here(*arguments, env=env, cwd=self.repo)
 
     def stories(self, count: int, branch: str = "ralph/shop", place: str = "prd.json") -> None:
         """A list of `count` stories, none of which passes."""

@@ -136,7 +136,7 @@ def two_stories(name: str) -> list[Reply]:
 
 def account(world: World, name: str, model: ScriptedModel, *more: str) -> tuple[int, Any, str]:
     """`ralph run --prd --worktree` with the client: exit code, account, what it told."""
-    done = world.run("--prd", "--worktree", *options(name), *more, env=environment(model))
+    done = world.run_apart("--prd", "--worktree", *options(name), *more, env=environment(model))
     assert done.out, done.err
     return done.code, json.loads(done.out), done.err
 

@@ -99,7 +99,7 @@ class Scene:
         """`ralph run` to its end, whatever the model says in it."""
         line = [*how, "--max-iterations", str(sessions), *options(self.client)]
         with ScriptedModel(script) as model:
-            done = self.here.run(*line, env={**environment(model), **self.secrets})
+            done = self.here.run_apart(*line, env={**environment(model), **self.secrets})
         assert done.out and not model.refused, done.err + "".join(model.refused)
         return Played(json.loads(done.out), done.out + done.err, model, self.here.repo)
 

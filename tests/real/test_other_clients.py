@@ -54,7 +54,7 @@ def test_it_finishes_two_stories_in_a_worktree(ground: Path, level: Level, name:
     script = [step for command in commands for step in (call(SHELLS[name], command=command, description="x"), say("."))]
     options = ["--prd", "--worktree", "--agent", name, "--command", shlex.join(map(str, PROGRAMS[name]))]
     with ScriptedModel(script) as model:
-        done = here.run(*options, "--max-iterations", "4", env={**environment(model), **seen(model)})
+        done = here.run_apart(*options, "--max-iterations", "4", env={**environment(model), **seen(model)})
     told = json.loads(done.out)
     assert (done.code, told["stories"]) == (0, {"passing": 2, "total": 2}), done.err
     assert model.said_all and not model.refused and told["isolation"].startswith(level)

@@ -32,7 +32,7 @@ def run(here: World, script: list[Reply | Fault], *how: str) -> tuple[dict[str, 
     with ScriptedModel(script) as model:
         ours = environment(model)
         ours["PATH"] = f"{here.aside / 'bin'}{os.pathsep}{ours['PATH']}"
-        done = here.run("Take notes", "--max-iterations", "1", *how, env=ours)
+        done = here.run_apart("Take notes", "--max-iterations", "1", *how, env=ours)
     (played,) = json.loads(done.out)["played"]
     assert (here.repo / "note.txt").exists() and not model.refused, done.err
     return played, model
