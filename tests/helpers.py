@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from tests import fresh_repo
+
 MARA = "Mara Quint <mara@example.org>"
 RALPH = str(Path(sys.executable).with_name("ralph"))
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -58,8 +60,14 @@ def make_repo(
 ) -> Path:
     """A new repository at `path` with one commit of `files` checked out on `branch`."""
     path.mkdir(parents=True, exist_ok=True)
-    git(path, "init", "--quiet", "--initial-branch", branch, "--template=")
-    commit(path, {"README.md": "# Sample\n"} if files is None else files, author, date, "Start")
+    files = {"README.md": "# Sample\n"} if files is None else files
+    for name, content in files.items():
+        _write(path / name, content)
+    if fresh_repo.can_write(path, files):
+        fresh_repo.write_repository(path, files, author, date, branch, "Start")
+    else:
+        git(path, "init", "--quiet", "--initial-branch", branch, "--template=")
+        commit(path, files, author, date, "Start")
     return path
 
 
@@ -82,7 +90,15 @@ def commit(
     if files:
         git(repo, "add", "--all", "--force", "--", *files)
     git(repo, "commit", "--quiet", "--allow-empty", "--message", message, env=who)
-    return git(repo, "rev-parse", "HEAD")
+    return read_head(repo)
+
+
+def read_head(repo: Path) -> str:
+    """The id of the commit that is checked out."""
+    place = repo / ".git"
+    head = (place / "HEAD").read_text().strip() if place.is_dir() else ""
+    ref = place / head.removeprefix("ref: ")
+    return ref.read_text().strip() if head.startswith("ref: ") and ref.is_file() else git(repo, "rev-parse", "HEAD")
 
 
 def cli(

@@ -135,8 +135,8 @@ def world(folder: Path, files: Mapping[str, str] | None = None) -> World:
     aside = folder / "aside"
     aside.mkdir(parents=True)
     repo = make_repo(folder / "shop", {"README.md": "# Shop\n", **(files or {})})
-    git(repo, "config", "user.name", "Mara Quint")
-    git(repo, "config", "user.email", "mara@example.org")
+    with (repo / ".git/config").open("a") as config:
+        config.write("[user]\n\tname = Mara Quint\n\temail = mara@example.org\n")
     return World(repo, aside)
 
 
