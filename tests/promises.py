@@ -40,7 +40,7 @@ PROMISES = (
         "I3",
         "At most one delivery of a post; doubt becomes `unknown`, never a second send.",
         (
-            "integration/test_content_crash.py::test_a_death_at_any_moment_leaves_each_network_one_text_or_one_doubt",
+            "crash/test_cases.py::test_any_fault_at_any_call_ends_as_if_nothing_had_happened",
             "integration/test_publishing_networks.py::test_a_kill_between_send_and_receipt_leaves_one_delivery_and_one_doubt",
             "integration/test_publishing_cycle.py::test_doubt_is_told_to_a_person_and_never_resent",
             "crash/test_interleavings.py::test_every_interleaving_of_a_publishing_and_a_cycle_with_few_interruptions",
@@ -125,8 +125,8 @@ PROMISES = (
         "another runner's would is believed on a server where no cycle is under way, and grants nothing (I12; "
         "[more](#what-is-not-covered)).",
         (
-            "stateful/test_fresh_clones.py::test_a_fresh_clone_refuses_what_a_stranger_changed_and_welcomes_what_a_person_wrote",
-            "stateful/test_fresh_clones.py::test_a_state_that_is_forged_one_serial_further_is_believed_and_grants_nothing",
+            "integration/test_fresh_clones.py::test_a_fresh_clone_refuses_what_a_stranger_changed_and_welcomes_what_a_person_wrote",
+            "integration/test_fresh_clones.py::test_a_state_that_is_forged_one_serial_further_is_believed_and_grants_nothing",
             "integration/test_hub_requests.py::test_a_foreign_commit_on_memory_in_the_middle_of_a_cycle_stops_it",
             "integration/test_hub_life.py::test_memory_that_was_rolled_back_on_the_server_stops_the_next_runner",
             "mission/test_memory.py::test_23_truncation_fails_closed",
@@ -139,9 +139,8 @@ PROMISES = (
             "integration/test_hub_forged_changes.py::test_what_was_asked_is_not_pushed_without_a_yes_whatever_memory_says",
             "integration/test_orders_forged.py::test_a_yes_that_memory_alone_knows_of_moves_nothing",
             "integration/test_content_forged.py::test_a_text_that_was_put_under_an_owners_yes_is_not_published",
-            "stateful/test_fresh_clones.py::test_a_state_that_is_forged_one_serial_further_is_believed_and_grants_nothing",
+            "integration/test_fresh_clones.py::test_a_state_that_is_forged_one_serial_further_is_believed_and_grants_nothing",
         ),
-        ("stateful",),
     ),
     Promise(
         "I13",
@@ -219,10 +218,10 @@ PROMISES = (
             "mission/test_day.py::test_money_of_a_day_is_spent_once_by_runners_whose_clocks_differ",
             "integration/test_hub_life.py::test_a_wrong_clock_refuses_no_yes_and_loses_no_label",
             "integration/test_hub_life.py::test_a_wrong_clock_brings_an_escalated_mission_back",
-            "integration/test_crash_points.py::test_a_clock_that_went_back_does_not_make_an_old_yes_new",
+            "integration/test_after_a_death.py::test_a_clock_that_went_back_does_not_make_an_old_yes_new",
             "cli/test_doctor_schedule.py::test_a_clock_that_was_ahead_silences_nothing",
         ),
-        ("soak", "stateful"),
+        ("soak",),
     ),
     Promise(
         "I21",

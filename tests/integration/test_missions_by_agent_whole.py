@@ -11,7 +11,7 @@ from tests.crash import dying as hub_dying
 from tests.helpers import git
 from tests.integration.coding import Yard, yard
 from tests.integration.dying import dying
-from tests.integration.test_crash_points import NOW
+from tests.integration.test_after_a_death import NOW
 from tests.integration.test_life import BUGS
 from tests.integration.world import statuses
 

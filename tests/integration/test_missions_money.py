@@ -22,7 +22,7 @@ from tests.integration.at_review import ONE, proposed, read, reader
 from tests.integration.at_work import SCRIPT, Place, on_this_machine
 from tests.integration.coding import Yard, yard
 from tests.integration.dying import dying
-from tests.integration.test_crash_points import NOW
+from tests.integration.test_after_a_death import NOW
 from tests.integration.world import statuses
 
 pytestmark = pytest.mark.long  # takes ten seconds or more

@@ -20,6 +20,16 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).parent / "figures"
 PYTEST = ("-m", "pytest", "-q", "-n", "2")
 CRASH = (*PYTEST, "-o", "faulthandler_timeout=0", "-m", "crash")
+AGENTS = tuple(
+    f"tests/crash/test_{what}.py"
+    for what in (
+        "issue_agent_deaths",
+        "issue_agent_faults",
+        "issue_agent_races",
+        "review_deaths",
+        "coding_agent_deaths",
+    )
+)
 GROUPS = ("deaths", "answers", "servers", "refusals")
 """Of kinds of faults: what takes long is measured in parts, by words of the names of their tests."""
 SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -36,9 +46,9 @@ SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "pairs": (*CRASH, "tests/crash/test_pairs.py"),
         "races": (*CRASH, "tests/crash/test_races.py", "tests/crash/test_interleavings.py"),
         "soak": (*CRASH, "tests/crash/test_soak.py"),
-        "lives": (*CRASH, "tests/protocol", "tests/stateful"),
-        "agents": (*CRASH, "tests/integration", "tests/cli", "tests/stores"),
-        "model": (*PYTEST, "-m", "not crash and not long", "tests/protocol", "tests/stateful"),
+        "lives": (*CRASH, "tests/protocol"),
+        "agents": (*CRASH, *AGENTS, "tests/cli", "tests/stores"),
+        "model": (*PYTEST, "-m", "not crash and not long", "tests/protocol"),
         "attacks": (*PYTEST, "-m", "(attack or benign) and not real and not crash"),
         "real": (*PYTEST, "-m", "real", "tests/real/test_canaries.py", "tests/real/test_malicious_model.py"),
         "guards": ("-m", "tests.guards", "--jobs", "2"),

@@ -1,18 +1,9 @@
-"""Every point at which a cycle can die leads to the end that it would have come to undisturbed.
-
-The points are enumerated, not sampled: before each call of a port and after the last, and for one
-scenario before the steps inside the store as well (the position noted, the ref moved). After a call
-and before the next one are the same point: nothing is done between them.
-"""
+"""What people say and do after a runner died, and what fails without one: the next cycle heeds both."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,9 +11,9 @@ from ralph_mission.flows import control
 from ralph_mission.forges.local import LocalForge
 from ralph_mission.mission.effects import Receipt
 from tests.helpers import commit
-from tests.integration.dying import INSIDE, PORTS, dying
+from tests.integration.dying import dying
 from tests.integration.test_life import BUG, BUGS, MISSPELT, SENTENCE
-from tests.integration.world import CALM, World, statuses, world
+from tests.integration.world import World, statuses, world
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
@@ -32,18 +23,9 @@ TODO = {"a.py": "# TODO: one\nx = 1\n"}
 LONG = {"docs/long.md": "".join(f"{SENTENCE} {SENTENCE} We read {word} in that log.\n\n" for word in MISSPELT)}
 
 
-def nothing(harbour: World) -> None:
-    """The first cycle itself is the one that dies."""
-
-
 def approved(harbour: World) -> None:
     harbour.cycle()
     harbour.person().review(2, "approved")
-
-
-def closed(harbour: World) -> None:
-    harbour.cycle()
-    harbour.person().close_issue(1)
 
 
 def released(harbour: World) -> None:
@@ -54,90 +36,6 @@ def released(harbour: World) -> None:
 def more_markers(harbour: World) -> None:
     harbour.cycle()
     commit(harbour.repo, {"b.py": "y = 2\n# FIXME: two\n"}, message="More")
-
-
-@dataclass(frozen=True)
-class Scenario:
-    before: Callable[[World], None]
-    files: dict[str, str | bytes] | None = None
-    config: str = CALM
-    calls: tuple[tuple[type, str], ...] = PORTS
-
-    def begun(self, path: Path) -> World:
-        harbour = world(path, self.files, self.config)
-        self.before(harbour)
-        harbour.now += timedelta(hours=7)
-        return harbour
-
-
-SCENARIOS = {
-    "a fix is opened": Scenario(nothing, calls=INSIDE),
-    "an approved pull is merged": Scenario(approved),
-    "a mission is refused by closing its issue": Scenario(closed),
-    "a planned change is released by a yes": Scenario(released, LONG),
-    "a monitoring issue is opened": Scenario(nothing, TODO, MARKERS),
-    "a monitoring issue is brought up to date": Scenario(more_markers, TODO, MARKERS),
-}
-
-
-def copied(harbour: World, path: Path) -> World:
-    shutil.copytree(harbour.repo, path, symlinks=True)
-    return World(path, harbour.now)
-
-
-def at_rest(harbour: World) -> dict[str, Any]:
-    """Everything that must be the same, once two more cycles have found nothing left to do."""
-    reports = [harbour.cycle(after=NOW)[0] for _ in range(2)]
-    assert reports[-1].effects == ()
-    house = harbour.house()
-    past = house.store.recall()
-    assert past is not None
-    state, memory = past.state, past.memory
-    issues = [house.forge.issue(issue.number) for issue in harbour.issues]
-    return {
-        "issues": [(i.title, i.body, i.state, i.labels, [r.body for r in i.remarks], len(i.events)) for i in issues],
-        "pulls": [(p.title, p.body, p.state, p.head_sha, p.labels) for p in harbour.pulls],
-        "refs": harbour.git("for-each-ref", "--format=%(refname) %(objectname)", "refs/heads/ralph"),
-        "default": harbour.git("log", "--format=%T %s", "main"),
-        "missions": [(m.id, m.status, m.issue, m.pull, m.pending, m.story, m.failures) for m in state.missions],
-        "open": (state.claim, state.effects, state.unknown, state.next_mission, state.silenced),
-        "counted": (state.acceptance, [(path, lines) for _, path, lines in state.recent]),
-        "waiting": [finding.fingerprint for finding in state.backlog],
-        "told": (memory.active, memory.completed, memory.measured, memory.header.cursors),
-    }
-
-
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_a_death_at_any_point_ends_as_if_nothing_had_happened(tmp_path, name):
-    scenario = SCENARIOS[name]
-    start = scenario.begun(tmp_path / "start")
-    calm = copied(start, tmp_path / "calm")
-    with dying(calls=scenario.calls) as undisturbed:
-        calm.cycle(after=NOW)
-    expected = at_rest(calm)
-    points = [(at, moment) for at, moment in enumerate(undisturbed.moments, 1) if moment.startswith("before")]
-    assert len(points) >= 4
-    for at, moment in [*points, (len(undisturbed.moments), undisturbed.moments[-1])]:
-        harbour = copied(start, tmp_path / str(at))
-        with dying(at, scenario.calls) as death:
-            harbour.cycle(after=NOW)
-        assert death.moments[-1] == moment
-        assert at_rest(harbour) == expected, f"died {moment}"
-        shutil.rmtree(harbour.repo)
-
-
-def test_two_deaths_in_a_row_around_the_move_of_memory_are_no_foreign_change(tmp_path):
-    harbour = world(tmp_path)
-    inside = [call for call in INSIDE if call not in PORTS]
-    harbour.cycle()
-    harbour.person().review(2, "approved")
-    with dying(5, tuple(inside)) as first:  # the ref has moved, and nothing has noted it yet
-        harbour.cycle()
-    assert first.moments[-2:] == ["after Git.move_ref(str)", "before Anchorage.write(Mark)"]
-    with dying(3, tuple(inside)) as second:  # the next commit is announced, and the ref has not moved
-        harbour.cycle()
-    assert second.moments[-1] == "before Git.move_ref(str)"
-    assert statuses(harbour.cycle()[0]) == ["COMPLETED"]
 
 
 def died_before_merging(path: Path) -> World:

@@ -67,10 +67,6 @@ def deeds(life: Life) -> list[tuple[int, str]]:
     return [*done, *((at, "before") for at, _ in done if "/reviews" in life.requests[at - 1].below)]
 
 
-def test_a_death_after_any_write_leaves_one_review(place):
-    assert die_everywhere(place, proposed(place), deeds) >= 5
-
-
 def test_a_death_after_any_write_of_an_edit_leaves_one_review(place):
     number = proposed(place)
     read(place, number, Told(place, (NONE,)))

@@ -146,11 +146,6 @@ def before_pushes(requests) -> list[int]:
     return [at for at, request in enumerate(requests, 1) if writes(request) and request.transport == "git"]
 
 
-@pytest.mark.long  # takes ten seconds; two processes race in every run
-def test_a_whole_round_before_a_write_of_memory_and_one_of_the_two_works(tmp_path, table):
-    interleave(tmp_path, lambda requests: before_pushes(requests)[:3], table)
-
-
 @pytest.mark.long  # takes five seconds
 def test_memory_that_another_runner_makes_meanwhile_is_not_taken_for_lost(tmp_path, table):
     """It was looked for and not there; then another runner made it, and the forge was asked where it stands."""
@@ -202,11 +197,6 @@ def in_any_order(tmp_path: Path, letters: str, most: int, table: Table) -> None:
             table.count(f"one issue, {len(letters)} runners, in any order", races=1, both_worked=int(jobs[-1] > 1))
             assert (outcomes.count("done"), jobs[-1], len(place.pulls())) == (1, 1, 1), (ran.schedule, ran.ends)
             assert set(outcomes) <= {"done", "idle", "waits"}, (ran.schedule, ran.ends)
-
-
-@pytest.mark.long  # takes ten seconds
-def test_in_some_orders_of_their_effects_one_of_two_works(tmp_path, table):
-    in_any_order(tmp_path, "AB", 4, table)
 
 
 @pytest.mark.crash  # takes minutes

@@ -24,17 +24,8 @@ from tests.fakes.github.faults import KINDS
 from tests.figures import Table, shown
 from tests.integration.at_work import WORKING, Place, Scripted, on_hub
 
-pytestmark = pytest.mark.long  # takes ten seconds or more
-
 SOON, LATE = 2.0, 120.0  # seconds until a client gives up: where no answer comes, and where one does
 ROUNDS = 10
-DAILY = {
-    "POST /issues/1/comments": ("502_applied", "500"),
-    "POST /pulls": ("garbage", "rate_secondary"),
-    "PATCH /issues/comments": ("reset_applied",),
-    "POST /issues/1/labels": ("403",),
-    "DELETE /issues/1/labels": ("502_applied",),
-}
 
 
 @pytest.fixture(scope="module")
@@ -114,13 +105,6 @@ def strike_each(place: Place, kinds, table: Table) -> None:
             assert (state.working, state.effects, state.unknown, state.claim) == ((), (), (), None), what
             assert len(place.pulls()) <= 1 and len(hands.jobs) <= 2, what
             assert place.pulls() or "ralph-failed" in place.labels(number), what
-
-
-def test_a_fault_at_a_deed_does_nothing_twice_and_the_label_goes(place, table):
-    def kinds(request, before):
-        return next((of for where, of in DAILY.items() if told(request).startswith(where) and not before), ())
-
-    strike_each(place, kinds, table)
 
 
 @pytest.mark.crash  # takes minutes

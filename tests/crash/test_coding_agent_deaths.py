@@ -9,7 +9,7 @@ import pytest
 from ralph_mission.hands.coder import AgentCoder
 from tests.integration.coding import Yard, yard
 from tests.integration.dying import PORTS, dying
-from tests.integration.test_crash_points import NOW
+from tests.integration.test_after_a_death import NOW
 from tests.integration.test_missions_by_agent_whole import scripted, spent
 from tests.integration.world import statuses
 
@@ -77,19 +77,6 @@ def lived(folder, before: Callable[[Yard], None], at: int) -> tuple[object, int,
         for _ in range(4):
             shop.cycle(after=NOW)
         return end(shop), len(death.moments), len(shop.prompts) - early
-
-
-def check(tmp_path, stage: str, at: int) -> None:
-    wanted, _, _ = lived(tmp_path / "undisturbed", STAGES[stage], 0)
-    found, _, asked_for = lived(tmp_path / "dead", STAGES[stage], at)
-    assert found == wanted and asked_for <= 2
-
-
-@pytest.mark.long  # deaths one after another, tens of seconds
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_death_in_the_middle_of_each_stage_changes_nothing_of_its_end(tmp_path, stage):
-    _, moments, _ = lived(tmp_path / "counted", STAGES[stage], 0)
-    check(tmp_path, stage, moments // 2)
 
 
 @pytest.mark.crash  # takes minutes

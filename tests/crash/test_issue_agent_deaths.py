@@ -124,14 +124,6 @@ def done_once(place: Place):
     return check
 
 
-@pytest.mark.long  # takes a minute; tests/integration/test_work_shown.py dies twice in every run
-@pytest.mark.parametrize("half", range(2))
-def test_a_death_after_any_deed_leaves_one_pull_and_no_label(place, half, table):
-    place.ready()
-    chosen = lambda life: deeds(life)[half::2]  # noqa: E731  # one use
-    assert die_everywhere(place, (), chosen, done_once(place), table, "a pull comes of it") >= 5
-
-
 @pytest.mark.crash  # takes minutes
 @pytest.mark.parametrize(("points", "part", "parts"), EVERYWHERE)
 def test_a_death_at_any_request_leaves_one_pull_and_no_label(place, points, part, parts, table):
