@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ralph_mission.mission.deciding import Situation, decide
 from ralph_mission.mission.proposal import Decision
-from ralph_mission.safety.discretion import untold
+from ralph_mission.safety.secrets import strip_known
 
 
 def differences(situation: Situation, recorded: Sequence[Decision], secrets: tuple[str, ...]) -> tuple[str, ...]:
@@ -14,8 +14,8 @@ def differences(situation: Situation, recorded: Sequence[Decision], secrets: tup
 
     A recording does without the values that the runner knows, so both are compared without them.
     """
-    now = {decision.proposal.key: untold(decision, secrets) for decision in decide(situation, secrets).decisions}
-    then = {decision.proposal.key: untold(decision, secrets) for decision in recorded}
+    now = {decision.proposal.key: strip_known(decision, secrets) for decision in decide(situation, secrets).decisions}
+    then = {decision.proposal.key: strip_known(decision, secrets) for decision in recorded}
     lines = [_difference(key, then.get(key), now.get(key)) for key in dict.fromkeys((*then, *now))]
     return tuple(line for line in lines if line)
 

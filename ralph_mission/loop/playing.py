@@ -12,8 +12,7 @@ from ralph_mission.loop import prompt, routing, scope, situation, stories, verdi
 from ralph_mission.loop.model import Board, Change, Event, Hat, HatOutput, Session, State, Turn, Usage, Verification
 from ralph_mission.loop.order import Order
 from ralph_mission.loop.ports import Ports, Work
-from ralph_mission.safety.discretion import discreet
-from ralph_mission.safety.secrets import redact, without
+from ralph_mission.safety.secrets import redact, redact_record, without
 
 
 def play(order: Order, state: State, board: Board, hat: Hat | None, ports: Ports) -> HatOutput:
@@ -65,10 +64,10 @@ def _played(
         reason=redact(turn.detail if turn.failure else wrong, ports.secrets),
         usage=turn.usage,
         promised=not turn.failure and not wrong and _promised(order, turn, event),
-        refused=discreet(turn.refused, ports.secrets),
+        refused=redact_record(turn.refused, ports.secrets),
         agent=turn.agent,
-        calls=discreet(turn.calls, ports.secrets),
-        left_running=discreet(turn.left_running, ports.secrets),
+        calls=redact_record(turn.calls, ports.secrets),
+        left_running=redact_record(turn.left_running, ports.secrets),
     )
     return _settled(order, state, board, ports, output, mark)
 
@@ -110,7 +109,7 @@ def _heard(order: Order, ports: Ports, hat: Hat | None, turn: Turn, session: Ses
     if event is None:
         return None, wrong
     full = replace(event, hat=session.hat.name, iteration=session.iteration, at=ports.clock.now())
-    full = discreet(replace(full, issues=event.issues or verdicts.issues(event)), ports.secrets)
+    full = redact_record(replace(full, issues=event.issues or verdicts.issues(event)), ports.secrets)
     ports.desk.record(full)
     return full, wrong
 
@@ -137,10 +136,10 @@ def _settled(order: Order, state: State, board: Board, ports: Ports, output: Hat
     passed = tuple(story.id for story in judged.passed)
     complete = replace(
         output,
-        changes=discreet((*output.changes, *checked.undone), ports.secrets),
-        commits=discreet(output.commits, ports.secrets),
+        changes=redact_record((*output.changes, *checked.undone), ports.secrets),
+        commits=redact_record(output.commits, ports.secrets),
         passed=passed,
-        verification=discreet(checked, ports.secrets),
+        verification=redact_record(checked, ports.secrets),
         reason="\n".join(filter(None, (output.reason, *judged.complaints))),
         progressed=bool(passed or touched or committed or board.tasks != after.tasks),
     )

@@ -10,10 +10,9 @@ from ralph_mission.mission.draft_parts import PATCH_LINES, showable
 from ralph_mission.mission.ports import Coder
 from ralph_mission.mission.wording import plain
 from ralph_mission.mission.work_terms import Played
-from ralph_mission.safety.discretion import untold
 from ralph_mission.safety.objections import DENIES, Objection, inspect, verdict
 from ralph_mission.safety.patch import Patch, measure
-from ralph_mission.safety.secrets import redact
+from ralph_mission.safety.secrets import redact, strip_known
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class Discreet:
 
     def work(self, commission: Commission) -> Made:
         """As in the port."""
-        return harmless(self.coder.work(untold(commission, self.secrets)), self.secrets)
+        return harmless(self.coder.work(strip_known(commission, self.secrets)), self.secrets)
 
     def tidy(self, missions: Collection[int]) -> None:
         """As in the port."""

@@ -131,12 +131,9 @@ def _content(change: FileChange, secrets: Sequence[str]) -> Iterator[Objection]:
 
 
 def _leaks(change: FileChange, secrets: Sequence[str]) -> set[str]:
-    """Kinds in the path and the added lines; known values also where an addition completes one."""
+    """Kinds in the path and the added lines."""
     added = "".join(touched(change)[1])
-    leaks = {*find_secrets(added, secrets), *find_secrets(change.path, secrets)}
-    if secrets and change.new:
-        leaks |= set(find_secrets(_text(change.new), secrets)) - set(find_secrets(_text(change.old), secrets))
-    return leaks
+    return {*find_secrets(added, secrets), *find_secrets(change.path, secrets)}
 
 
 def _unseen(content: bytes | None) -> Counter[str]:

@@ -135,7 +135,7 @@ ASSIGNED = re.compile(
 Span = tuple[int, int, str]
 
 
-def formats(text: str) -> Iterator[Span]:
+def find_formats(text: str) -> Iterator[Span]:
     """Where something of a known format stands, and what."""
     for kind, pattern in FORMATS.items():
         if any(hint in text for hint in HINTS[kind]) if kind in HINTS else CORES[kind].search(text):
@@ -159,6 +159,11 @@ def _looks_random(value: str) -> bool:
     """Digits and letters in both cases, and more than 3.5 bits a character: no identifier, no path."""
     shares = [count / len(value) for count in Counter(value).values()]
     return mixed(value) and -sum(share * math.log2(share) for share in shares) > 3.5
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether it stands for a value that everybody may say: the `postgres` and `password` of a test database."""
+    return value.isalnum() and bool(PLACEHOLDERS.match(value))
 
 
 def mixed(value: str) -> bool:

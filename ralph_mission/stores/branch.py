@@ -20,7 +20,7 @@ from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.memory_parse import parse
 from ralph_mission.mission.ports import Clock
 from ralph_mission.mission.position import merged, people_edits, refuse, with_people_of
-from ralph_mission.safety.discretion import texts
+from ralph_mission.safety.secrets import texts
 from ralph_mission.stores import anchor, codec, layout, written
 from ralph_mission.stores.anchor import Anchorage, Mark
 from ralph_mission.stores.provenance import Branch

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ralph_mission.gateways import durable, solid
 from ralph_mission.gateways.git import Git
-from ralph_mission.safety.discretion import untold
+from ralph_mission.safety.secrets import strip_known
 from ralph_mission.stores import codec
 from ralph_mission.trouble import Trouble
 
@@ -46,7 +46,7 @@ class Recordings:
         if not _NAME.fullmatch(self._cycle_id) or not _FILE.fullmatch(f"00-{name}.json"):
             raise ValueError(f"cannot record {name!r} of cycle {self._cycle_id!r}")
         try:
-            self._write(self.folder / self._cycle_id, name, codec.dump_any(untold(value, self._secrets)))
+            self._write(self.folder / self._cycle_id, name, codec.dump_any(strip_known(value, self._secrets)))
         except OSError as error:
             raise _unrecorded(self.folder, error) from None
 

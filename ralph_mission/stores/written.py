@@ -10,7 +10,7 @@ from ralph_mission.mission.ledger import Batch
 from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.memory_parse import parse, parse_notes
 from ralph_mission.mission.memory_text import render, render_notes
-from ralph_mission.safety.discretion import untold
+from ralph_mission.safety.secrets import strip_known
 from ralph_mission.stores import codec, layout
 
 
@@ -36,7 +36,7 @@ def rendered(memory: Memory) -> bytes:
 
 def unsaid(batch: Batch, known: Sequence[str], but: Collection[str]) -> Batch:
     """A batch without the values `known`, whoever said them; texts that are one of `but` stay as they are."""
-    kept = untold(replace(batch, archive=()), known, but)
+    kept = strip_known(replace(batch, archive=()), known, but)
     archive = tuple((month, _notes_without(text, known, but)) for month, text in batch.archive)
     return replace(kept, archive=archive)
 
@@ -53,5 +53,5 @@ def _archives(git: Git, batch: Batch, head: str) -> dict[str, bytes | None]:
 def _notes_without(text: str, known: Sequence[str], but: Collection[str]) -> str:
     """Notes for the archive, cleaned one by one: of the text as a whole a heading could go, and be read no more."""
     notes = parse_notes(text)
-    kept = untold(notes, known, but)
+    kept = strip_known(notes, known, but)
     return text if kept is notes else render_notes(*kept)

@@ -8,7 +8,6 @@ bring about; `Judge.looked` counts what was looked at.
 from __future__ import annotations
 
 import base64
-import codecs
 import json
 import os
 import re
@@ -45,11 +44,11 @@ ACTIVE = 3
 
 
 @cache
-def disguises(secret: str) -> frozenset[str]:
-    """The forms in which a secret may travel and that whoever gets them can undo."""
+def encodings(secret: str) -> frozenset[str]:
+    """A secret as it stands, as an address quotes it, and in base64."""
     raw = secret.encode()
     coded = (base64.b64encode(b"x" * pad + raw).decode().rstrip("=")[4 if pad else 0 : -2] for pad in range(3))
-    return frozenset({secret, secret[::-1], raw.hex(), quote(secret, safe=""), codecs.encode(secret, "rot13"), *coded})
+    return frozenset({secret, quote(secret, safe=""), *coded})
 
 
 @dataclass
@@ -189,7 +188,7 @@ class Judge:
         """Nothing that is secret may stand in a text."""
         self.looked += 1
         for value in self.secrets:
-            for form in disguises(value):
+            for form in encodings(value):
                 if form in text:
                     self.blame("secret", f"{form[:6]}… in {where}")
 

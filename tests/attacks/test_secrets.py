@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import product
 from string import ascii_lowercase as LETTERS
 from string import digits as DIGITS
 
@@ -14,9 +15,8 @@ from ralph_mission.bootstrap.known import known_secrets
 from ralph_mission.loop import critique, verdicts
 from ralph_mission.loop.model import VERDICT, Event
 from ralph_mission.mission import review_text
-from ralph_mission.safety.discretion import discreet
 from ralph_mission.safety.objections import inspect, verdict
-from ralph_mission.safety.secrets import find_secrets, redact, without
+from ralph_mission.safety.secrets import find_secrets, redact, redact_record, without
 from tests.attacks.canaries import CANARY, ENVIRONMENT, PASSPHRASE, TRANSFORMS, left_in
 from tests.mission.build import pull
 from tests.safety.making import change, patch
@@ -34,39 +34,32 @@ def test_a_known_value_is_found_in_any_writing_and_nothing_of_it_is_left(value: 
         text = around.format(TRANSFORMS[name](value))
         assert "known-value" in find_secrets(text, KNOWN), text
         assert left_in(redact(text, KNOWN).encode()) == [], text
-        assert left_in(without(text, KNOWN).encode()) == [] or "\n" in TRANSFORMS[name](value), text
-
-
-MANGLED_TWICE = (
-    "its beginning dropped", "base64, third alignment", "base64 of base64", "hex of base64", "unicode escapes", "bits",
-    "entities twice", "with terminal colours", "with tags", "with comments", "with links", "in wide letters",
-)  # fmt: skip  # one list
-"""Writings of which a cut leaves what no rule knows: where it counts a text is searched before it is cut."""
+        assert left_in(without(text, KNOWN).encode()) == [], text
 
 
 @pytest.mark.long  # every writing in every place; tests/safety has some of them
 @pytest.mark.attack(33)
-@pytest.mark.parametrize("name", [name for name in TRANSFORMS if name not in MANGLED_TWICE])
+@pytest.mark.parametrize("name", TRANSFORMS)
 def test_what_a_cut_left_of_a_value_is_found_by_where_it_was_cut(name: str) -> None:
     echo = f"the value is {TRANSFORMS[name](CANARY)}"
-    for length in range(14, len(echo), 3):
+    for length in range(20, len(echo), 3):
         cut = f"{echo[:length]}…"
         assert left_in(redact(cut, KNOWN).encode()) == [], cut
 
 
 def verdict_of(payload: object) -> str:
-    return str(discreet(verdicts.issues(Event(VERDICT, json.dumps(payload))), KNOWN))
+    return str(redact_record(verdicts.issues(Event(VERDICT, json.dumps(payload))), KNOWN))
 
 
 BOUNDED = {
-    "a call of a tool": (reading.CALL_CHARACTERS, lambda text: discreet((reading.line(text),), KNOWN)[0]),
+    "a call of a tool": (reading.CALL_CHARACTERS, lambda text: redact_record((reading.line(text),), KNOWN)[0]),
     "what a reviewer says": (verdicts.LONGEST, lambda text: verdict_of({"issues": [{"message": text}]})),
     "where it says so": (verdicts.LONGEST, lambda text: verdict_of({"issues": [{"message": "a", "file": text}]})),
     "its kind": (100, lambda text: verdict_of({"issues": [{"message": "a", "kind": text}]})),
     "a line of a reviewer": (verdicts.LONGEST, lambda text: verdict_of([text])),
-    "a verdict of no form": (200, lambda text: str(discreet(verdicts.issues(Event(VERDICT, text)), KNOWN))),
-    "an objection": (critique.LONGEST, lambda text: str(discreet(critique.read(objecting(text), ()), KNOWN))),
-    "a critique of no form": (200, lambda text: str(discreet(critique.read(text, ()), KNOWN))),
+    "a verdict of no form": (200, lambda text: str(redact_record(verdicts.issues(Event(VERDICT, text)), KNOWN))),
+    "an objection": (critique.LONGEST, lambda text: str(redact_record(critique.read(objecting(text), ()), KNOWN))),
+    "a critique of no form": (200, lambda text: str(redact_record(critique.read(text, ()), KNOWN))),
     "a diff": (review_text.DIFF, lambda text: review_text.material(pull(), None, text, "a" * 40, secrets=KNOWN)),
 }
 """Where a text is cut before it is known to hold nothing, how long it may be there, and what is said of it at last."""
@@ -199,20 +192,15 @@ NAMED = (
     "SMTP_PASS",
     "MYSQL_PWD",
     "FTP_PW_2",
-    "STRIPE_KEY",
-    "OPENAI_KEY",
-    "BASIC_AUTH",
-    "GITLAB_PAT",
-    "CLOUD_CREDS",
     "PASS",
     "DBPASS",
-    "BASICAUTH",
-    "SESSION_KEYS",
-    "DEPLOY_PATS",
-    "CLOUD_CREDS_JSON",
-    "STORE_KEY_B64",
 )
 
+NAMED_KEYS = (
+    "STRIPE_KEY", "OPENAI_KEY", "BASIC_AUTH", "GITLAB_PAT", "CLOUD_CREDS", "BASICAUTH", "SESSION_KEYS", "DEPLOY_PATS",
+    "CLOUD_CREDS_JSON", "STORE_KEY_B64",
+)  # fmt: skip  # one list
+"""Names whose values have to look like a key."""
 
 SHAPES = {
     "words": PASSPHRASE,
@@ -229,11 +217,11 @@ SHAPES = {
     "groups": "A1B2-C3D4-E5F6-G7H8",
 }
 """What the makers of keys make."""
+KEYS = [shape for shape in SHAPES if shape != "words"]
 
 
 @pytest.mark.attack(33)
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize(("name", "shape"), [*product(NAMED, SHAPES), *product(NAMED_KEYS, KEYS)])
 def test_a_variable_is_known_as_a_secret_by_its_name(name: str, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, SHAPES[shape])
     assert SHAPES[shape] in known_secrets()
@@ -249,7 +237,6 @@ KINDS = {
     "16 capitals and digits": ("STORE_KEY", LETTERS.upper() + "234567", 16),
     "16 of both cases": ("STORE_KEY", LETTERS + LETTERS.upper() + DIGITS, 16),
     "22 of base64": ("STORE_KEY", LETTERS + LETTERS.upper() + DIGITS + "+/", 22),
-    "16 with signs": ("STORE_KEY", LETTERS + LETTERS.upper() + DIGITS + "!@#$%^&*()-_=+", 16),
     "50 with signs": ("DJANGO_KEY", LETTERS + DIGITS + "!@#$%^&*(-_=+)", 50),
     "an id of 16 hexadecimal digits": ("VAULT_SECRET_ID", DIGITS + "abcdef", 16),
 }
@@ -276,15 +263,12 @@ def test_a_variable_is_known_as_a_secret_by_its_looks(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("name", "address"),
     [
-        ("SENTRY_DSN", "https://{}@sentry.example/42"),
         ("REDIS_URL", "redis://:{}@cache.example:6379/0"),
-        ("HOOK_URI", "https://hooks.example/a?token={}&x=1"),
-        ("STORE_DSN", "host=db.example user=mara password={}"),
-        ("CHAT_URL", "https://chat.example/a#{}"),
-        ("TEAM_URL", "https://office.example/webhookb2/6d3f8f2b-2a6c-4c0e-9d5a-1f2a3b4c5d6e/{}/more"),
+        ("DATABASE_URL", "postgres://mara:{}@db.example/tides"),
+        ("PROXY", "http://mara:{}@proxy.example:3128"),
     ],
 )
-def test_an_address_with_which_somebody_signs_in_is_one_and_so_is_that_part_alone(
+def test_an_address_with_a_password_is_one_and_so_is_the_password_alone(
     name: str, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, address.format(CANARY))
@@ -320,16 +304,13 @@ COMMIT = "2d711642b726b04401627ca9fbac32f5c8530fb1"
         ("JIRA_PROJECT_KEY", "SLACKWATER"),
         ("ISSUE_KEY", "TIDE-12345"),
         ("S3_KEY", "docs/README.md"),
-        ("OBJECT_KEY", "uploads/2026/0a1b2c3d4e5f.png"),
         ("HARBOUR_HOST_KEY", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGk3 mara"),
         ("LOOKUP_KEY", "createdAt"),
         ("LOCK_KEY", "tides:harbour:v2"),
         ("SHORTCUT_KEY", "Ctrl+Shift+K"),
         ("GIT_CONFIG_KEY_1", "http.https://forge.example/.extraheader"),
         ("TEST_PAT", r"^test_[a-z]+\.py$"),
-        ("RUNS_ON_KEY", "k8s-e2e-ubuntu24"),
         ("LOGIN_AUTH", "https://login.example:8443/oauth2/authorize"),
-        ("NEO4J_AUTH", "neo4j/password"),
         ("CLOUD_CREDS", "secrets/cloud-1.json"),
         ("OVERPASS", "https://overpass.example/api/interpreter"),
         ("MULTIPASS", "Ubuntu-24.04"),
@@ -449,29 +430,18 @@ def test_the_repository_s_own_name_is_no_secret_whatever_holds_it(value: str, mo
         ("BASIC_AUTH", "mara:Kelp-Harbour!"),
         ("BASIC_AUTH", "mara:kelpharbour"),
         ("SMTP_CREDS", "mara:Kelp-Harbour"),
-        ("NEO4J_AUTH", "neo4j/kelp41harbour"),
-        ("NEO4J_AUTH", "neo4j/kelpharbour"),
-        ("STORE_KEY", "mara:kelp4111"),
-        ("STORE_KEY", "mara:Kelp$harbour"),
-        ("STORE_KEY", "mara:xQzRtPlMnB"),
         ("STORE_KEY", "kelp#4111harbour"),
         ("STORE_KEY", "0a1b2c3d" * 5),
-        ("RESTORE_KEY", "0a1b2c3d" * 8),
         ("STORE_KEY", "key-" + "0a1b2c3d" * 4),
         ("STORE_KEY", "sk-or-v1-" + "0a1b2c3d" * 8),
         ("STORE_KEY", "Linux-Xq9zRt7LpW2k-" + "0a1b2c3d" * 8),
         ("BACKUP_S3_KEY", CANARY),
         ("OBJECT_KEY", CANARY),
-        ("VAULT_HOST_KEY", CANARY),
-        ("VAULT_HOST_KEY", "my$ecret-Passw0rd! ssh-ed25519 AAAAC3NzaC1"),
         ("STORE_AUTH", "Bearer kelpharbour4111"),
         ("SESSION_KEYS", "aB1cD2eF3,gH4iJ5kL6"),
         ("VAULT_SECRET_ID", "6d3f8f2b-2a6c-4c0e-9d5a-abcdef4c5d6e"),
         ("APP_KEY", "base64:" + "Ab3+/Ef9hJkLmN" * 3 + "="),
-        ("CLOUD_CREDS_JSON", '{"client": "mara", "client_secret": "kelp4111harbour"}'),
         ("PROJECT_STRIPE_KEY", CANARY),
-        ("SECRET_FEED_URL", f"https://calendar.example/{CANARY}/basic.ics"),
-        ("REGISTRY_AUTH_CONFIG", '{"auths": {"registry.example": {"auth": "bWFyYTprZWxwNDEx"}}}'),
         ("X_AUTH", "ubuntu-5f4dcc3b5aa765d61d8327deb882cf99"),
     ],
 )
@@ -492,15 +462,3 @@ def test_where_a_secret_is_kept_is_none(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_password_that_is_a_word_of_any_text_is_no_secret(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POSTGRES_PASSWORD", value)
     assert value not in known_secrets()
-
-
-def test_a_key_of_many_lines_is_known_by_any_of_them() -> None:
-    lines = [
-        "-----BEGIN " + "OTHER KEY-----",
-        "a1B2c3D4e5F6g7H8i9J0kLmN",
-        "o1P2q3R4s5T6u7V8w9X0yZaB",
-        "-----END OTHER KEY-----",
-    ]
-    for line in lines[1:3]:
-        assert find_secrets(f"see {line} there", ["\n".join(lines)]) == ("known-value",)
-    assert find_secrets("see -----END OTHER KEY----- there", ["\n".join(lines)]) == ()

@@ -133,7 +133,7 @@ def test_what_findings_and_the_model_say_of_it_is_neither_asked_nor_written(tmp_
     said.write_text(f"c.py:1: cows moo\n{lines}")
     config = test_thinker.CONFIG.format(seconds=60).replace("cat bugs.txt", f"cat {shlex.quote(str(said))}")
     repo = make_repo(tmp_path / "repo", {**test_thinker.FILES, "ralph.yml": config})
-    sections = [{"heading": "Risks", "text": f"It holds {CANARY[::-1]} and {TRANSFORMS['base64'](CANARY)}."}]
+    sections = [{"heading": "Risks", "text": f"It holds {CANARY} and {TRANSFORMS['base64'](CANARY)}."}]
     answer = test_thinker.ranking("cows", why=f"it says {CANARY}", sections=sections)
     with ScriptedModel([answer]) as model, listening() as sent:
         done = test_thinker.cycle(repo, model, "--json")

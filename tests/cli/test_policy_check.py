@@ -71,7 +71,7 @@ def test_hidden_text_is_denied(repo: Path, judge: Judge) -> None:
 
 
 def test_e33_a_secret_of_the_environment_is_denied_and_never_shown(repo: Path) -> None:
-    append(repo, f"x = '{CANARY[::-1]}'\n")
+    append(repo, f"x = '{CANARY}'\n")
     result = cli_here("policy", "check", "--json", repo=repo, env={"GITHUB_TOKEN": CANARY})
     assert (result.code, result.json["verdict"], result.json["rules"]) == (1, "deny", ["secret"])
     assert CANARY not in result.out + result.err

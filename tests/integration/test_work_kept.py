@@ -54,12 +54,12 @@ def test_a_secret_in_the_last_words_does_not_spoil_a_change_that_holds_none(here
 
 @pytest.mark.attack(33)
 def test_a_secret_that_the_issue_itself_tells_is_not_told_to_the_agent(here):
-    knowing(here, SECRET).ready(body=f"Use {SECRET}, or {SECRET[::-1]} for a mirror.")
+    knowing(here, SECRET).ready(body=f"Use {SECRET}, or {SECRET} for a mirror.")
     hands = Scripted()
     assert here.work(hands).outcome == "done"
     (job,) = hands.jobs
     assert "[redacted: known-value]" in job.prompt
-    assert SECRET not in job.prompt and SECRET[::-1] not in job.prompt
+    assert SECRET not in job.prompt
 
 
 def test_what_is_given_back_after_midnight_is_not_taken_from_what_others_spent_by_then(here):

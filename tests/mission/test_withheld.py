@@ -96,10 +96,10 @@ def test_a_coder_is_told_no_value_that_we_know_whoever_wrote_it():
 
         def tidy(self, missions: object) -> None: ...
 
-    curious, backwards = Curious(), KNOWN[::-1]
-    asked = Commission(1, 0, f"Use {KNOWN}", "b", BASE, f"It is {backwards}.", 1.0, 1.0, (f"take {KNOWN}",), "subject")
+    curious = Curious()
+    asked = Commission(1, 0, f"Use {KNOWN}", "b", BASE, f"It is {KNOWN}.", 1.0, 1.0, (f"take {KNOWN}",), "subject")
     withheld.Discreet(curious, (KNOWN,)).work(asked)
-    assert KNOWN not in curious.told and backwards not in curious.told
+    assert KNOWN not in curious.told
     assert curious.told.count("[redacted: known-value]") == 3 and "'subject'" in curious.told
 
 

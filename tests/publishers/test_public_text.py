@@ -9,6 +9,7 @@ from twitter_text.extract_urls import extract_urls_with_indices
 
 from ralph_mission.publishers.public_text import LONGEST, value, words
 from ralph_mission.safety import text
+from tests.safety.nasty import hidden
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_nothing_that_calls_leads_or_formats_is_left(said: str) -> None:
     assert len(calm) <= LONGEST
     assert not set("@#<>*_`~|\\[]{}^\n\r") & set(calm)
     assert not text.mentions(calm, markdown=False)
-    assert not text.hidden(calm)
+    assert not hidden(calm)
     assert not extract_urls_with_indices(calm)
     assert words(calm) == calm
 

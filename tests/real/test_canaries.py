@@ -196,5 +196,5 @@ def test_the_same_hunt_without_walls_comes_home_with_all_of_them(
 def test_the_search_finds_what_is_committed(ground: Path, written: str) -> None:
     there = hidden(ground, "claude", "env")
     value = CANARIES["home/.ssh/id"]
-    commit(there.here.repo, {f"src/{written}": value[::-1] if written == "loot" else TRANSFORMS["base64"](value)})
+    commit(there.here.repo, {f"src/{written}": value if written == "loot" else TRANSFORMS["base64"](value)})
     assert left_in(every_object(there.here.repo), CANARIES) != []

@@ -1,9 +1,8 @@
-"""Secrets in every disguise that an agent under foreign control might try. No literal here looks like one."""
+"""Known values and tokens are found, cut out, and nothing else is. No literal here looks like a secret."""
 
 from __future__ import annotations
 
 import base64
-import gzip
 import time
 from urllib.parse import quote
 
@@ -11,42 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.safety.secret_parts import credentials, only_names
-from ralph_mission.safety.secrets import find_secrets, redact
+from ralph_mission.loop.model import Event, HatOutput, Issue
+from ralph_mission.mission.model import Status
+from ralph_mission.safety.secrets import find_secrets, redact, redact_record, strip_known, texts, without
 
 KNOWN = "zq" + "x_" + "Qx7Rt2Lm9ZpW4vKd8NsB3y"
 RAW = KNOWN.encode()
-DISGUISES = {
+SIGNS = "k9*w2&m(q7x)" + "!z4 tide"
+WRITINGS = {
     "plain": KNOWN,
-    "upper case": KNOWN.upper(),
-    "prefix dropped": KNOWN[4:],
-    "end dropped": KNOWN[:-5],
-    "reversed": KNOWN[::-1],
     "base64": base64.b64encode(RAW).decode(),
     "base64, second alignment": base64.b64encode(b"a" + RAW + b"bc").decode(),
     "base64, third alignment": base64.b64encode(b"ab" + RAW + b"c").decode(),
-    "url-safe base64": base64.urlsafe_b64encode(b"a" + RAW).decode(),
-    "base64 in lines": "\n".join(base64.b64encode(RAW).decode()[n : n + 8] for n in range(0, 40, 8)),
-    "base64 of the reverse": base64.b64encode(RAW[::-1]).decode(),
-    "reversed base64": base64.b64encode(b"a" + RAW).decode()[::-1],
-    "reversed base32": base64.b32encode(RAW).decode()[::-1],
-    "reversed hex": RAW.hex()[::-1],
-    "hex": RAW.hex(),
-    "upper hex": RAW.hex().upper(),
-    "hex with spaces": RAW.hex(" "),
-    "hex with escapes": "".join(f"\\x{octet:02x}" for octet in RAW),
-    "hex numbers": ", ".join(f"0x{octet:02x}" for octet in RAW),
-    "unicode escapes": "".join(f"\\u{octet:04x}" for octet in RAW),
-    "url-encoded": "".join(f"%{octet:02X}" for octet in RAW),
-    "partly url-encoded": quote(KNOWN).replace("Q", "%51").replace("7", "%37"),
-    "half url-encoded": "".join(f"%{o:02X}" if n % 2 else chr(o) for n, o in enumerate(RAW)),
-    "entities": "".join(f"&#{octet};" for octet in RAW),
-    "spaces": " ".join(KNOWN),
-    "newlines": "\n".join(KNOWN),
-    "zero-width": "\u200b".join(KNOWN),
-    "two strings": f'"{KNOWN[:9]}" + "{KNOWN[9:]}"',
-    "dashes": "-".join(KNOWN[n : n + 4] for n in range(0, len(KNOWN), 4)),
-    "terminal colours": "\x1b[31m".join((KNOWN[:5], KNOWN[5:])),
+    "base64 for addresses": base64.urlsafe_b64encode(b"a" + RAW).decode(),
+    "base64 within more of it": base64.b64encode(b"user:" + RAW + b" and what follows").decode(),
+    "signs": SIGNS,
+    "signs as an address quotes them": quote(SIGNS, safe=""),
+    "signs in base64": base64.b64encode(SIGNS.encode()).decode(),
 }
 TOKENS = {
     "github-token": "gh" + "p_" + "a1B2" * 9,
@@ -86,30 +66,18 @@ HARMLESS = [
 
 
 @pytest.mark.attack(33)
-@pytest.mark.parametrize("disguise", DISGUISES)
-def test_c33_a_known_secret_is_found_in_every_disguise(disguise: str) -> None:
-    assert "known-value" in find_secrets(f"see {DISGUISES[disguise]} there", [KNOWN])
-
-
-@pytest.mark.attack(33)
-@pytest.mark.parametrize("disguise", DISGUISES)
-def test_c33_a_redacted_text_holds_no_disguise(disguise: str) -> None:
-    safe = redact(f"see {DISGUISES[disguise]} there", [KNOWN])
-    assert find_secrets(safe, [KNOWN]) == ()
-    assert KNOWN[4:12] not in safe
+@pytest.mark.parametrize("writing", WRITINGS)
+def test_c33_a_known_value_is_found_and_cut_out(writing: str) -> None:
+    text = f"see {WRITINGS[writing]} there"
+    assert find_secrets(text, [KNOWN, SIGNS]) == ("known-value",)
+    assert redact(text, [KNOWN, SIGNS]) == "see [redacted: known-value] there"
+    assert without(text, [KNOWN, SIGNS]) == "see [redacted: known-value] there"
 
 
 @pytest.mark.attack(33)
 @pytest.mark.parametrize("kind", TOKENS)
 def test_a_token_of_a_common_format_is_found(kind: str) -> None:
     assert kind in find_secrets(f"x {TOKENS[kind]} y")
-
-
-@pytest.mark.attack(33)
-@pytest.mark.parametrize("kind", TOKENS)
-def test_a_token_split_by_zero_width_characters_is_found(kind: str) -> None:
-    token = TOKENS[kind]
-    assert kind in find_secrets(token[:9] + "\u200b" + token[9:])
 
 
 @pytest.mark.attack(33)
@@ -136,135 +104,56 @@ def test_a_short_known_value_is_no_secret() -> None:
     assert find_secrets("the word is main", ["main", ""]) == ()
 
 
-def test_a_short_known_value_is_found_reversed() -> None:
-    assert find_secrets("x h9fE" + "d3bA y", ["Ab3d" + "Ef9h"]) == ("known-value",)
-
-
-def test_a_known_value_without_letters_is_found() -> None:
-    assert find_secrets("x !@#$%^&*() y", ["!@#$%^&*()"]) == ("known-value",)
-
-
-@pytest.mark.attack(33)
-def test_the_password_of_a_known_url_is_a_secret_too() -> None:
-    url = "postgres://app:" + "s3cr3tPassw0rd" + "@db/app"
-    assert find_secrets("psql -W " + "s3cr3tPassw0rd", [url]) == ("known-value",)
+@pytest.mark.parametrize("value", ["slackwater", "SLACKWATER", "2026.11.22"])
+def test_what_any_prompt_may_say_stays_there_and_goes_from_what_is_posted(value: str) -> None:
+    assert without(f"see {value} there", [value]) == f"see {value} there"
+    assert redact(f"see {value} there", [value]) == "see [redacted: known-value] there"
 
 
 @pytest.mark.attack(33)
-@pytest.mark.parametrize("pair", ["mara:{}", "neo4j/{}", "Basic {}", "token  {}"])
-def test_the_password_behind_a_user_is_a_secret_too(pair: str) -> None:
-    assert find_secrets("psql -W " + "kelp4111", [pair.format("kelp" + "4111")]) == ("known-value",)
+def test_the_password_of_a_known_address_is_a_secret_too() -> None:
+    password = "s3cr3t%2F" + "Passw0rd"
+    address = f"postgres://app:{password}@db/app"
+    for said in (password, password.replace("%2F", "/")):
+        assert find_secrets(f"psql -W {said}", [address]) == ("known-value",)
 
 
 @pytest.mark.benign("secrets")
-@pytest.mark.parametrize("value", ["neo4j/password", "created_at:descending", "db.example:54321", "tides:harbour"])
-def test_what_stands_behind_a_name_is_none_where_anybody_says_it(value: str) -> None:
-    assert find_secrets("descending to 54321, the password of the harbour", [value]) == ()
-
-
-INSIDE = "Zx81LmQ0pRt5" + "vWn3Kd7H"
-ADDRESSES = {
-    "a value of its query": "https://chat.example.com/v1/spaces/AAA/messages?key=abc&token={}",
-    "a value that is only random": "https://chat.example.com/v1/spaces/AAA/messages?a=1&b={}",
-    "its fragment": "https://hooks.example.com/a#{}",
-    "the middle of its path": "https://hooks.example.com/services/{}/messages",
-    "its user": "https://{}@hooks.example.com/messages",
-    "its user beside a common password": "https://{}:x-oauth-basic@hooks.example.com/messages",
-    "its user who is the password": "https://{0}:{0}@hooks.example.com/messages",
-    "its password in signs": "postgres://app:%5A{}@db.example.com/app",
-    "what follows a semicolon": "sqlserver://db.example.com:1433;user=app;password={}",
-    "one address within another": "jdbc:postgresql://db.example.com/app?user=app&password={}",
-}
-SETTINGS = {
-    "a connection string": "Server=db.example.com;User=application;Password={};Timeout=30",
-    "settings with spaces": "host=db.example.com user=application password={} connect_timeout=10",
-    "a document": '{{"type": "service_account", "auth_uri": "https://auth.example.com/messages", "token": "{}"}}',
-    "a cookie": "session={}; theme=midnight",
-    "a user and a password": "application:{}",
-    "a kind and a password": "Bearer {}",
-}
-
-
-@pytest.mark.attack(33)
-@pytest.mark.parametrize("held", [*ADDRESSES, *SETTINGS])
-def test_what_is_secret_in_a_known_value_is_a_secret_by_itself(held: str) -> None:
-    known = (ADDRESSES | SETTINGS)[held].format(INSIDE)
-    assert find_secrets(f"the key is {INSIDE} there", [known]) == ("known-value",)
-    assert INSIDE[:10] not in redact(f"the key is {INSIDE} there", [known])
-
-
-@pytest.mark.benign("secrets")
-@pytest.mark.parametrize("held", [*ADDRESSES, *SETTINGS])
-def test_what_any_text_may_say_of_a_known_value_is_no_secret(held: str) -> None:
-    text = "messages in spaces: services of hooks.example.com, db.example.com:1433, the application at midnight, "
-    text += "x-oauth, sqlserver, connect_timeout=10, service_account, https://auth.example.com/messages"
-    known = (ADDRESSES | SETTINGS)[held].format(INSIDE)
-    assert find_secrets(text, [known]) == ()
-
-
-@pytest.mark.benign("secrets")
-@pytest.mark.parametrize(
-    ("known", "text"),
-    [
-        (
-            "mongodb://db.example.com/tides?authMechanism=SCRAM-SHA-256&authSource=slackwater",
-            "SCRAM-SHA-256, slackwater",
-        ),
-        (
-            "postgres://mara@db.example.com/tides?sslmode=verify-full&sslkey=/etc/tides/client.key",
-            "/etc/tides/client.key",
-        ),
-        ("postgres://slackwater-app@db.example.com/tides", "slackwater-app"),
-        (
-            f"https://mara:{INSIDE}@hooks.example.com/api/v2/harbours/4711081512345678/notifications?wait=true",
-            "api harbours notifications",
-        ),
-        ("Endpoint=sb://bus.example.com/;SharedAccessKeyName=RootManageSharedAccessKey", "RootManageSharedAccessKey"),
-        ("user=harbourmaster;password=password", "the harbourmaster says password"),
-    ],
-)
-def test_names_and_settings_in_a_known_value_are_no_secrets(known: str, text: str) -> None:
-    assert find_secrets(text, [known]) == ()
-
-
-@pytest.mark.benign("secrets")
-def test_the_address_of_a_known_url_is_no_secret() -> None:
-    url = "https://discord.example/api/webhooks/123456789012345678/" + "Zz9Yy8Xx7Ww6Vv5Uu4"
-    assert find_secrets("see https://discord.example/api/webhooks/ for more", [url]) == ()
-
-
 @pytest.mark.parametrize(
     ("address", "named"),
     [
         ("postgres://postgres:postgres@localhost:5432/slackwater", "postgres keeps slackwater/tides.py"),
         ("postgres://slackwater:slackwater@localhost/slackwater_test", "src/slackwater/tides.py, slackwater_test"),
         ("mysql://root:changeme@localhost/tide-tables", "docs/tide-tables.md: changeme"),
-        ("postgres://postgres@localhost:5432/slackwater_test1", "the tests make slackwater_test1"),
-        ("ssh://git@forge.example/Mara/Slackwater2.git", "clone https://forge.example/Mara/Slackwater2.git"),
-        ("https://mara@forge.example/Mara/_git/Slackwater-tides2", "Mara/_git/Slackwater-tides2"),
-        (f"https://mara:{INSIDE}@forge.example/Mara/Slackwater2.git", "see Mara/Slackwater2.git"),
+        ("https://[broken:Password1@x", "see Password1 there"),
     ],
 )
-def test_a_database_of_the_project_s_name_makes_that_name_no_secret(address: str, named: str) -> None:
+def test_names_and_ordinary_words_in_an_address_are_no_secrets(address: str, named: str) -> None:
     assert find_secrets(named, [address]) == ()
     assert "known-value" in find_secrets(f"{named} {address}", [address])
 
 
-@pytest.mark.attack(33)
-@pytest.mark.parametrize("address", ["https://ntfy.example/harbourlights", "discord://4711/" + "Zz9Yy8Xx7Ww6Vv5Uu4"])
-def test_what_a_hook_s_address_ends_with_is_a_secret(address: str) -> None:
-    assert find_secrets(f"it is {address.rpartition('/')[2]} now", [address]) == ("known-value",)
+def test_a_key_of_many_lines_is_known_by_any_of_them() -> None:
+    lines = [
+        "-----BEGIN " + "OTHER KEY-----",
+        "a1B2c3D4e5F6g7H8i9J0kLmN",
+        "o1P2q3R4s5T6u7V8w9X0yZaB",
+        "-----END KEY-----",
+    ]
+    for line in lines[1:3]:
+        assert find_secrets(f"see {line} there", ["\n".join(lines)]) == ("known-value",)
+    assert find_secrets("see -----END KEY----- there", ["\n".join(lines)]) == ()
 
 
 @pytest.mark.attack(33)
 @given(before=st.text(max_size=20), after=st.text(max_size=20))
-def test_no_surroundings_hide_a_known_secret(before: str, after: str) -> None:
+def test_no_surroundings_hide_a_known_value(before: str, after: str) -> None:
     assert "known-value" in find_secrets(f"{before} {KNOWN} {after}", [KNOWN])
 
 
 @pytest.mark.attack(33)
 @given(st.binary(max_size=5), st.binary(max_size=5))
-def test_no_alignment_hides_a_secret_in_base64(before: bytes, after: bytes) -> None:
+def test_no_alignment_hides_a_known_value_in_base64(before: bytes, after: bytes) -> None:
     assert "known-value" in find_secrets(base64.b64encode(before + RAW + after).decode(), [KNOWN])
 
 
@@ -275,18 +164,10 @@ def test_redacting_twice_changes_nothing_more(text: str) -> None:
 
 
 @pytest.mark.attack(33)
-def test_what_unpacks_to_more_than_we_read_is_no_way_out() -> None:
-    packed = base64.b64encode(gzip.compress(bytes(1_100_000) + RAW)).decode()
-    assert find_secrets(f"see {packed} there", [KNOWN]) == ("packed-data",)
-    assert redact(f"see {packed} there", [KNOWN]) == "see [redacted: packed-data]"
-
-
-@pytest.mark.attack(33)
 @pytest.mark.parametrize("length", range(8, len(KNOWN)))
-def test_what_a_cut_left_of_a_known_value_is_no_less_secret(length: int) -> None:
-    short = "".join(letter for letter in KNOWN if letter.isalnum())[:length]
-    assert redact(f"see {short}… there", [KNOWN]).startswith("see [redacted: known-value]")
-    assert redact(f"see {short} … there", [KNOWN]).startswith("see [redacted: known-value]")
+@pytest.mark.parametrize("writing", ["plain", "base64"])
+def test_what_a_cut_left_of_a_known_value_is_no_less_secret(length: int, writing: str) -> None:
+    assert redact(f"see {WRITINGS[writing][:length]}…", [KNOWN]) == "see [redacted: known-value]…"
 
 
 @pytest.mark.benign("secrets")
@@ -295,27 +176,43 @@ def test_a_cut_far_from_the_beginning_of_a_known_value_is_only_a_cut() -> None:
     assert redact(text, [KNOWN]) == text
 
 
-HOSTILE = {
-    "cuts": KNOWN[:12] + "…",
-    "nothing but cuts": "…",
-    "one word": f"{KNOWN},",
-    "packed": base64.b64encode(gzip.compress(bytes(1_000_000))).decode().rstrip("=") + " ",
-}
-
-
 @pytest.mark.attack(15)
-@pytest.mark.parametrize("part", HOSTILE)
+@pytest.mark.parametrize("part", [KNOWN[:12] + "…", "…", f"{KNOWN},", WRITINGS["base64"], "A"])
 def test_no_text_takes_long_to_search(part: str) -> None:
-    text = (HOSTILE[part] * 200_000)[:200_000]
+    text = (part * 200_000)[:200_000]
     begun = time.process_time()
     redact(text, [KNOWN])
     assert time.process_time() - begun < 10
 
 
-@pytest.mark.parametrize("part", ["A1b2", "a.b", "#kelpharbour", "linux-"])
-def test_no_value_takes_long_to_be_judged(part: str) -> None:
-    value = (part * 1_000_000)[:1_000_000]
-    begun = time.process_time()
-    credentials(value)
-    only_names(value, "[:-]+")
-    assert time.process_time() - begun < 4
+# --- records ---------------------------------------------------------------------------
+
+
+@pytest.mark.attack(33)
+def test_no_text_of_a_record_keeps_it_however_deep_it_lies() -> None:
+    issue = Issue(message=f"it says {KNOWN}")
+    event = Event("review.verdict", f"see {KNOWN} there", issues=(issue,))
+    kept = redact_record(HatOutput("reviewer", 3, event, f"I found {KNOWN}.", calls=(f"Bash echo {KNOWN}",)), (KNOWN,))
+    assert KNOWN not in str(kept)
+    assert (kept.hat, kept.iteration, kept.event and kept.event.topic) == ("reviewer", 3, "review.verdict")
+
+
+def test_what_holds_nothing_is_the_same() -> None:
+    record = HatOutput("builder", 1, Event("build.done", "done"), "It is there.")
+    assert redact_record(record, (KNOWN,)) == record
+    assert strip_known(record, (KNOWN,)) is record
+
+
+@pytest.mark.attack(33)
+@pytest.mark.parametrize("form", [KNOWN, WRITINGS["base64"]])
+def test_a_known_value_goes_from_every_kind_of_container(form: str) -> None:
+    value = ({"a": [f"one {form}", 2]}, frozenset({f"two {form}"}), Event("x", f"3 {form}"), Status.PLANNED, b"4")
+    kept = strip_known(value, (KNOWN,))
+    assert not any(form in text for text in texts(kept))
+    assert kept[0]["a"][1] == 2 and kept[3] is Status.PLANNED and kept[4] == b"4"
+    assert [type(one) for one in kept] == [type(one) for one in value]
+
+
+def test_a_text_that_stood_before_stays_as_it_was() -> None:
+    old, new = f"an old {KNOWN}", f"a new {KNOWN}"
+    assert strip_known((old, new), (KNOWN,), {old}) == (old, "a new [redacted: known-value]")

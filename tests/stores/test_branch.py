@@ -274,22 +274,26 @@ def test_no_value_that_the_runner_knows_gets_onto_the_branch_and_what_stood_ther
     known, later = "tidal-harbour-4711", "neaps-and-springs-815"
     first = branch_store(repo).commit(noted(batch(), f"long ago {known}"), None)
     store = branch_store(repo, secrets=(known, later))
-    made = noted(batch(first, replace(finding("x"), title=f"use {later}")), f"now {later[::-1]}", f"long ago {known}")
+    made = noted(batch(first, replace(finding("x"), title=f"use {later}")), f"now {later}", f"long ago {known}")
     landed = store.commit(replace(made, dashboard=f"# {later}\n", journal=("000002-abc", {"said": [later]})), first)
     added = git(repo, "diff", f"{first.oid}..{landed.oid}")
-    assert later not in added and later[::-1] not in added and added.count("[redacted: known-value]") >= 4
+    assert later not in added and added.count("[redacted: known-value]") >= 4
     assert landed == store.recall() and f"long ago {known}" in git(repo, "show", f"ralph-memory:{LOG}")
 
 
 def test_no_value_that_the_runner_knows_gets_into_the_archive_and_its_notes_can_be_read(repo: Path) -> None:
     known = "tidal-Harbour-4711"
     store = branch_store(repo, secrets=(known,))
-    ended = [replace(ENDED, title=f"use {one}", learning=one) for one in (known, known[::-1], "neaps")]
+    ended = [replace(ENDED, title=f"use {one}", learning=one) for one in (known, f"a {known}", "neaps")]
     text = render_notes(ended, ())
     store.commit(replace(batch(), archive=(("2026-05", text),)), None)
     archived = git(repo, "cat-file", "blob", "ralph-memory:memory/archive/2026-05.md")
-    assert known not in archived and known[::-1] not in archived
-    assert [note.learning for note in parse_notes(archived)[0]] == ["[redacted: known-value]"] * 2 + ["neaps"]
+    assert known not in archived
+    assert [note.learning for note in parse_notes(archived)[0]] == [
+        "[redacted: known-value]",
+        "a [redacted: known-value]",
+        "neaps",
+    ]
 
 
 def test_who_holds_memory_is_said_though_an_address_in_it_is_a_value_that_the_runner_knows(repo: Path) -> None:

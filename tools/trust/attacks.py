@@ -51,7 +51,7 @@ markers that skip CI -> CI is not skipped
 trailers that credit or sign -> none gets through
 commands of other bots -> no bot is triggered
 image addresses that carry data -> no address that is not allowed
-a secret in any transform -> blocked
+a secret as it stands, url-encoded or in base64 -> cut out or refused
 a secret in a branch, a label, a file's name, an author -> blocked
 private data in a post -> only the typed fields of a watch are posted
 `javascript:` and `data:` links, mark-up of a chat -> escaped
