@@ -1,18 +1,18 @@
 """`prd.json` as text: read with its synonyms, written back so that only what changed differs.
 
 The keys are those of snarktank/ralph, which oh-my-claudecode shares; unknown keys (`architectVerified`) stay as they
-are. A file written by others is edited in place, byte for byte, never rendered anew unless nothing else is left.
+are, in their order. A file written by others keeps its indent, and is rendered anew only when nothing else is left.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ralph_mission.loop.json_spans import Edit, Members, applied, elements, members
 from ralph_mission.loop.model import Prd, Story
 
 MAX_CHARS = 4_000_000
@@ -59,15 +59,20 @@ def shape(prd: Prd) -> Prd:
     return replace(prd, stories=tuple(replace(story, passes=False, notes="") for story in prd.stories))
 
 
-def rewritten(text: str, prd: Prd) -> str:
+def update_progress(text: str, prd: Prd) -> str:
     """`text` with the `passes` and `notes` of `prd`. Raises Unreadable when it holds other stories than `prd`."""
     now = parse(text)
     if shape(now) != shape(prd):
         raise Unreadable("other stories than these")
-    pairs = zip(_places(text), now.stories, prd.stories, strict=True)
-    edits = [edit for place, old, new in pairs if old != new for edit in _edits(text, place, old, new)]
-    written = applied(text, edits)
-    if edits and parse(written) != prd:  # a story that is a mere text, an object that is empty
+    if now == prd:
+        return text
+    root = _root(text)
+    listed = _first(root, STORIES) if isinstance(root, dict) else root
+    for one, old, new in zip(listed, now.stories, prd.stories, strict=True):
+        if old != new and isinstance(one, dict):
+            _set_progress(one, old, new)
+    written = _dump_like(text, root)
+    if parse(written) != prd:  # a story that is a mere text
         raise Unreadable("a form that cannot be edited in place")
     return written
 
@@ -152,25 +157,24 @@ def _text(value: Any) -> str:
     return value.strip().encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
-def _places(text: str) -> list[int]:
-    start = len(text) - len(text.lstrip(" \t\r\n"))
-    if text[start] == "[":
-        return elements(text, start)
-    top = members(text, start)
-    return elements(text, top.start(next(key for key in STORIES if key in top)))
+def _set_progress(one: dict[str, Any], old: Story, new: Story) -> None:
+    if old.passes != new.passes:
+        key = next((key for key in PASSES if key in one), "")
+        status = "" if key else next((key for key in STATUS if key in one), "")
+        if status:
+            one[status] = "done" if new.passes else "pending"
+        else:
+            one[key or "passes"] = new.passes
+    if old.notes != new.notes:
+        one["notes"] = new.notes
 
 
-def _edits(text: str, place: int, old: Story, new: Story) -> list[Edit]:
-    if text[place] != "{":
-        return []
-    found = members(text, place)
-    notes = [found.edit(text, "notes", json.dumps(new.notes, ensure_ascii=False))] if old.notes != new.notes else []
-    return [*([_passing(text, found, new.passes)] if old.passes != new.passes else []), *notes]
-
-
-def _passing(text: str, found: Members, passes: bool) -> Edit:
-    key = next((key for key in PASSES if key in found), "")
-    status = "" if key else next((key for key in STATUS if key in found), "")
-    if status:
-        return found.edit(text, status, '"done"' if passes else '"pending"')
-    return found.edit(text, key or "passes", "true" if passes else "false")
+def _dump_like(text: str, root: Any) -> str:
+    """The value laid out as `text` is: its indent, its spaces, its ends of lines, and whether it escapes."""
+    body = text.strip(" \t\r\n")
+    start = text.index(body)
+    found = re.search(r"\n([ \t]*)\S", body)
+    comma, colon = (", " if found is None and '", "' in body else ","), (": " if '": ' in body else ":")
+    made = json.dumps(root, indent=found[1] if found else None, separators=(comma, colon), ensure_ascii="\\u" in body)
+    made = made.replace("\n", "\r\n") if "\r\n" in body else made
+    return text[:start] + made + text[start + len(body) :]

@@ -188,7 +188,7 @@ class Stories:
         for text in filter(None, (now, self._text, *self._earlier)):
             with suppress(ValueError):
                 bare = text.removeprefix(MARK)
-                return text[: len(text) - len(bare)] + form.rewritten(bare, prd)
+                return text[: len(text) - len(bare)] + form.update_progress(bare, prd)
         return form.render(prd)
 
 

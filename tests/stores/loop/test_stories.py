@@ -16,13 +16,33 @@ from ralph_mission.stores.loop.stories import FOLDERS, Stories
 
 TEXT = """\
 {
-  "project": "Shop",   "branchName": "ralph/one",
+  "project": "Shop",
+  "branchName": "ralph/one",
   "userStories": [
-    {"id": "US-001", "title": "A", "acceptanceCriteria": ["x"], "priority": 1, "passes": false,
-     "architectVerified": false},
-    {"id": "US-002", "title": "B", "acceptanceCriteria": ["y"], "priority": 2, "passes": false, "notes": ""}
+    {
+      "id": "US-001",
+      "title": "A",
+      "acceptanceCriteria": [
+        "x"
+      ],
+      "priority": 1,
+      "passes": false,
+      "architectVerified": false
+    },
+    {
+      "id": "US-002",
+      "title": "B",
+      "acceptanceCriteria": [
+        "y"
+      ],
+      "priority": 2,
+      "passes": false,
+      "notes": ""
+    }
   ],
-  "reconciliation": {"staleAfterMs": 10}
+  "reconciliation": {
+    "staleAfterMs": 10
+  }
 }
 """
 
@@ -171,7 +191,7 @@ def test_a_list_that_stands_nowhere_is_written_anew(tmp_path: Path) -> None:
 def test_a_mark_of_an_editor_stays(tmp_path: Path) -> None:
     store, prd = known(tmp_path, "\ufeff" + TEXT)
     store.write(passing(prd, "US-001"))
-    assert (tmp_path / "prd.json").read_text().startswith('\ufeff{\n  "project": "Shop",   ')
+    assert (tmp_path / "prd.json").read_text().startswith('\ufeff{\n  "project": "Shop",\n')
 
 
 def test_a_link_within_the_work_tree_is_followed_and_one_that_leads_out_is_not(tmp_path: Path) -> None:
