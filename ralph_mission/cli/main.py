@@ -19,11 +19,6 @@ def _run(arguments: list[str]) -> int:
         asked = plain(arguments[1:])
         if isinstance(asked, Plain):
             return answer(asked)
-    if arguments[:1] in (["task"], ["emit"], ["guidance"]):
-        from ralph_mission.cli.plain import answered
-
-        if (code := answered(arguments)) is not None:
-            return code
     from ralph_mission.cli.app import run
 
     return run(arguments)

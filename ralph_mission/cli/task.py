@@ -1,4 +1,4 @@
-"""`ralph task` for click: its help, its completion and its mistakes. `plain` reads the usual calls without it."""
+"""`ralph task` for click: the tasks of a loop's files."""
 
 from __future__ import annotations
 

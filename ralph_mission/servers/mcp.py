@@ -12,25 +12,21 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Protocol, cast
+from typing import Annotated, Any, Literal, Protocol
 
-import anyio
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.server.stdio import stdio_server
 from pydantic import AfterValidator, BaseModel, Field, JsonValue
 
 from ralph_mission.loop import tasks as lifecycle
 from ralph_mission.loop.items import Guidance, Task, TaskStatus
 from ralph_mission.loop.memories_text import Memory
-from ralph_mission.servers.lines import claimed, lines
 from ralph_mission.trouble import Trouble
 
 INSTRUCTIONS = (
     "Tasks, events, memories and guidance of the loop you work in. Take a task with task_claim before you work on it, "
     "end it with task_done or task_fail, and end your session with one event_emit."
 )
-AsyncFile = anyio.AsyncFile[str]
 Kind = Literal["pattern", "decision", "fix", "context"]
 NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
 """What would steer a terminal, and what stands where the client sent no character at all."""
@@ -136,15 +132,10 @@ class Said(BaseModel):
 def serve(shelf: Shelf, version: str) -> None:
     """Answer on standard input and output until the client closes them."""
     if sys.stdin is not None:  # as it is where somebody closed it: then nobody asks
-        anyio.run(_serve, server(shelf, version))
-
-
-async def _serve(made: MCPServer[Any]) -> None:
-    inner = made._lowlevel_server  # `made.run` takes no stream but standard input as it is
-    wire = claimed()
-    asked = lines(sys.stdin.fileno(), wire)
-    async with stdio_server(cast("AsyncFile", asked), cast("AsyncFile", wire)) as (reading, writing):
-        await inner.run(reading, writing, inner.create_initialization_options())
+        try:
+            server(shelf, version).run("stdio")
+        except* BrokenPipeError:
+            pass  # the client has gone, which is how it ends
 
 
 def server(shelf: Shelf, version: str) -> MCPServer[Any]:

@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.cli import plain
-from ralph_mission.cli.app import run
 from ralph_mission.stores.loop.tasks import Tasks
 from tests.helpers import Result, cli, cli_here, git, make_repo
 
-HEAVY = ("click", "pydantic", "rich", "yaml", "mcp", "ralph_mission.config", "ralph_mission.bootstrap")
+HEAVY = ("pydantic", "rich", "yaml", "mcp", "ralph_mission.config", "ralph_mission.bootstrap")
 
 
 @pytest.fixture
@@ -97,30 +95,6 @@ def test_an_error_is_one_document_too(repo: Path) -> None:
     result = _task(repo, "claim", "--json")
     assert result.code == 1
     assert result.json["error"]["what"] == "no task is ready"
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("add", "T", "--needs", "a", "--needs", "b", "--priority", "2", "--description", "d", "--id", "x", "--json"),
-        ("list",), ("list", "--status", "ready", "--json"), ("ready",), ("claim",), ("claim", "a", "--owner", "me"),
-        ("show", "a"), ("fail", "a", "--why", "y"), ("done", "a"),
-    ],
-)  # fmt: skip  # a table
-def test_click_and_the_fast_path_do_the_same(
-    repo: Path, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[tuple[Any, ...]] = []
-
-    def do(deed: Any, repo: str | None, as_json: bool, **values: Any) -> int:
-        asked.append((deed, repo, as_json, values))
-        return 0
-
-    monkeypatch.setattr("ralph_mission.cli.chores.do", do)
-    line = ["task", *arguments, "--repo", str(repo)]
-    assert plain.answered(line) == 0
-    assert run(line) == 0
-    assert asked[0] == asked[1]
 
 
 @pytest.mark.parametrize("line", ["task add Title", "task claim", "emit build.complete done", "guidance Wrap it"])

@@ -195,12 +195,9 @@ def test_wrong_arguments_are_errors_of_the_tool_and_the_server_goes_on(repo: Pat
         ("task_add", {"title": "a\0b"}),
         ("task_add", {"title": "x", "description": "\x1b[2J"}),
         ("task_add", {"title": "x", "needs": ["y" * 1_000_000]}),
-        ("task_add", {"title": "half \ud800 a pair"}),
-        ("task_add", {"title": "x", "description": "\udfff"}),
         ("task_done", {"id": "x" * 1_000_000}),
         ("task_fail", {"id": "a", "why": "x" * 1_000_000}),
         ("event_emit", {"topic": "a.b", "payload": "x" * 1_000_000}),
-        ("event_emit", {"topic": "a.b", "payload": {"deep": "\ud83d"}}),
         ("event_emit", {"topic": "a.b\n"}),
         ("memory_add", {"content": "a\0b"}),
         ("memory_add", {"content": "a", "tags": ["x" * 1_000_000]}),
@@ -222,22 +219,6 @@ def test_a_whole_pair_of_surrogates_and_an_escaped_backslash_are_text(repo: Path
     arguments = r'{"title": "\ud83d\ude00 \\ud800 \u00e9", "id": "a"}'
     assert not _asked_raw(repo, f'{{"name": "task_add", "arguments": {arguments}}}')["isError"]
     assert Tasks(repo / ".ralph").all()[0].title == "\U0001f600 \\ud800 \u00e9"
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        f'{{"id": 7, "title": "x", "priority": {"1" * 5001}}}',
-        f'{{"id": 7, "payload": {"[" * 100_000 + "]" * 100_000}}}',
-        '{"id": 7, "payload": {"a": ' * 300 + "1" + "}}" * 300,
-        '{"id": 7, "title": "x}',
-    ],
-    ids=["digits", "lists", "objects", "no end"],
-)
-def test_a_call_that_cannot_be_read_is_answered_all_the_same(repo: Path, arguments: str) -> None:
-    answer = _asked_raw(repo, f'{{"name": "task_add", "arguments": {arguments}}}')
-    assert answer["isError"]
-    assert "cannot be read" in answer["content"][0]["text"]
 
 
 def _asked_raw(repo: Path, params: str) -> Any:
@@ -290,29 +271,6 @@ def test_it_ends_quietly(repo: Path, end: signal.Signals | None) -> None:
             server.stdin.close()
         assert server.wait(30) == (130 if end else 0)
         assert server.stderr.read() == b""
-
-
-def _asked(repo: Path, source: int | None = None, text: str = "", **streams: Any) -> subprocess.CompletedProcess[bytes]:
-    command = [RALPH, "mcp", "--repo", str(repo)]
-    given: dict[str, Any] = {"stdin": source} if source is not None else {"input": text.encode()}
-    return subprocess.run(command, timeout=30, check=False, stderr=subprocess.PIPE, **given, **streams)
-
-
-@pytest.mark.parametrize("given", ["pipe", "file"])
-@pytest.mark.parametrize("end", ["\n", ""])
-def test_what_was_asked_last_is_answered_before_it_ends(repo: Path, tmp_path: Path, given: str, end: str) -> None:
-    add = {"name": "task_add", "arguments": {"title": "x"}}
-    calls = [{"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": add} for number in range(2, 5)]
-    text = "\n".join(map(json.dumps, [HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"}, *calls])) + end
-    (tmp_path / "asked").write_text(text)
-    if given == "file":
-        with open(tmp_path / "asked", "rb") as file:
-            done = _asked(repo, file.fileno(), stdout=subprocess.PIPE)
-    else:
-        done = _asked(repo, text=text, stdout=subprocess.PIPE)
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [answer["id"] for answer in answers] == [1, 2, 3, 4] and all("result" in answer for answer in answers)
-    assert len(Tasks(repo / ".ralph").all()) == 3
 
 
 def test_whoever_closes_its_streams_gets_no_report_of_a_bug(repo: Path) -> None:

@@ -6,7 +6,6 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from ralph_mission.servers import mcp
-from ralph_mission.servers.lines import ESCAPE, UNREADABLE, _answerable, _whole
 from ralph_mission.trouble import Trouble
 
 
@@ -36,10 +35,3 @@ def test_a_text_and_a_payload_are_no_books() -> None:
     assert mcp._payload("a" * mcp.PAYLOAD)
     with pytest.raises(Trouble, match="too long"):
         mcp._payload("a" * (mcp.PAYLOAD + 1))
-
-
-def test_a_call_with_half_a_character_and_one_that_nobody_can_read_are_answered() -> None:
-    half = '{"id": 7, "method": "tools/call", "params": {"x": "\\ud800"}}'
-    assert "\\ud800" not in ESCAPE.sub(_whole, half)
-    answered = _answerable('{"id": 7, "method": "tools/call", "params": {"x": [}')
-    assert '"id": 7' in answered and UNREADABLE in answered
