@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -182,39 +180,6 @@ def test_loose_objects_are_packed_before_they_are_many(
         loose.append(int(git(repo, "count-objects").split()[0]))
     assert max(loose[15:]) <= max(loose[:15])
     assert branch_store(repo).recall() == past
-
-
-DIES = """
-import os, signal, sys
-from pathlib import Path
-from ralph_mission.gateways import durable
-from ralph_mission.stores import branch
-from tests.stores.making import branch_store, full_batch
-past = branch_store(Path(sys.argv[1])).recall()
-branch.PACKED = 1
-sync = durable.sync
-durable.sync = lambda folder: os.kill(os.getpid(), signal.SIGKILL) if folder.name == "pack" else sync(folder)
-branch_store(Path(sys.argv[1])).commit(full_batch(past, past.memory.header.cycle + 1), past)
-"""
-
-
-def test_a_cycle_killed_while_it_packs_has_committed_and_the_next_one_packs(
-    repo: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    branch_store(repo).commit(full_batch(None, 1), None)
-    (repo / ".git/objects/maintenance.lock").touch()  # of a user's own git that was killed
-    for _ in range(2):
-        killed = subprocess.run(
-            [sys.executable, "-c", DIES, str(repo)], cwd=Path(__file__).resolve().parents[2], check=False
-        )
-        assert killed.returncode == -signal.SIGKILL
-    past = branch_store(repo).recall()
-    assert past is not None and past.memory.header.cycle == 3
-    monkeypatch.setattr("ralph_mission.stores.branch.PACKED", 1)
-    new = branch_store(repo).commit(full_batch(past, 4), past)
-    assert branch_store(repo).recall() == new
-    assert git(repo, "count-objects").startswith("0 objects")
-    assert [one.name for one in (repo / ".git/objects/pack").iterdir() if not one.name.startswith("ralph-")] == []
 
 
 def test_the_number_of_git_processes_does_not_grow_with_the_number_of_cycles(
