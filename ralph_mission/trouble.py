@@ -18,5 +18,9 @@ class Missing(Trouble):
     """The forge answered, and there certainly is no such thing: it was deleted, moved away, or never there."""
 
 
+class Damaged(Trouble):
+    """Something that ralph itself wrote there cannot be read any more; `memory recover` goes on without it."""
+
+
 class Lost(Exception):
     """Another runner's claim got there first. Not an error: leave quietly."""

@@ -33,9 +33,9 @@ from ralph_mission.mission.posts import Posted
 from ralph_mission.observers import OBSERVERS, Sources, look
 from ralph_mission.observers.together import OneAtATime, together
 from ralph_mission.report.dashboard import dashboard
-from ralph_mission.stores.branch import BranchStore
 from ralph_mission.stores.loop import place
 from ralph_mission.stores.recordings import Recordings, keep_out_of_git
+from ralph_mission.stores.recovery import RecoverableStore
 from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Household:
     charter: Charter
     config: Config
     git: Git
-    store: BranchStore
+    store: RecoverableStore
     recordings: Recordings
     secrets: tuple[str, ...] = field(repr=False)
     github: GitHubForge | None = None

@@ -18,7 +18,7 @@ from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.place import Place, acts_on_github, place
 from ralph_mission.gateways.remote import Remote
 from ralph_mission.mission.ports import Clock, Forge, Voice, Waker
-from ralph_mission.stores.branch import BranchStore
+from ralph_mission.stores.recovery import RecoverableStore
 from ralph_mission.trouble import Trouble
 from ralph_mission.wakers.dispatch import DispatchWaker, Outcome, Post
 
@@ -37,7 +37,7 @@ class Hosting:
     name: str
     settings: Config
     forge: Forge
-    store: BranchStore
+    store: RecoverableStore
     waker: Waker
     how: Callable[[str, int], str]  # as `Forge.how`, for whoever reads it anywhere
     link: Callable[[int], str]  # the address of an issue or pull, "" where it has none
@@ -70,7 +70,7 @@ def _wants_github(forge: str, settings: Config) -> bool:
 def _on_this_machine(git: Git, settings: Config, clock: Clock, spell: Callable[[str], str]) -> Hosting:
     memory = settings.memory
     _apart(git, memory, git.resolve(f"refs/heads/{memory.branch}"))
-    store = BranchStore(git, clock, branch=memory.branch, path=memory.path, secrets=known_secrets())
+    store = RecoverableStore(git, clock, branch=memory.branch, path=memory.path, secrets=known_secrets())
     forge, anywhere = LocalForge(git, now=clock.now, spell=spell), LocalForge(git)
     return Hosting(_name(git), settings, forge, store, NobodyToWake(), anywhere.how, lambda number: "")
 
@@ -97,7 +97,7 @@ def _on_github(git: Git, config: Path | None, forge: str, clock: Clock, voice: V
         memory_branch=memory.branch,
         memory_path=memory.path,
     )
-    store = BranchStore(
+    store = RecoverableStore(
         git,
         clock,
         branch=memory.branch,

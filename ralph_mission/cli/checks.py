@@ -192,6 +192,7 @@ def program(command: str) -> str:
 def _alive(house: Household) -> list[Check]:
     return [
         *_attempt("forge", lambda: _forge(house)),
+        *_attempt("forge", lambda: _local(house)),
         *(_attempt("GitHub", lambda: _github(house)) if house.github else []),
         *_attempt("memory", lambda: _memory(house)),
     ]
@@ -200,6 +201,13 @@ def _alive(house: Household) -> list[Check]:
 def _forge(house: Household) -> Iterator[Check]:
     branch, where = house.ports.forge.default_branch(), "github" if house.github else "local"
     yield Check("forge", "ok", f"{where}, as {house.ports.forge.identity().login}; merges into {branch.name}")
+
+
+def _local(house: Household) -> Iterator[Check]:
+    from ralph_mission.forges.local import LocalForge
+
+    if isinstance(house.forge, LocalForge):
+        yield from (_wrong("forge", trouble) for trouble in house.forge.troubles())
 
 
 def _github(house: Household) -> Iterator[Check]:
@@ -229,10 +237,16 @@ def _github(house: Household) -> Iterator[Check]:
 
 def _memory(house: Household) -> Iterator[Check]:
     from ralph_mission.cli.checks_schedule import far_off, parked_ahead, wakes
+    from ralph_mission.mission.gathering import check_anchor
 
     if house.ports.switch():
         yield Check("paused", "note", "RALPH_PAUSED=1 stands in the environment", "unset RALPH_PAUSED")
+    faults = list(house.store.faults())
+    yield from (Check("memory", "wrong", fault, "ralph memory recover") for fault in faults)
+    if faults:
+        return
     recalled = house.ports.store.recall()
+    check_anchor(house.ports, recalled)
     if recalled is None:
         yield Check("memory", "ok", "none yet; the first cycle makes it")
         return

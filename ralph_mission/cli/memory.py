@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ralph_mission.cli.local import revealed
 from ralph_mission.cli.options import at_repository, json_option, print_json
 from ralph_mission.cli.wiring import household, recollection
-from ralph_mission.flows.recover_parts import Check, Recoverable
+from ralph_mission.flows.salvage import Check
+from ralph_mission.forges.local import LocalForge
 from ralph_mission.mission.memory import Header
-from ralph_mission.stores.inspect import UNDERSTOOD
+from ralph_mission.stores.recovery import UNDERSTOOD
 from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def show(repo: Path, config: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(_document(house))
         return
-    text = cast(Recoverable, house.ports.store).document()
+    text = house.store.document()
     if not text:
         raise Trouble("ralph has no memory of this repository yet", "run: ralph cycle")
     click.echo(revealed(text), nl=not text.endswith("\n"))
@@ -71,7 +72,7 @@ def recover(take_over: bool, repo: Path, config: Path | None, as_json: bool) -> 
     if not take_over and _healthy(house):
         _tell_healthy(house, as_json)
         return
-    done = rebuild(cast(Recoverable, ports.store), ports.forge, ports.clock.now(), take_over)
+    done = rebuild(house.store, ports.forge, ports.clock.now(), take_over)
     if as_json:
         print_json(
             {
@@ -89,7 +90,7 @@ def recover(take_over: bool, repo: Path, config: Path | None, as_json: bool) -> 
 
 
 def _verified(house: Household) -> list[Check]:
-    return [*cast(Recoverable, house.ports.store).checks(), *_against_forge(house)]
+    return [*house.store.checks(), *_of_forge(house), *_against_forge(house)]
 
 
 def _healthy(house: Household) -> bool:
@@ -142,8 +143,15 @@ def _document(house: Household) -> dict[str, Any]:
     }
 
 
+def _of_forge(house: Household) -> list[Check]:
+    """Each file of the local forge that cannot be read."""
+    if not isinstance(house.forge, LocalForge):
+        return []
+    return [Check("forge files", False, trouble.what) for trouble in house.forge.troubles()]
+
+
 def _against_forge(house: Household) -> list[Check]:
-    from ralph_mission.mission.gathering import anchor_of
+    from ralph_mission.mission.gathering import anchor_of, check_anchor
     from ralph_mission.mission.position import check_position
 
     try:
@@ -151,9 +159,13 @@ def _against_forge(house: Household) -> list[Check]:
     except Trouble:
         return []
     position = anchor_of(recalled) if recalled else None
-    anchor = house.ports.forge.anchor()
     try:
-        check_position(position, [anchor], cast(Any, house.ports.store).contains)
+        anchor = house.ports.forge.anchor()
+        check_position(position, [anchor], house.store.contains)
+        if recalled is not None:
+            check_anchor(house.ports, recalled)
     except Trouble as trouble:
+        if trouble.who != "you":  # the forge could not be asked
+            raise
         return [Check("forge", False, trouble.what)]
     return [Check("forge", True, f"agrees up to serial {anchor.serial}" if anchor else "remembers nothing")]

@@ -6,22 +6,25 @@ from a commit this clone knows as its own, and nothing is sent or redone here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from ralph_mission.flows.recover_ledger import rebuilt_ledger
-from ralph_mission.flows.recover_missions import ASK_AGAIN, next_mission, rebuilt_missions
-from ralph_mission.flows.recover_parts import Recoverable, Recovered, Salvage, Told
-from ralph_mission.flows.recover_work import at_work
-from ralph_mission.flows.traces import traces_on
-from ralph_mission.mission import orders, recount, reflect
-from ralph_mission.mission.ledger import Anchor, Batch, OpenState, key_of
+from ralph_mission.flows.salvage import Recoverable, Recovered, Salvage, Told, Trace, rebuilt_ledger, traces_on
+from ralph_mission.mission import approval, belonging, orders, recount, reflect, wishes
+from ralph_mission.mission.approval import standing_label
+from ralph_mission.mission.gathering import is_forge_lost
+from ralph_mission.mission.kinds import lookup
+from ralph_mission.mission.ledger import Anchor, Batch, MonitorRecord, OpenState, Record, WorkRecord, key_of, work_key
 from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.model import Action, Mission, Status
+from ralph_mission.mission.model import Action, Issue, Mission, Pull, Status
 from ralph_mission.mission.ports import Forge, Store
-from ralph_mission.trouble import Trouble
+from ralph_mission.mission.work import OPEN
+from ralph_mission.mission.work_terms import WORKING
+from ralph_mission.trouble import Damaged, Missing, Trouble
 
+ASK_AGAIN = "recovered"  # no text has this hash: the next cycle posts the proposal's line anew
 HUSHED = timedelta(hours=24)  # what is seen by then may have been said in public before memory was lost
 
 
@@ -30,10 +33,13 @@ def recover(store: Recoverable, forge: Forge, now: datetime, take_over: bool = F
     with store.exclusive() as ours:
         if not ours:
             raise Trouble("a cycle is running", "wait until it has ended")
+        repaired = store.repair()
         salvaged = store.salvage()
-        told = Told(list(salvaged.kept), list(salvaged.lost))
-        anchors = [anchor for anchor in (salvaged.anchor, forge.anchor()) if anchor]
+        told = Told([*repaired, *salvaged.kept], list(salvaged.lost))
+        anchors = [anchor for anchor in (salvaged.anchor, _forge_anchor(forge, told)) if anchor]
         traces = traces_on(forge)
+        if salvaged.state and is_forge_lost(forge, salvaged.state):
+            salvaged = _without_forge(salvaged, told)
         records, open_state = rebuilt_ledger(salvaged, traces, forge, told)
         state = replace(open_state, missions=rebuilt_missions(open_state, traces, forge, now, told))
         state = _claim(state, store, take_over, told)
@@ -49,6 +55,27 @@ def recover(store: Recoverable, forge: Forge, now: datetime, take_over: bool = F
         anchor = store.restart(Batch(memory, state, tuple(records.values()), "ralph: memory recovered"), salvaged)
         forge.set_anchor(anchor)
     return Recovered(anchor, tuple(told.kept), tuple(told.lost))
+
+
+def _forge_anchor(forge: Forge, told: Told) -> Anchor | None:
+    """The position that the forge was told of; one that cannot be read is told anew at the end."""
+    try:
+        return forge.anchor()
+    except Damaged as damaged:
+        told.lost.append(f"how far memory had come by the forge: {damaged.what}")
+        return None
+
+
+def _without_forge(salvaged: Salvage, told: Told) -> Salvage:
+    """What was salvaged, without what stood on a forge that holds nothing of it any more."""
+    assert salvaged.state
+    gone = [mission for mission in salvaged.state.missions if mission.issue]
+    told.lost += [f"mission #{mission.id}: nothing of it is on the forge any more: {mission.title}" for mission in gone]
+    missions = tuple(mission for mission in salvaged.state.missions if not mission.issue)
+    records = tuple(record for record in salvaged.records if not isinstance(record, MonitorRecord))
+    doubtful = tuple(record for record in salvaged.doubtful if not isinstance(record, MonitorRecord))
+    state = replace(salvaged.state, missions=missions, working=())
+    return replace(salvaged, state=state, records=records, doubtful=doubtful)
 
 
 def _whole(salvaged: Salvage, anchors: Iterable[Anchor]) -> bool:
@@ -114,3 +141,116 @@ def _memory(salvaged: Salvage, state: OpenState, anchors: Iterable[Anchor], now:
     )
     measured = reflect.learnings(dict(state.acceptance), state.posted)
     return replace(old, header=header, active=reflect.under_way(state.missions), measured=measured)
+
+
+# --- missions ---
+
+
+def rebuilt_missions(
+    state: OpenState, traces: tuple[Trace, ...], forge: Forge, now: datetime, told: Told
+) -> tuple[Mission, ...]:
+    """Those that can still be read, and those that only the forge knows."""
+    known = {mission.issue: mission for mission in state.missions if mission.issue}
+    pulls = {trace.mission: trace.thing for trace in traces if isinstance(trace.thing, Pull)}
+    for trace in traces:
+        issue = trace.thing
+        if trace.remark or not isinstance(issue, Issue) or not trace.mission or issue.number in known:
+            continue
+        if issue.state == "open" and "ralph:mission" in issue.labels:
+            known[issue.number] = _rebuilt(trace, issue, pulls.get(trace.mission), forge, now)
+            told.kept.append(f"mission #{trace.mission} from issue #{issue.number}: {issue.title}")
+    for mission in _peoples_own(traces, forge, known, now):
+        known[mission.issue] = mission
+        told.kept.append(f"mission #{mission.id} from pull #{mission.pull}: {mission.title}")
+    return tuple(_one_of_each_number(known.values(), traces, told))
+
+
+def _one_of_each_number(missions: Iterable[Mission], traces: tuple[Trace, ...], told: Told) -> Iterable[Mission]:
+    """Of missions that claim one number, the one whose issue on the forge says so: a cycle refuses two."""
+    said = {(trace.mission, trace.thing.number) for trace in traces if isinstance(trace.thing, Issue)}
+    kept: dict[int, Mission] = {}
+    for mission in sorted(missions, key=lambda mission: (mission.id, mission.issue) not in said):
+        first = kept.setdefault(mission.id, mission)
+        if first is not mission:
+            told.lost.append(f"mission #{mission.id} on issue #{mission.issue}: issue #{first.issue} has that number")
+    return kept.values()
+
+
+def _peoples_own(traces: Iterable[Trace], forge: Forge, known: Collection[int], now: datetime) -> Iterable[Mission]:
+    """Missions that people made of their own issues, and whose pull waits for them; the others are adopted anew."""
+    pulls = [trace.thing for trace in traces if isinstance(trace.thing, Pull)]
+    for number, (mission, pull) in wishes.pulls_for(pulls, forge.identity().id).items():
+        if number in known:
+            continue
+        with suppress(Missing):  # nothing is left of it to work on
+            issue = forge.issue(number)
+            authorised = frozenset(p.id for p in approval.voices(issue, pull) if forge.may_approve(p))
+            if issue.state == "open" and belonging.wished(issue, authorised):
+                made = wishes.mission_of(issue, mission, 0, now, agent=True)
+                yield wishes.found_again(made, mission, issue, pull, authorised)
+
+
+def _rebuilt(trace: Trace, issue: Issue, pull: Pull | None, forge: Forge, now: datetime) -> Mission:
+    action, tier = trace.action, lookup(trace.kind).tier
+    rebuilt = Mission(
+        trace.mission,
+        key_of("mission", "recovered", str(issue.number)),
+        issue.title,
+        trace.kind,
+        action,
+        tier,
+        _status(issue, pull, action),
+        0,
+        issue.created_at,
+        now,
+        members=trace.members,
+        issue=issue.number,
+        proposal_hash=ASK_AGAIN if action is Action.OPEN_PROPOSAL else "",
+        last_action="found again when memory was recovered",
+    )
+    if pull is None:
+        return rebuilt
+    authorised = frozenset(r.author.id for r in pull.reviews if forge.may_approve(r.author))
+    return wishes.caught_up(rebuilt, pull, authorised)
+
+
+def _status(issue: Issue, pull: Pull | None, action: Action) -> Status:
+    for label, status in wishes.STANDING:
+        if label in issue.labels:
+            return status
+    if pull is not None:
+        return Status.IN_REVIEW
+    return Status.EXECUTING if action is Action.OPEN_FIX else Status.DISCOVERED
+
+
+def next_mission(state: OpenState, traces: Iterable[Trace]) -> int:
+    """A number that no mission has or had."""
+    used = [mission.id for mission in state.missions] + [trace.mission for trace in traces]
+    return max([state.next_mission, *(number + 1 for number in used)])
+
+
+# --- issues at work ---
+
+
+def at_work(
+    records: Mapping[str, Record], state: OpenState, forge: Forge, now: datetime, take_over: bool
+) -> tuple[WorkRecord, ...]:
+    """The records of work that is not at its end. With `take_over` nobody's: the next run brings it there."""
+    numbers = sorted({*state.working, *_labelled_by_us(forge)})
+    found = (_work_record(records.get(work_key(number)), number, now) for number in numbers)
+    return tuple(replace(record, holder="") if take_over else record for record in found)
+
+
+def _labelled_by_us(forge: Forge) -> Iterator[int]:
+    us = forge.identity().id
+    for issue in forge.issues("open", (WORKING,)):
+        label = standing_label(forge.issue(issue.number), WORKING)
+        if label is not None and label.actor.id == us:
+            yield issue.number
+
+
+def _work_record(known: Record | None, number: int, now: datetime) -> WorkRecord:
+    """What was known of it; where nothing was, one try is counted, and nobody has it."""
+    if not isinstance(known, WorkRecord):
+        return WorkRecord(work_key(number), number, "", "", "working", 1, "", now)
+    return known if known.state in OPEN else replace(known, state="working")

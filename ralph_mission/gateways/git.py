@@ -87,6 +87,11 @@ class Git:
         timeout: float | None = 600,
     ) -> bytes:
         """Standard output of `git ARGUMENTS`. Raises GitError when it exits non-zero or takes over `timeout` s."""
+        return self._answer(arguments, stdin, env, timeout).stdout
+
+    def _answer(
+        self, arguments: Sequence[str], stdin: bytes, env: Mapping[str, str] | None, timeout: float | None = 600
+    ) -> subprocess.CompletedProcess[bytes]:
         try:
             done = subprocess.run(
                 self._command(arguments),
@@ -100,7 +105,7 @@ class Git:
             raise GitError(arguments, TIMED_OUT, f"no answer within {timeout:g} s") from None
         if done.returncode != 0:
             raise GitError(arguments, done.returncode, done.stderr.decode(errors="replace"))
-        return done.stdout
+        return done
 
     def text(self, *arguments: str, stdin: bytes = b"") -> str:
         """`run`, decoded (surrogateescape) and without the last newline."""
@@ -123,13 +128,26 @@ class Git:
         raw = self.run("ls-tree", "-z", *flags, "--full-tree", commit, "--", *paths)
         return tuple(wire.entry(line) for line in raw.split(b"\0") if line)
 
-    def blobs(self, names: Iterable[str], env: Mapping[str, str] | None = None) -> dict[str, bytes]:
-        """Contents of objects by name (`OID`, or `COMMIT:path`); what does not exist is left out."""
+    def blobs(
+        self, names: Iterable[str], env: Mapping[str, str] | None = None, *, strict: bool = False
+    ) -> dict[str, bytes]:
+        """Contents of objects by name (`OID`, or `COMMIT:path`); what does not exist is left out.
+
+        So is what stands there and is damaged, but when `strict`: raises GitError then.
+        """
         wanted = list(dict.fromkeys(names))
         if not wanted:
             return {}
-        query = b"".join(wire.raw(name) + b"\0" for name in wanted)
-        return dict(wire.contents(wanted, self.run("cat-file", "--batch", "-z", stdin=query, env=env)))
+        query, command = b"".join(wire.raw(name) + b"\0" for name in wanted), ("cat-file", "--batch", "-z")
+        done = self._answer(command, query, env)
+        if strict and b"error: " in done.stderr:
+            raise GitError(command, done.returncode, done.stderr.decode(errors="replace"))
+        return dict(wire.contents(wanted, done.stdout))
+
+    def refuse_lost(self, commit: str, *, history: bool = False) -> None:
+        """Raises GitError when an object of a commit, or of its whole `history`, is not there."""
+        walk = () if history else ("--no-walk",)
+        self.run("rev-list", "--objects", "--quiet", *walk, commit, "--")
 
     def write_tree(self, base: str, changes: Mapping[str, tuple[str, bytes] | None]) -> str:
         """A tree like `base` ("" for none) with `path: (mode, content)` set and `path: None` removed.

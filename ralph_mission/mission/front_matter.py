@@ -16,6 +16,7 @@ from ralph_mission.mission.memory import SCHEMA, Header
 from ralph_mission.mission.model import Urgency
 from ralph_mission.trouble import Trouble
 
+NEWER = "install a newer ralph; if nobody here uses one, somebody else wrote that: ralph memory recover"
 RECOVER = "look with `ralph memory verify`, then rebuild with `ralph memory recover`"
 
 # Line breaks in any reader's eyes, other control characters, what UTF-8 or YAML cannot carry.
@@ -74,7 +75,7 @@ def migrated(front: Front) -> Front:
     if type(schema) is not int or schema < 0:
         raise broken("names no schema in its front matter")
     if schema > SCHEMA:
-        raise Trouble(f"the memory file has schema {schema}, this ralph knows {SCHEMA}", "install a newer ralph")
+        raise Trouble(f"the memory file has schema {schema}, this ralph knows {SCHEMA}", NEWER)
     for version in range(schema, SCHEMA):
         front = MIGRATIONS[version](front)
     return front

@@ -23,9 +23,9 @@ from ralph_mission.mission.ledger import (
 )
 from ralph_mission.mission.memory import Header, Memory
 from ralph_mission.mission.model import Action, Verdict
-from ralph_mission.mission.ports import Ports
+from ralph_mission.mission.ports import Forge, Ports
 from ralph_mission.mission.position import check_position, refuse
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import Missing, Trouble
 
 
 def check_anchor(ports: Ports, past: Recollection | None) -> None:
@@ -36,6 +36,32 @@ def check_anchor(ports: Ports, past: Recollection | None) -> None:
             "there is no memory, but the forge holds issues or pulls that Ralph made",
             "rebuild it with `ralph memory recover`",
         )
+    if past and (is_forge_lost(ports.forge, past.state) or _is_forge_new(ports.forge, past)):
+        raise Trouble(
+            "memory knows issues and pulls of Ralph's, and the forge holds none of them",
+            "put back what was deleted (.ralph/forge), or go on without it: ralph memory recover",
+        )
+
+
+def is_forge_lost(forge: Forge, state: OpenState) -> bool:
+    """Whether a forge whose lists are proof has nothing of ours left, though missions stand on it."""
+    numbers = [mission.issue for mission in state.missions if mission.issue]
+    if not numbers or not forge.lists_at_once or any(_has_issue(forge, number) for number in numbers):
+        return False
+    return not forge.has_our_work()
+
+
+def _is_forge_new(forge: Forge, past: Recollection) -> bool:
+    """Whether it was never told of memory, though work of an earlier cycle had come to its end there."""
+    return bool(past.memory.completed) and forge.lists_at_once and forge.anchor() is None
+
+
+def _has_issue(forge: Forge, number: int) -> bool:
+    try:
+        forge.issue(number)
+    except Missing:
+        return False
+    return True
 
 
 def anchor_of(past: Recollection) -> Anchor:

@@ -6,12 +6,11 @@ the commit that was read; what was read is trusted as `provenance` says.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from typing import Any
 
-from ralph_mission.flows.recover_parts import Check, Salvage
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.gateways.packing import pack_loose
 from ralph_mission.gateways.remote import Denied, Remote
@@ -19,21 +18,26 @@ from ralph_mission.mission.ledger import Anchor, Batch, OpenState, Recollection,
 from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.memory_parse import parse
 from ralph_mission.mission.ports import Clock
-from ralph_mission.mission.position import merged, people_edits, refuse, with_people_of
+from ralph_mission.mission.position import NEXT, merged, people_edits, refuse, with_people_of
 from ralph_mission.safety.secrets import texts
 from ralph_mission.stores import anchor, codec, layout, written
 from ralph_mission.stores.anchor import Anchorage, Mark
-from ralph_mission.stores.provenance import Branch
+from ralph_mission.stores.provenance import Branch, reason
 from ralph_mission.trouble import Lost, Trouble
 
 ATTEMPTS = 5  # a person does not edit faster than that
 PACKED = 500  # commits of memory after which their objects are packed: on a runner nobody else does
 SKIP_CI = "[skip ci]"
 BOOM = (GitError, Denied, OSError)
+READING = "read memory"
+AGAIN = "mend that, then run again; memory is as it was"
+NO_ROOM = re.compile("No space left on device|Disk quota exceeded")
+LOCKED = re.compile(r"\.lock': File exists")
+LOCK_STEP = "wait until the git that holds it has ended; one that nobody holds is removed by: ralph memory recover"
 
 
 class BranchStore:
-    """`ports.Store`, and what `ralph memory` needs beyond it."""
+    """`ports.Store`."""
 
     def __init__(
         self,
@@ -76,13 +80,17 @@ class BranchStore:
     @contextmanager
     def at_work(self, issue: int) -> Iterator[bool]:
         """As in `flows.strokes.WorkStore`; a lock of this clone and its linked work trees, one for each issue."""
-        with told("lock an issue"), anchor.flocked(self.anchorage.folder / f"work-{issue}", wait=False) as held:
+        with ExitStack() as lock:
+            with explained("lock an issue"):
+                held = lock.enter_context(anchor.flocked(self.anchorage.folder / f"work-{issue}", wait=False))
             yield held
 
     @contextmanager
     def exclusive(self) -> Iterator[bool]:
         """As in `ports.Store`; a lock of this clone and its linked work trees."""
-        with told("lock memory"), self.anchorage.working() as held:
+        with ExitStack() as lock:
+            with explained("lock memory"):
+                held = lock.enter_context(self.anchorage.working())
             self._working = self._working or held
             try:
                 yield held
@@ -96,11 +104,12 @@ class BranchStore:
         return self._recalled(alone=False)
 
     def _recalled(self, alone: bool) -> Recollection | None:
-        with told("read memory"):
+        with explained(READING):
             head, mark = self.branch.head(), self.anchorage.read()
             if not head:
                 self._refuse_gone(mark)
                 return None
+            self.git.refuse_lost(head)
             ours = self.branch.ours(head, mark, alone)
             memory, state = self.read(head)
             edits: tuple[str, ...] = ()
@@ -114,8 +123,8 @@ class BranchStore:
         if at is None:
             return {}
         paths = {key: layout.record(key) for key in keys}
-        with told("read memory"):
-            found = self.git.blobs(f"{at.oid}:{path}" for path in paths.values())
+        with explained(READING):
+            found = self.git.blobs((f"{at.oid}:{path}" for path in paths.values()), strict=True)
         named = {key: (path, found[f"{at.oid}:{path}"]) for key, path in paths.items() if f"{at.oid}:{path}" in found}
         return {key: _record(key, path, data) for key, (path, data) in named.items()}
 
@@ -169,7 +178,7 @@ class BranchStore:
         if not lineage or (after and lineage != after.memory.header.lineage):
             raise ValueError("a commit needs the lineage of the memory it follows")
         batch = self.unsaid(batch, after)
-        with told("write memory"), self.anchorage.moving():
+        with explained("write memory"), self.anchorage.moving():
             for _ in range(ATTEMPTS):
                 head = self.branch.head()
                 if not head:
@@ -225,7 +234,7 @@ class BranchStore:
 
         A cycle that runs meanwhile takes it in at its next commit.
         """
-        with told("write memory"), self.anchorage.moving():
+        with explained("write memory"), self.anchorage.moving():
             for _ in range(ATTEMPTS):
                 head = self.branch.head()
                 if not head:
@@ -278,38 +287,6 @@ class BranchStore:
         """What a batch writes on top of `head`, by path. Raises Trouble when it could not be read back."""
         return written.files(self.git, self.branch.path, batch, head)
 
-    # --- for `ralph journal` and `ralph memory` ---
-
-    def journal(self) -> Iterator[dict[str, Any]]:
-        """Every cycle's audit document, oldest first. Raises Trouble when one cannot be read."""
-        from ralph_mission.stores.salvage import journal
-
-        return journal(self)
-
-    def document(self) -> str:
-        """The memory file as it stands, readable or not; "" when there is none."""
-        from ralph_mission.stores.salvage import document
-
-        return document(self)
-
-    def salvage(self) -> Salvage:
-        """Everything that can still be read, for `recover`."""
-        from ralph_mission.stores.salvage import salvage
-
-        return salvage(self)
-
-    def restart(self, batch: Batch, salvaged: Salvage) -> Anchor:
-        """A new lineage on top of the present head, or a new root when the branch is gone."""
-        from ralph_mission.stores.salvage import restart
-
-        return restart(self, batch, salvaged)
-
-    def checks(self) -> Iterator[Check]:
-        """Each thing `ralph memory verify` looks at, and how it fared."""
-        from ralph_mission.stores.inspect import checks
-
-        return checks(self)
-
 
 def _record(key: str, path: str, data: bytes) -> Record:
     try:
@@ -327,16 +304,22 @@ def _skipping_ci(message: str) -> str:
 
 
 @contextmanager
-def told(what: str) -> Iterator[None]:
-    """Git's and the system's errors as one line; they leave memory as it was."""
+def explained(what: str) -> Iterator[None]:
+    """Git's and the system's errors as one line with what to do; they leave memory as it was. Raises Trouble."""
     try:
         yield
     except Denied as error:
         raise Trouble(f"cannot {what}: {error.what}", error.setting) from None
     except GitError as error:
-        lines = [line for line in error.detail.strip().splitlines() if line] or [f"git exit {error.code}"]
-        said = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1])
-        raise Trouble(f"cannot {what}: {said}", "mend that, then run again; memory is as it was") from None
+        raise Trouble(f"cannot {what}: {reason(error)}", _next_step(what, error)) from None
     except OSError as error:
         said = f"{error.filename or 'a file'}: {(error.strerror or type(error).__name__).lower()}"
-        raise Trouble(f"cannot {what}: {said}", "mend that, then run again; memory is as it was") from None
+        raise Trouble(f"cannot {what}: {said}", AGAIN) from None
+
+
+def _next_step(what: str, error: GitError) -> str:
+    if NO_ROOM.search(error.detail):
+        return "free some disk space, then run again; memory is as it was"
+    if LOCKED.search(error.detail):
+        return LOCK_STEP
+    return NEXT if what == READING else AGAIN

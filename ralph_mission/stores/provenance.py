@@ -5,9 +5,11 @@ Looks at what a commit changed and at what this clone remembers, never at names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.gateways.remote import Remote
@@ -18,6 +20,9 @@ from ralph_mission.mission.position import refuse
 from ralph_mission.safety.patch import REGULAR
 from ralph_mission.stores.anchor import Mark
 from ralph_mission.trouble import Trouble
+
+FOLLOWED = re.compile(rb"ref: |[0-9a-f]{40}")
+"""How what git can follow begins: another ref's name, a commit's id."""
 
 UNTOLD = 30  # commits of ours that the forge could not be told of: those of six runs that died, of five each
 LOOKED = 300  # commits, people's edits among them, that are looked through for those
@@ -49,11 +54,22 @@ class Branch:
                 self.remote.fetch({self.ref: oid})
             return oid
         form = "--format=%(refname)%00%(objectname)%00%(objecttype)%00%(symref)%00%(worktreepath)"
-        for line in self.git.text("for-each-ref", form, self.ref).split("\n"):
+        try:
+            lines = self.git.text("for-each-ref", form, self.ref).split("\n")
+        except GitError as error:
+            raise refuse(f"git cannot read the branch {self.name}: {reason(error)}") from None
+        for line in lines:
             name, *rest = line.split("\0")
             if name == self.ref:
                 return self._checked(*rest)
+        if is_damaged(self.file):
+            raise refuse(f"{self.file} is damaged: it names no commit")
         return ""
+
+    @property
+    def file(self) -> Path:
+        """Where git keeps the ref, when it is a file of its own."""
+        return self.git.common_dir / self.ref
 
     def move(self, new: str, old: str) -> bool:
         """Compare-and-swap; `old` "" means it must not exist. False when it was elsewhere. Raises Denied, Trouble."""
@@ -181,6 +197,20 @@ class Branch:
         if self.contains(head, mark.oid):
             return f"the branch {self.name} was rolled back behind serial {mark.serial}"
         return f"the history of the branch {self.name} was rewritten: it lacks {mark.oid[:10]}"
+
+
+def is_damaged(ref_file: Path) -> bool:
+    """Whether a file stands where git keeps a ref and says nothing that git could follow."""
+    try:
+        return not FOLLOWED.match(ref_file.read_bytes())
+    except OSError:
+        return False
+
+
+def reason(error: GitError) -> str:
+    """What git said, in one line."""
+    lines = [line for line in error.detail.strip().splitlines() if line] or [f"git exit {error.code}"]
+    return next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1])
 
 
 def _follows(header: Header, before: Header) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ralph_mission.flows.recover import recover
-from ralph_mission.flows.recover_parts import Recovered
+from ralph_mission.flows.salvage import Recovered
 from ralph_mission.gateways.git import Identity
 from ralph_mission.mission.ledger import Batch
 from tests.integration.coding import Yard, yard

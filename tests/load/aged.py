@@ -20,7 +20,7 @@ from ralph_mission.mission.memory_text import render_notes
 from ralph_mission.mission.model import Action, Urgency
 from ralph_mission.stores import codec, layout
 from ralph_mission.stores.anchor import Mark
-from ralph_mission.stores.branch import BranchStore
+from ralph_mission.stores.recovery import RecoverableStore
 from tests.helpers import NOON
 from tests.integration.world import CALM, World, world
 
@@ -50,7 +50,7 @@ def begun(repo: Path) -> World:
 def grow(here: World, cycles: int) -> None:
     """Memory as `cycles` cycles would have left it, by one `git fast-import`; and this clone knows it for its own."""
     git = Git.open(here.repo)
-    store = BranchStore(git, Clock(here.now))
+    store = RecoverableStore(git, Clock(here.now))
     past = store.recall()
     assert past is not None
     more = range(past.memory.header.cycle + 1, cycles + 1)
@@ -83,7 +83,7 @@ def _notes(number: int) -> tuple[CompletedNote, CycleNote]:
     return CompletedNote(f"{at:%Y-%m-%d}", f"mission {number}", 2, "merged", "people like it"), note
 
 
-def _stream(git: Git, store: BranchStore, past: Recollection, aged: Memory, more: range) -> Iterator[bytes]:
+def _stream(git: Git, store: RecoverableStore, past: Recollection, aged: Memory, more: range) -> Iterator[bytes]:
     archives: dict[str, str] = {}
     page = git.blobs([f"{past.oid}:{layout.DASHBOARD}"])[f"{past.oid}:{layout.DASHBOARD}"].decode()
     parent = f"from {past.oid}\n"

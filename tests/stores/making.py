@@ -26,7 +26,7 @@ from ralph_mission.mission.memory import CompletedNote, CycleNote, Header, Memor
 from ralph_mission.mission.memory_parse import parse
 from ralph_mission.mission.memory_text import render, trimmed
 from ralph_mission.mission.model import Action, Urgency
-from ralph_mission.stores.branch import BranchStore
+from ralph_mission.stores.recovery import RecoverableStore
 from tests.fakes.github import FakeGitHub
 from tests.helpers import NOON, git
 
@@ -45,8 +45,8 @@ class SteppingClock:
         return self.at
 
 
-def branch_store(repo: Path, holder: str = "", **options: Any) -> BranchStore:
-    return BranchStore(Git.open(repo), SteppingClock(), holder=holder, **options)
+def branch_store(repo: Path, holder: str = "", **options: Any) -> RecoverableStore:
+    return RecoverableStore(Git.open(repo), SteppingClock(), holder=holder, **options)
 
 
 def on_server(repo: Path, bare: Path) -> FakeGitHub:
@@ -55,11 +55,11 @@ def on_server(repo: Path, bare: Path) -> FakeGitHub:
     return FakeGitHub(bare, "harbour/slackwater")
 
 
-def server_store(clone: Path, fake: FakeGitHub, token: str, holder: str = "", **options: Any) -> BranchStore:
+def server_store(clone: Path, fake: FakeGitHub, token: str, holder: str = "", **options: Any) -> RecoverableStore:
     """The memory on a server, as one clone sees it."""
     here = Git.open(clone)
     remote = Remote(here, fake.git_url, token)
-    return BranchStore(here, SteppingClock(), holder=holder, remote=remote, **options)
+    return RecoverableStore(here, SteppingClock(), holder=holder, remote=remote, **options)
 
 
 def key(*parts: object) -> str:

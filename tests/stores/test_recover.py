@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.flows.recover import recover
-from ralph_mission.flows.recover_parts import Recovered
+from ralph_mission.flows.salvage import Recovered
 from ralph_mission.forges.local import LocalForge, Person
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.mission.effects import Comment, OpenIssue, OpenPull, PushBranch, marker
@@ -28,7 +28,6 @@ from ralph_mission.stores import layout
 from ralph_mission.stores.anchor import flocked
 from ralph_mission.stores.branch import BranchStore
 from ralph_mission.stores.provenance import Branch
-from ralph_mission.stores.salvage import journal
 from ralph_mission.trouble import Trouble
 from tests.helpers import NOON, git
 from tests.stores.making import (
@@ -251,7 +250,7 @@ def test_a_document_of_the_journal_that_cannot_be_read_is_told_and_stops_no_resc
 ) -> None:
     intruder.write(path := layout.journal(1, "torn"), torn)
     with pytest.raises(Trouble, match=f"{path} .* cannot be read"):
-        list(journal(store))
+        list(branch_store(repo).journal())
     _, recalled = rescue(repo, forge)
     assert branch_store(repo).recall() == recalled
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.flows.recover_parts import Salvage
+from ralph_mission.flows.salvage import Salvage
 from ralph_mission.gateways.place import Place
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.stores import provenance

@@ -15,7 +15,7 @@ from ralph_mission.forges.refusal import Refused
 from ralph_mission.mission.effects import marker
 from ralph_mission.mission.ledger import Anchor, key_of
 from ralph_mission.mission.model import Actor
-from ralph_mission.trouble import Missing, Trouble
+from ralph_mission.trouble import Damaged, Missing
 
 TITLE = "Ralph looks after this repository"
 KEY = key_of("anchor")
@@ -53,7 +53,7 @@ class Standing:
             return None
         lines = LINE.findall(wire.body or "")
         if not lines:
-            raise Trouble(f"the last lines of issue #{wire.number} are damaged", "run: ralph memory recover")
+            raise Damaged(f"the last lines of issue #{wire.number} are damaged", "run: ralph memory recover")
         lineage, serial, oid = lines[-1]
         return Anchor(lineage, int(serial), oid)
 

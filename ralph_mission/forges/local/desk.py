@@ -11,10 +11,12 @@ import fcntl
 import json
 import os
 import re
+import shlex
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 from ralph_mission.forges.local import documents
@@ -24,7 +26,7 @@ from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways import durable, solid
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.ledger import Anchor
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import Damaged, Trouble
 
 NAME = re.compile(r"\d{4,}\.md")
 FOLDERS = ("issues", "pulls")
@@ -112,6 +114,16 @@ class Desk:
         found = (self._read(path, needless) for path in paths)
         return tuple(thread for thread in found if thread)
 
+    def troubles(self) -> Iterator[Trouble]:
+        """What is wrong with each file that cannot be read."""
+        paths = (path for folder in FOLDERS for path in self._paths(folder))
+        looks: list[Callable[[], object]] = [partial(self._read, path) for path in paths]
+        for look in (*looks, self.anchor):
+            try:
+                look()
+            except Trouble as trouble:
+                yield trouble
+
     def next_number(self) -> int:
         """A number that no issue or pull ever had. Call it with the lock held. Raises Trouble for a damaged note."""
         taken = (int(path.stem) for folder in FOLDERS for path in self._paths(folder))
@@ -149,7 +161,7 @@ class Desk:
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, RecursionError):
-            raise Trouble(f"{self._named(path)} is damaged", "run: ralph memory recover") from None
+            raise Damaged(f"{self._named(path)} is damaged", "run: ralph memory recover") from None
 
     def set_anchor(self, anchor: Anchor) -> None:
         """Keep a memory position."""
@@ -194,7 +206,8 @@ class Desk:
 
     def _trouble(self, path: Path, what: str, line: int) -> Trouble:
         where = f"{self._named(path)}, line {line}" if line else self._named(path)
-        return Trouble(f"{where}: {what}", "mend that file by hand; nothing was changed")
+        aside = f"mv {shlex.quote(self._named(path))} {shlex.quote(f'{self._named(path)}.broken')}"
+        return Trouble(f"{where}: {what}", f"mend that line in an editor, or give the thread up: {aside}")
 
     def _named(self, path: Path) -> str:
         return str(path.relative_to(self.top)) if self.top else str(path)

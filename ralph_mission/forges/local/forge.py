@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -19,7 +19,7 @@ from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.mission.effects import Effect, Receipt
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.mission.model import Actor, Branch, Edit, Issue, Pull, Pulse
-from ralph_mission.trouble import Missing
+from ralph_mission.trouble import Missing, Trouble
 
 HOW = {
     "show_pull": "pr diff {}",
@@ -139,6 +139,10 @@ class LocalForge:
     def anchor(self) -> Anchor | None:
         """The highest memory position the forge has been told of."""
         return self.desk.anchor()
+
+    def troubles(self) -> Iterator[Trouble]:
+        """What is wrong with each file of the folder that cannot be read."""
+        return self.desk.troubles()
 
     def set_anchor(self, anchor: Anchor) -> None:
         """Remember a memory position outside the memory branch."""
