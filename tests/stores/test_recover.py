@@ -276,6 +276,53 @@ def test_a_note_of_the_position_that_cannot_be_read_is_written_anew(
     assert branch_store(repo).recall() == recalled
 
 
+# --- from a repository that git itself cannot read ---
+
+
+def lose(repo: Path, revision: str) -> None:
+    oid = git(repo, "rev-parse", revision)
+    (repo / ".git/objects" / oid[:2] / oid[2:]).unlink()
+
+
+def test_without_its_newest_commit_memory_goes_on_from_the_one_before(
+    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection
+) -> None:
+    past = store.commit(full_batch(past, 2), past)
+    store.commit(full_batch(past, 3), past)
+    lose(repo, "ralph-memory")
+    with pytest.raises(Trouble, match="git cannot read the branch") as trouble:
+        branch_store(repo).recall()
+    assert "ralph memory recover" in trouble.value.next_step
+    done, recalled = rescue(repo, forge)
+    assert git(repo, "rev-parse", "ralph-memory^") == past.oid
+    assert key("finding", 2) in branch_store(repo).records([key("finding", 2)], recalled)
+    assert recalled.memory.header.serial > past.memory.header.serial + 1
+    assert recalled.state.hushed_until is not None  # what the lost commit said in public is not known
+    assert done.kept[0].startswith(f"the branch ralph-memory as of {past.oid[:10]}")
+
+
+def test_what_was_begun_by_a_record_that_git_has_lost_is_unknown(
+    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection
+) -> None:
+    store.commit(batch(past, intended(1), effects=(key(1),)), past)
+    lose(repo, f"ralph-memory:memory/ledger/{key(1)[:2]}")
+    with pytest.raises(Trouble):
+        branch_store(repo).recall()
+    _, recalled = rescue(repo, forge)
+    assert recalled.state.unknown == (key(1),)
+
+
+def test_people_s_words_of_a_commit_that_is_not_whole_are_kept(
+    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection
+) -> None:
+    store.edit(replace(past.memory, learnings="\n- small pulls\n"), past, "an edit")
+    past = store.recall() or past
+    store.commit(full_batch(past, 2), past)
+    lose(repo, "ralph-memory:memory/journal")
+    _, recalled = rescue(repo, forge)
+    assert recalled.memory.learnings == "\n- small pulls\n"
+
+
 # --- intents, and who may be at work ---
 
 

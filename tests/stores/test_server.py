@@ -13,8 +13,8 @@ from ralph_mission.flows.salvage import Salvage
 from ralph_mission.gateways.place import Place
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.stores import provenance
-from ralph_mission.stores.branch import BranchStore
 from ralph_mission.stores.due import due_on_server
+from ralph_mission.stores.recovery import RecoverableStore
 from ralph_mission.trouble import Lost, Trouble
 from tests.fakes.github import FakeGitHub
 from tests.helpers import NOON, git, make_repo
@@ -32,7 +32,7 @@ class Server:
     repo: Path
     folder: Path
 
-    def store(self, name: str = "one", **options: object) -> BranchStore:
+    def store(self, name: str = "one", **options: object) -> RecoverableStore:
         """The memory as a clone of its own sees it."""
         clone = self.folder / name
         if not clone.exists():
@@ -63,6 +63,19 @@ def test_no_branch_of_the_clone_is_written_or_believed(server):
     assert git(clone, "branch", "--list", BRANCH) == ""
     git(clone, "branch", BRANCH, "HEAD")
     assert server.store().recall().memory.header.serial == 1
+
+
+def test_a_clone_that_has_lost_what_the_server_has_is_to_be_made_anew(server):
+    made = server.store("one").commit(batch(), None)
+    oid = git(server.folder / "one", "rev-parse", f"{made.oid}:memory")
+    (server.folder / "one/.git/objects" / oid[:2] / oid[2:]).unlink()
+    with pytest.raises(Trouble) as trouble:
+        server.store("one").recall()
+    assert "ralph memory recover" in trouble.value.next_step
+    with pytest.raises(Trouble, match="the server has") as trouble:
+        server.store("one").repair()
+    assert "make a new clone" in trouble.value.next_step
+    assert server.fake.branch(BRANCH) == made.oid
 
 
 def test_of_two_clones_that_start_together_one_wins(server):
