@@ -460,6 +460,8 @@ def test_where_the_journal_is_gone_its_count_says_why_it_differs(place, networks
     place.person().label(number, YES)
     publish(place, number)
     cycle(place)
+    oid = place.local.git("rev-parse", "ralph-memory:memory/journal")
+    (place.local.repo / ".git/objects" / oid[:2] / oid[2:]).unlink()
     place.local.git("update-ref", "-d", "refs/heads/ralph-memory")
     house = place.house()
     recover(house.store, house.forge, house.ports.clock.now())
