@@ -10,11 +10,13 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ralph_mission.cli import errors
 from ralph_mission.cli.errors import guarded
 from ralph_mission.trouble import Lost, Trouble
 from tests.helpers import make_repo
@@ -205,3 +207,27 @@ def test_the_page_of_a_job_shows_commands_without_the_paths_of_its_runner(
     assert guarded(raising(error), ["cycle", "--repo", "/srv/runner/_work/harbour"]) == 2
     assert "ralph memory verify" in page.read_text() and "/srv/runner" not in page.read_text()
     assert "ralph memory verify --repo /srv/runner/_work/harbour" in capsys.readouterr().err
+
+
+SECRET = "hush-hush-hush-hush-5f3c"
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """A value of the environment that must not leave; reports are written below the test's own folder."""
+    monkeypatch.setenv("SLACKWATER_TOKEN", SECRET)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return SECRET
+
+
+@pytest.mark.attack(33)
+def test_a_trouble_quotes_no_secret(known: str) -> None:
+    told = errors._discreet(Trouble(f"nobody knows {known}", f"look at {known}"))
+    assert known not in f"{told.what} {told.next_step}" and "nobody knows" in told.what
+
+
+@pytest.mark.attack(37)
+def test_a_trouble_is_one_line_that_steers_nothing() -> None:
+    line = errors._line(Trouble("a file\n::add-mask::x\x1b[2J", "look\n##[error]at it"))
+    assert "\n" not in line and "\x1b" not in line and not line.startswith("::") and "##[error]" not in line

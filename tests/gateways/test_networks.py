@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
+import requests
 
 from ralph_mission.gateways import networks
 from ralph_mission.gateways.networks import Reader
@@ -73,3 +77,30 @@ def test_a_library_that_knows_one_address_only_is_led_to_another() -> None:
         reader = Reader("X", 5.0, "https://api.example.org", f"{server.url}/")
         assert reader.get("https://api.example.org/2/tweets").status_code == 200
         assert server.paths == ["/2/tweets"]
+
+
+@pytest.mark.attack(56)
+def test_an_answer_that_ends_may_not_be_longer_than_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(networks, "MOST", 1_000)
+    with serving(saying(reply(b'"' + b"x" * 2_000 + b'"'))) as server, pytest.raises(Trouble, match="no answer"):
+        Reader("Discord", 30.0).json(server.url)
+
+
+@pytest.mark.attack(56)
+def test_an_answer_that_ends_may_not_take_longer_than_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = iter([0.0, 4.0, 8.0, 8.0])
+    monkeypatch.setattr(networks, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+    pieces = iter([b"1", b"2", b""])
+    answer = requests.Response()
+    answer.raw = SimpleNamespace(read1=lambda *_, **__: next(pieces), close=lambda: None)
+    with pytest.raises(OSError, match="without an end"):
+        Reader("Discord", 5.0)._whole(answer)
+
+
+@pytest.mark.attack(42)
+def test_a_login_that_the_machine_keeps_is_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login mara password hunter2\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with serving(saying(reply(b"{}"))) as server:
+        Reader("Discord", 30.0).json(server.url)
+        assert b"authorization" not in server.asked[0].lower()

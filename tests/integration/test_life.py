@@ -448,3 +448,12 @@ def test_todays_wakes_used_up_make_work_wait_its_turn(tmp_path):
     harbour = world(tmp_path, MIXED, f"limits: {{dispatches_per_day: 0}}\n{ALL}")
     report, _ = harbour.cycle()
     assert report.next_due_at > report.started_at
+
+
+def test_a_paused_cycle_writes_no_memory(tmp_path, monkeypatch):
+    harbour = world(tmp_path)
+    harbour.cycle()
+    head = harbour.git("rev-parse", "ralph-memory")
+    monkeypatch.setenv("RALPH_PAUSED", "1")
+    assert harbour.cycle()[0].outcome == "paused"
+    assert harbour.git("rev-parse", "ralph-memory") == head

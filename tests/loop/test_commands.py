@@ -369,3 +369,16 @@ def test_commands_that_run_a_line_are_always_judged():
     assert not {"rebase", "bisect", "submodule"} & {*never_denied(BUILT_IN, [])}
     assert {"log", "status"} <= {*never_denied(BUILT_IN, ["git re* --hard"])}
     assert not {"reset", "restore"} & {*never_denied(BUILT_IN, ["git re* --hard"])}
+
+
+@pytest.mark.attack(57)
+def test_many_wrappers_in_a_row_cost_little_and_are_denied_where_they_name_a_program() -> None:
+    """Each may run any of the words behind it, so there are more ways through them than anybody could follow."""
+    wrapped = ["env"] * 100
+    assert denied([*wrapped, "true"], ["git push --force"]) == ""
+    assert denied([*wrapped, "git", "push", "--force"], ["git push --force"])
+
+
+def test_what_is_too_deep_to_be_read_is_denied_where_it_names_a_program() -> None:
+    assert denied([*["env"] * 12, "echo", "git"], ["git push --force"])
+    assert denied(["env", "echo", "git"], ["git push --force"]) == ""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ralph_mission.loop import routing
-from ralph_mission.loop.model import Event
+from ralph_mission.loop.items import Issue
+from ralph_mission.loop.model import VERDICT, Event
 
 SAID = '<event topic="build.complete">all green</event>'
 
@@ -61,3 +64,13 @@ def test_the_promise_as_an_event_is_the_last_word_or_nothing() -> None:
     assert topics(f"All is there.\n{promise}\n") == ["LOOP_COMPLETE"]
     assert topics(f"When all is there I shall say {promise}, and not before.") == []
     assert topics(f"{promise}\nbut two tests fail") == []
+
+
+def test_another_word_in_capitals_is_not_the_promise() -> None:
+    assert not routing.promised("NOT_COMPLETE", "LOOP_COMPLETE")
+
+
+def test_one_critical_issue_keeps_the_loop_open_whatever_the_threshold() -> None:
+    critical = Issue("it loses data", "a.py", 1, "bug", "critical")
+    assert not routing.converged(Event(VERDICT, "", (critical,)), 3)
+    assert routing.converged(Event(VERDICT, "", (replace(critical, severity="minor"),)), 3)

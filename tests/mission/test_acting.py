@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ralph_mission.mission import acting
 from ralph_mission.mission.acting import act, not_attempted, reconcile
 from ralph_mission.mission.effects import (
     CloseIssue,
@@ -257,3 +258,22 @@ class TestReconcile:
         deeds = reconcile(ScriptedPorts(forge), OpenState(unknown=("k1", "k3")), doubt)
         assert [(deed.receipt.key, deed.receipt.status) for deed in deeds] == [("k1", "adopted")]
         assert forge.sent == []
+
+
+class Switched(ScriptedPorts):
+    """Whose kill switch is thrown once something was sent."""
+
+    def switch(self) -> bool:
+        return bool(self.forge.sent)
+
+
+def test_the_switch_of_the_environment_stops_before_the_next_effect():
+    ports = Switched(ScriptedForge({"k1": done("k1", 12), "k3": done("k3")}))
+    (act,) = acts_of(ports, [decision(OPEN, LABEL)], known(OPEN, LABEL))
+    assert (act.cut, len(ports.forge.sent)) == (True, 1)
+
+
+def test_what_belongs_to_a_mission_is_not_made_up_for_even_as_a_list():
+    forge = ScriptedForge({LIST.key: done(LIST.key, 12)}, lists_at_once=True)
+    (deed,) = acting.reconcile(ScriptedPorts(forge), OpenState(effects=(LIST.key,)), known(LIST, mission=1))
+    assert (deed.receipt.status, forge.sent) == ("failed", [])

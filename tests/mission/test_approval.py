@@ -7,8 +7,10 @@ from datetime import timedelta
 
 import pytest
 
+from ralph_mission.mission import approval
 from ralph_mission.mission.approval import about, content_hash, on_issue, on_pull, stands, voices
-from ralph_mission.mission.model import Action, Actor, Status
+from ralph_mission.mission.effects import MergePull
+from ralph_mission.mission.model import Action, Actor, Edit, Status
 from ralph_mission.mission.wording import ask_again, sealed
 from tests.mission.build import BOT, HEAD, MARA, NOW, OUTSIDER, issue, labelled, mission, pull, remark, review
 
@@ -287,3 +289,106 @@ def test_an_outsiders_request_for_changes_blocks_nobody():
 def test_the_forge_is_asked_about_everyone_who_matters_and_about_no_bot():
     thing = asked(remarks=(remark("/ralph approve", by=BOT), remark("hello", by=OUTSIDER)), events=(labelled(YES),))
     assert voices(thing, pull(reviews=(review(by=EVE),))) == {MARA, EVE}
+
+
+OFFERED = approval.about(mission(action=Action.OPEN_PROPOSAL, status=Status.DISCOVERED), "a title", "a body")
+
+
+def heard_on_issue(*remarks, authorised=frozenset({MARA.id}), **more):
+    return approval.on_issue(issue(remarks=remarks), OFFERED, authorised, **more)
+
+
+OBJECTION = review("changes_requested", Actor(8, "eve"), at=LATER)
+
+
+MERGE = MergePull("k", 4, HEAD, "squash", "Fix\n", "main", MARA.id)
+
+
+MOVED, VOID = pytest.mark.attack(52), pytest.mark.attack(53)
+
+
+@pytest.mark.attack(11)
+def test_an_edit_by_somebody_without_a_say_makes_every_older_yes_void():
+    yes = remark("/ralph approve", at=LATER)
+    assert heard_on_issue(yes).state == "approved"
+    assert heard_on_issue(yes, edited_at=LATER + timedelta(minutes=1)).rules == ("approval-content",)
+
+
+@pytest.mark.attack(11)
+def test_a_yes_that_names_another_text_is_none_to_this_one():
+    assert heard_on_issue(remark(f"/ralph approve {OFFERED.proposal_hash}", at=LATER)).state == "approved"
+    assert heard_on_issue(remark("/ralph approve 00000000", at=LATER)).rules == ("approval-content",)
+
+
+@pytest.mark.attack(14)
+def test_a_command_of_a_bot_is_no_command_whatever_its_id():
+    assert heard_on_issue(remark("/ralph approve", by=BOT, at=LATER), authorised=frozenset({BOT.id})).state == "none"
+
+
+@pytest.mark.parametrize(
+    ("person", "owners", "writes", "may"),
+    [
+        (MARA, (), True, True),
+        (MARA, ("Mara",), True, True),
+        pytest.param(MARA, ("eve",), True, False, marks=pytest.mark.attack(12)),
+        pytest.param(MARA, (), False, False, marks=pytest.mark.attack(12)),
+        pytest.param(replace(MARA, is_bot=True), (), True, False, marks=pytest.mark.attack(14)),
+    ],
+)
+def test_owners_with_write_access_decide_and_no_bot(person, owners, writes, may):
+    assert approval.may_decide(person, owners, lambda _: writes) is may
+
+
+@pytest.mark.attack(14)
+def test_nobody_asks_the_forge_what_a_bot_may_do():
+    assert approval.voices(issue(remarks=(remark("/ralph approve", by=BOT),)), pull(reviews=(review(by=BOT),))) == set()
+
+
+@pytest.mark.attack(53)
+def test_a_dismissal_takes_the_verdict_away():
+    reviews = (review(), review("dismissed", at=LATER))
+    assert approval.on_pull(pull(reviews=reviews), mission(), frozenset({MARA.id})).state == "none"
+
+
+@pytest.mark.parametrize(
+    ("there", "rule"),
+    [
+        (pull(reviews=(review(),)), ""),
+        pytest.param(pull(reviews=(review(),), head_sha="d" * 40), "approval-head", marks=MOVED),
+        pytest.param(pull(reviews=(review(),), base="release"), "approval-content", marks=VOID),
+        pytest.param(pull(reviews=()), "approval-author", marks=VOID),
+        pytest.param(pull(reviews=(review(), OBJECTION)), "approval-author", marks=VOID),
+        pytest.param(pull(reviews=(review(sha="d" * 40),)), "approval-head", marks=MOVED),
+        pytest.param(pull(reviews=(review(by=OUTSIDER),)), "approval-author", marks=VOID),
+    ],
+)
+def test_a_merge_is_looked_at_once_more(there, rule):
+    assert approval.merge_objection(there, MERGE, lambda person: person != OUTSIDER) == rule
+
+
+@pytest.mark.attack(53)
+def test_an_approver_who_may_not_decide_any_more_approves_nothing():
+    assert approval.merge_objection(pull(reviews=(review(),)), MERGE, lambda _: False) == "approval-author"
+
+
+@pytest.mark.attack(17)
+def test_a_label_that_only_we_gave_back_is_the_wish_of_whoever_had_set_it():
+    by = [labelled("x"), labelled("x", added=False, at=LATER), labelled("x", BOT, LATER + timedelta(minutes=1))]
+    assert approval.whose_wish(issue(events=tuple(by), labels=frozenset({"x"})), "x", BOT.id) is None
+    assert approval.whose_wish(issue(events=(by[0], by[2]), labels=frozenset({"x"})), "x", BOT.id) == MARA
+
+
+@pytest.mark.attack(11)
+def test_an_edit_by_somebody_without_a_say_is_noticed():
+    edits = (Edit(OUTSIDER, LATER),)
+    assert approval.altered(edits, {MARA.id}, NOW) == OUTSIDER
+    assert approval.altered(edits, {OUTSIDER.id}, NOW) is None
+    assert approval.altered(edits, {MARA.id}, LATER + timedelta(minutes=1)) is None
+
+
+@pytest.mark.attack(11)
+def test_a_remark_that_was_changed_since_says_nothing_for_certain():
+    changed = replace(remark("yes"), updated_at=LATER)
+    assert approval.unaltered(remark("yes"), NOW)
+    assert approval.unaltered(changed, None)
+    assert not approval.unaltered(changed, LATER)

@@ -75,3 +75,11 @@ def test_a_new_day_begins_at_the_wake_it_owes_and_without_yesterdays_money() -> 
 def test_what_was_spent_today_stays_spent() -> None:
     more = callings.counted(replace(Header(), today=TODAY, spend_usd=3.5), NOW, 48)
     assert more is not None and more.spend_usd == 3.5
+
+
+def test_a_call_that_was_refused_is_repeated_a_few_times_only():
+    ours = pull(head="ralph/x")
+    key = callings.call_key(ours)
+    record = CallRecord(key, ours.number, ours.head_sha, callings.TRIES, NOW, refused=True)
+    assert callings.uncalled([ours], {key: replace(record, tries=1)}) == (ours,)
+    assert callings.uncalled([ours], {key: record}) == ()

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.mission import step_aside
+from ralph_mission.mission import approval, lifecycle, step_aside
 from ralph_mission.mission.approval import content_hash
 from ralph_mission.mission.ledger import ChatYes
 from ralph_mission.mission.lifecycle import TRANSITIONS, Event, Facts, Reading, advance, allows, read
-from ralph_mission.mission.model import Actor, Branch, Status
+from ralph_mission.mission.model import Action, Actor, Branch, Status
 from ralph_mission.mission.step_parts import Circumstances
+from tests.mission import build
 from tests.mission.build import BOT, DAY, HEAD, MARA, NOW, OUTSIDER, issue, labelled, mission, pull, remark, review
 
 MARAS = frozenset({MARA.id})
@@ -335,3 +336,30 @@ class TestAnAnswerOnOffer:
 
     def test_that_nobody_answered_in_time_comes_back_with_a_yes(self):
         assert self.read(status=Status.PARKED).event is Event.PULL_OPENED
+
+
+@pytest.mark.attack(12)
+def test_a_label_that_says_published_counts_from_us_alone():
+    waits = mission(action=Action.PUBLISH, status=Status.DISCOVERED, pull=0)
+
+    def event(who):
+        there = issue(events=(labelled(lifecycle.PUBLISHED, who),), labels=frozenset({lifecycle.PUBLISHED}))
+        return lifecycle.read(waits, lifecycle.Facts(there, None, frozenset({MARA.id}), us=BOT.id), NOW).event
+
+    assert event(BOT) is lifecycle.Event.PUBLISHED
+    assert event(MARA) is None
+
+
+LATER = build.NOW + timedelta(days=9)
+
+
+def test_a_yes_that_no_network_took_does_not_bring_a_text_back():
+    waits = build.mission(action=Action.PUBLISH, status=Status.ESCALATED, pull=0, changed_at=build.NOW)
+    yes = {"events": (labelled(approval.APPROVED, at=LATER),), "labels": frozenset({approval.APPROVED})}
+    there = build.issue(**yes)
+    facts = lifecycle.Facts(there, None, frozenset({build.MARA.id}))
+    waits = approval.about(waits, there.title, there.body)
+    assert lifecycle.read(waits, facts, build.NOW).event is None
+    assert (
+        lifecycle.read(replace(waits, action=Action.OPEN_PROPOSAL), facts, build.NOW).event is lifecycle.Event.REVIVED
+    )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+from ralph_mission.mission import observing
 from ralph_mission.mission.model import Sighting, Signal
 from ralph_mission.mission.observing import _heard
+from tests.mission.test_acting import Silent
 
 SECRET = "tidal-harbour-canary-4711"
 
@@ -24,3 +27,12 @@ def test_no_field_of_a_sighting_carries_a_secret():
 def test_a_cursor_without_a_secret_stays_as_it_is():
     quiet = SimpleNamespace(voice=SimpleNamespace(note=lambda text: None))
     assert _heard(quiet, Sighting("x", "ok", cursor="c" * 40), (SECRET,)).cursor == "c" * 40
+
+
+@pytest.mark.attack(33, 34)
+def test_no_secret_comes_in_with_what_was_seen():
+    seen = Signal("web", "bug", f"say {SECRET}", ("essence",), path="a.py")
+    sighting = Sighting("web", "ok", (seen, replace(seen, path=f"{SECRET}/a.py")), detail=f"it said {SECRET}")
+    heard = observing._heard(SimpleNamespace(voice=Silent()), sighting, (SECRET,))
+    assert [signal.path for signal in heard.signals] == ["a.py"]
+    assert SECRET not in repr(heard)

@@ -352,3 +352,9 @@ def test_of_two_posts_on_one_network_in_one_cycle_the_second_waits_where_a_pause
     proposals = [writing(post, key=post.key, action=Action.PUBLISH) for post in posts]
     for pause, rules in ((timedelta(hours=1), [(), ("posts-pause",), ()]), (timedelta(0), [(), (), ()])):
         assert [d.rules for d in judge_all(proposals, bench(post_pause=pause))] == rules
+
+
+def test_what_one_rule_holds_and_another_denies_is_denied():
+    decision = judge(fix(), bench(spent=Spent(active=3), paused=True))
+    assert {"mission-cap", "paused"} <= set(decision.rules)
+    assert decision.verdict is Verdict.DENY

@@ -120,3 +120,13 @@ def test_a_secret_that_stands_there_after_all_is_held_back_by_the_rules() -> Non
     ):
         for before in (Standing(), Standing(40, "x", HEAD, 1)):
             assert policy.judge(review.proposal(PULL, text, before), bench).rules == (rule,)
+
+
+SECRET = "hunter2-is-the-value"
+
+
+@pytest.mark.attack(33)
+def test_no_secret_stands_in_a_point():
+    point = Point("major", f"it is {SECRET}", "a.py", 1, "bug", f"say {SECRET}")
+    (clean,) = review.redacted((point,), (SECRET,))
+    assert SECRET not in f"{clean.what}{clean.suggestion}"

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from ralph_mission.mission import schedule
 from ralph_mission.mission.memory import Header
 from ralph_mission.mission.model import Severity, Urgency
 from ralph_mission.mission.schedule import SLACK, Rhythm, assess, drift, is_due, plan_next, spoken
@@ -97,3 +98,8 @@ def test_pauses_are_said_as_the_memory_file_says_them(pause, words):
 
 def test_a_bug_is_urgent_whatever_its_tool_calls_it():
     assert assess([finding(kind="bug", severity=Severity.LOW)], False, Header())[0] is Urgency.HIGH
+
+
+def test_a_new_due_time_makes_older_wakes_void():
+    header = Header("lineage", 1)
+    assert schedule.plan_next(header, header.urgency, schedule.Rhythm(), NOW).generation == header.generation + 1

@@ -13,11 +13,14 @@ from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.ledger import OpenState, WorkRecord, work_key
 from ralph_mission.mission.memory import Header
 from ralph_mission.mission.model import Actor, Branch, Issue, LabelEvent, Limits, Remark
+from ralph_mission.mission.work_terms import READY, WORKING, Played
 from ralph_mission.stores import codec
 from tests.helpers import NOON
+from tests.mission import build
+from tests.mission.build import labelled
+from tests.safety.making import change, patch
 
 MARA, BO, US = Actor(1, "mara"), Actor(2, "bo"), Actor(9, "ralph[bot]", True)
-READY = work_terms.READY
 AGENTS = ("claude", "codex", "amp")
 
 
@@ -172,3 +175,37 @@ def test_a_comment_of_the_same_second_as_guidance_is_quoted_all_the_same():
     task = work_choice.task_of(asked, US.id, frozenset({MARA.id}))
     assert [word.text for word in task.words] == ["in metres"]
     assert [remark.body for remark in task.remarks] == ["And in feet."]
+
+
+ASKED = issue("Add a table", frozenset({READY}), event(MARA, 1))
+
+
+LATER = build.NOW + timedelta(days=9)
+
+
+def test_a_second_try_that_came_to_nothing_was_the_last():
+    assert not work.released(RECORD, "it failed", 1).final
+    assert work.released(replace(RECORD, tries=2), "it failed", 1).final
+
+
+def test_nothing_that_was_made_is_no_success():
+    empty = patch()
+    assert work.ended(RECORD, Played(0, "", patch(change("a.txt", b"", b"x\n")))).state == "ending"
+    assert work.ended(RECORD, Played(0, "", empty)).state == "releasing"
+
+
+def test_an_issue_is_taken_back_by_people():
+    ending = replace(RECORD, state="ending")
+
+    def off(who):
+        events = (labelled(WORKING, US), labelled(WORKING, who, LATER, added=False))
+        return replace(ASKED, events=(*ASKED.events, *events))
+
+    assert work.withdrawn(ending, replace(off(US), state="closed"), US.id)
+    assert work.withdrawn(ending, off(MARA), US.id)
+    assert not work.withdrawn(ending, off(US), US.id)
+
+
+def test_a_branch_of_somebody_else_is_not_taken():
+    first = work.free_branch(ASKED, None, lambda name: False)
+    assert work.free_branch(ASKED, None, lambda name: name == first) == f"{first}-2"

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ralph_mission.gateways.packages.versions import step
-from ralph_mission.safety.bumps import counted, only_patches
+from ralph_mission.safety.bumps import counted, follows, only_patches
 from ralph_mission.safety.objections import inspect
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Patch
 from ralph_mission.safety.steps import Step
@@ -314,3 +314,39 @@ def test_a_long_line_costs_little() -> None:
     hostile = "1." * 200_000
     for path in ("uv.lock", "pyproject.toml", "package.json", "requirements.txt"):
         assert not only_patches(change(path, hostile, hostile + "a" * 100_000))
+
+
+OLD_DIGEST, NEW_DIGEST = "ab" * 32, "cd" * 32
+
+
+ENTRY = f"""\
+[[package]]
+name = "buoy"
+version = "1.4.2"
+sdist = {{ url = "https://files.example.org/buoy-1.4.2.tar.gz", hash = "sha256:{OLD_DIGEST}", size = 100 }}
+"""
+
+
+RISEN = ENTRY.replace("1.4.2", "1.4.3").replace(OLD_DIGEST, NEW_DIGEST)
+
+
+def lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)
+
+
+@pytest.mark.attack(49)
+def test_no_word_of_a_manifest_changes_beside_a_version() -> None:
+    old = '[project]\ndependencies = ["buoy==1.4.2"]  # said by people\n'
+    assert only_patches(change("pyproject.toml", old, old.replace("1.4.2", "1.4.3")))
+    assert not only_patches(change("pyproject.toml", old, old.replace("1.4.2", "1.4.3").replace("people", "nobody")))
+
+
+@pytest.mark.attack(49)
+def test_an_entry_of_another_name_comes_in_with_no_version_of_another() -> None:
+    assert follows(lines(ENTRY), lines(RISEN))
+    assert not follows(lines(ENTRY), lines(f"{RISEN}\n{RISEN.replace('buoy', 'moon')}"))
+
+
+@pytest.mark.attack(49)
+def test_no_second_version_comes_beside_the_one_that_stays() -> None:
+    assert not follows(lines(ENTRY), lines(f"{ENTRY}\n{RISEN}"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.safety.objections import MAX_BYTES, MAX_FILES, Objection, inspect, verdict
-from ralph_mission.safety.patch import EXECUTABLE, GITLINK, SYMLINK, WIDTH
+from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, WIDTH, FileChange, Patch
 from tests.safety.making import change, numbered, patch
 
 KNOWN = "canary-" + "Qx7Rt2Lm9ZpW4v"
@@ -165,3 +165,10 @@ def test_no_objection_allows() -> None:
 
 def test_one_deny_outweighs_every_hold() -> None:
     assert verdict((Objection("diff-size", "", ""), Objection("secret", "a", ""))) == "deny"
+
+
+@pytest.mark.attack(33)
+def test_a_token_that_nobody_told_us_of_is_not_added() -> None:
+    token = f"ghp_{'a1B2' * 9}"
+    patch = Patch("0" * 40, (FileChange("a.txt", "", REGULAR, None, f"it is {token}\n".encode()),))
+    assert {objection.rule for objection in inspect(patch)} == {"secret"}

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ralph_mission.mission.approval import LINE
 from ralph_mission.mission.wording import plain
+from ralph_mission.safety import text
 from ralph_mission.safety.text import (
     LIMITS,
     closing_keywords,
@@ -205,3 +206,20 @@ def test_a_row_of_backticks_does_not_make_a_quotation_three_times_as_long() -> N
 def test_a_fence_in_somebodys_words_hides_nothing_from_the_sanitiser() -> None:
     assert closing_keywords(f"**Why:** {said('```fixes #3')}.") == ()
     assert said("<details>@bob") == "&lt;details>@ bob"
+
+
+@pytest.mark.attack(32)
+def test_a_host_with_a_user_before_it_is_no_known_host() -> None:
+    assert "hxxps://" in text.sanitise("look at https://github.com@github.com/x", "issue")
+
+
+@pytest.mark.attack(27)
+def test_a_text_that_never_comes_to_rest_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "ROUNDS", 1)
+    assert text.sanitise("nothing said before: this fixes #3", "issue") == text.WITHHELD
+
+
+@pytest.mark.attack(27)
+def test_words_within_a_markdown_text_are_read_as_markdown_too() -> None:
+    assert closing_keywords("fixes o\\-x/r#4", markdown=True)
+    assert not closing_keywords(text.said("fixes o\\-x/r#4"), markdown=True)

@@ -14,9 +14,10 @@ from ralph_mission.mission.memory import CompletedNote, CycleNote
 from ralph_mission.mission.memory_parse import parse_notes
 from ralph_mission.mission.memory_text import render_notes
 from ralph_mission.mission.model import Urgency
+from ralph_mission.mission.position import merged
 from ralph_mission.stores import layout
 from ralph_mission.stores.branch import BranchStore
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import Lost, Trouble
 from tests.helpers import NOON, commit, git
 from tests.stores.making import (
     LOG,
@@ -273,3 +274,44 @@ def noted(made: Batch, *seen: str) -> Batch:
     """With a cycle's note of what was seen."""
     note = CycleNote(made.memory.header.cycle, NOON, seen, (), Urgency.LOW, "6h")
     return replace(made, memory=replace(made.memory, observations=(note,)))
+
+
+def test_a_pause_that_came_between_is_kept(past: Recollection) -> None:
+    ours = past.memory
+    paused = replace(ours, header=replace(ours.header, paused=True))
+    assert merged(ours, ours, paused).header.paused
+
+
+@pytest.mark.attack(22)
+def test_a_branch_that_went_while_nobody_remembered_it_is_not_made_anew(
+    repo: Path, store: BranchStore, past: Recollection
+) -> None:
+    store.anchorage.forget()
+    git(repo, "update-ref", "-d", "refs/heads/ralph-memory")
+    with pytest.raises(Trouble, match="is gone") as caught:
+        store.commit(batch(past), past)
+    assert not isinstance(caught.value, Lost)
+
+
+@pytest.mark.attack(18)
+def test_a_machine_field_that_changed_under_way_loses_the_cycle(
+    store: BranchStore, past: Recollection, intruder: Intruder
+) -> None:
+    intruder.rewrite(lambda memory: replace(memory, header=replace(memory.header, cycle=99)))
+    with pytest.raises(Lost):
+        store.commit(batch(past), past)
+
+
+@pytest.mark.attack(22)
+def test_the_same_tree_under_another_history_loses_the_cycle(
+    repo: Path, store: BranchStore, past: Recollection, intruder: Intruder
+) -> None:
+    who = {f"GIT_{role}_{part}": "a@example.org" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
+    intruder.move(git(repo, "commit-tree", f"{past.oid}^{{tree}}", "-m", "x", env=who))
+    with pytest.raises(Lost):
+        store.commit(batch(past), past)
+
+
+def test_not_even_our_own_process_is_proven_dead_without_the_lock(repo: Path) -> None:
+    store = branch_store(repo, "here:boot:1")
+    assert not store.proven_dead(store.holder())

@@ -312,3 +312,32 @@ def test_the_store_knows_which_commits_are_behind_it(store: BranchStore, past: R
     assert store.contains(past.oid)
     assert store.contains(second.oid)
     assert not store.contains("1" * 40)
+
+
+@pytest.mark.attack(25)
+def test_a_symbolic_branch_is_refused_though_it_leads_to_the_same_memory(
+    repo: Path, store: BranchStore, past: Recollection
+) -> None:
+    git(repo, "branch", "other", "ralph-memory")
+    git(repo, "symbolic-ref", "refs/heads/ralph-memory", "refs/heads/other")
+    with pytest.raises(Trouble, match="commit of its own"):
+        store.recall()
+
+
+@pytest.mark.attack(25)
+def test_a_clone_that_remembers_nothing_refuses_a_link_anywhere_on_the_branch(
+    store: BranchStore, past: Recollection, intruder: Intruder
+) -> None:
+    intruder.write("memory/notes", "/etc/passwd", "120000")
+    store.anchorage.forget()
+    with pytest.raises(Trouble, match="not a regular file"):
+        store.recall()
+
+
+@pytest.mark.attack(25)
+def test_the_memory_file_with_another_mode_is_refused(
+    store: BranchStore, past: Recollection, intruder: Intruder
+) -> None:
+    intruder.write(LOG, intruder.text(), "100755")
+    with pytest.raises(Trouble, match="someone else changed"):
+        store.recall()

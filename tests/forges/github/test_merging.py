@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ralph_mission.forges.github import merging
+from ralph_mission.forges.refusal import Refused
+from ralph_mission.mission.effects import MergePull
 from ralph_mission.mission.ledger import NEEDS_PERSON, NOT_ATTEMPTED
 from tests.contract.forge_contract import merge_pull, outcome, pulled
 from tests.forges.github_world import GitHubWorld
+from tests.mission.build import HEAD, MARA, review
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
@@ -219,3 +225,75 @@ def test_rules_are_asked_for_only_when_they_stop_a_merge(world: GitHubWorld) -> 
     world.fake.check(opened.sha, "tests", "success")
     assert world.forge.perform(merge_pull(opened)).status == "done"
     assert world.fake.count(below="/rules/*") == 0
+
+
+MERGE = MergePull("k", 4, HEAD, "squash", "Fix\n", "main", MARA.id)
+
+
+READY = SimpleNamespace(
+    number=4, state="open", status="open", ours=True, mergeable_state="clean", base=SimpleNamespace(ref="main")
+)
+
+
+@dataclass
+class Table:
+    """As much of `Threads` as merging asks. `sent` are the mutations, `asked` how reviews were asked for."""
+
+    wire: Any
+    approvals: Sequence[Any] = (review(),)
+    sent: list[Any] = field(default_factory=list)
+    asked: list[bool] = field(default_factory=list)
+
+    @property
+    def api(self) -> Table:
+        return self
+
+    def pull(self, number: int, fresh: bool) -> Any:
+        assert fresh, "what was kept may be another pull by now"
+        return self.wire
+
+    def reviews(self, number: int, fresh: bool = False) -> Sequence[Any]:
+        self.asked.append(fresh)
+        return self.approvals
+
+    def send(self, method: str, path: str, body: Any) -> Any:
+        self.sent.append((method, path, body))
+        return {"sha": "e" * 40}
+
+    def sleep(self, seconds: float) -> None:
+        """No time passes here."""
+
+
+def merged(effect: MergePull = MERGE, **wire: Any) -> Table:
+    table = Table(SimpleNamespace(**{**vars(READY), **wire}))
+    merging.merge(table, effect, lambda _: True)  # type: ignore[arg-type]  # as much of Threads as is asked
+    return table
+
+
+@pytest.mark.attack(52, 53)
+def test_a_merge_names_the_commit_that_was_approved_and_reads_reviews_afresh() -> None:
+    table = merged()
+    (method, path, order) = table.sent[0]
+    assert (method, path, order["sha"], table.asked) == ("PUT", "/pulls/4/merge", HEAD, [True])
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        {"ours": False},
+        {"state": "closed", "status": "closed"},
+        {"mergeable_state": "dirty"},
+        {"mergeable_state": "behind"},
+        {"mergeable_state": "draft"},
+        {"mergeable_state": "unknown"},
+    ],
+    ids=lambda wire: "-".join(map(str, wire.values())),
+)
+def test_what_may_not_be_merged_is_not(wire: dict[str, Any]) -> None:
+    with pytest.raises(Refused):
+        merged(**wire)
+
+
+def test_another_way_of_merging_is_refused() -> None:
+    with pytest.raises(Refused, match="method"):
+        merged(replace(MERGE, method="rebase"))

@@ -176,3 +176,17 @@ def test_scripts_and_hooks_are_off_by_each_managers_own_word() -> None:
         assert "--ignore-scripts" in settle
     assert "--ignore-pnpmfile" in managers.PNPM
     assert managers.MANAGERS["berry"].environment["YARN_ENABLE_SCRIPTS"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("yarn.lock", b'resolved "https\\u003a//registry.example/a.tgz"\n'),
+        ("a.json", b'{"url": "https://registry.example/%2525252525252541"}'),
+    ],
+    ids=["an escape", "quoted too often"],
+)
+@pytest.mark.attack(60)
+def test_an_address_that_cannot_be_read_for_sure_is_refused(path: str, content: bytes) -> None:
+    with pytest.raises(Trouble):
+        addresses({path: content})

@@ -138,3 +138,20 @@ def test_nothing_is_read_by_a_link_in_a_git_directory_apart_either(tmp_path: Pat
     (tmp_path / ours / link).symlink_to(tmp_path / "theirs")
     with suppress(Trouble):  # of a file; a folder that is none is as one that is not there
         assert files.read(place, 100) is None
+
+
+@pytest.mark.attack(57)
+def test_a_lock_that_somebody_holds_is_trouble(tmp_path: Path) -> None:
+    with files.locked(tmp_path / "a"), pytest.raises(Trouble, match="another process"), files.locked(tmp_path / "a", 0):
+        pass
+
+
+@pytest.mark.attack(46)
+def test_a_link_in_place_of_a_folder_of_ours_leads_no_writing_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / ".ralph").mkdir()
+    (elsewhere := tmp_path / "somebody's own").mkdir()
+    (tmp_path / ".ralph" / "loop").symlink_to(elsewhere)
+    files.write(tmp_path / ".ralph" / "loop" / "state.json", b"{}")
+    files.append(tmp_path / ".ralph" / "loop" / "log.jsonl", b"{}")
+    assert list(elsewhere.iterdir()) == []
+    assert (tmp_path / ".ralph" / "loop" / "state.json").read_bytes() == b"{}"

@@ -164,3 +164,13 @@ def test_entries_appended_at_the_same_time_are_all_whole(tmp_path: Path) -> None
     text = (tmp_path / "progress.txt").read_text()
     assert text.startswith(OLD)
     assert all(text.count(entry) == 1 for entry in entries)
+
+
+@pytest.mark.attack(46)
+def test_a_guide_that_is_a_link_out_of_the_work_tree_teaches_nothing(tmp_path: Path) -> None:
+    (tree := tmp_path / "tree").mkdir()
+    secret = tmp_path / "guide.md"
+    secret.write_text("## Codebase Patterns\n- the key is under the mat\n")
+    (tree / "AGENTS.md").symlink_to(secret)
+    (tree / "CLAUDE.md").write_text("## Codebase Patterns\n- tests stand beside\n")
+    assert ProgressLog(tree).read().patterns == ("tests stand beside",)

@@ -1,5 +1,3 @@
-"""What one guard of what a loop tells programs alone holds back."""
-
 from __future__ import annotations
 
 import pytest

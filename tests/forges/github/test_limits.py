@@ -1,5 +1,3 @@
-"""What GitHub's refusals mean, each rule of it alone: what is a limit, for how long, and what is a definite no."""
-
 from __future__ import annotations
 
 from datetime import UTC, datetime
@@ -9,6 +7,8 @@ import pytest
 from ralph_mission.forges.github.limits import FURTHEST, LONGEST, SECONDARY, Answer, refused, said, wait_for
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
+
+
 SLOWER = {"message": "You have exceeded a secondary rate limit"}
 
 

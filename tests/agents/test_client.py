@@ -1,15 +1,11 @@
-"""What one guard of an agent's home and of what is believed of its words alone holds back."""
-
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
 
-from ralph_mission.agents import client, reading
+from ralph_mission.agents import client
 from ralph_mission.agents.client import Client
-from ralph_mission.agents.reading import Said
-from ralph_mission.loop.model import Usage
 
 
 @pytest.mark.attack(41)
@@ -37,9 +33,3 @@ def test_what_a_program_left_is_read_only_when_it_is_short(tmp_path: Path) -> No
     assert len(client.left(tmp_path, agent)) == client.LONGEST
     (tmp_path / "last.txt").write_bytes(b"x" * (client.LONGEST + 1))
     assert client.left(tmp_path, agent) == b""
-
-
-def test_a_program_that_called_a_tool_was_not_turned_away_for_nothing() -> None:
-    """Its model had an answer: what that cost is not known, so it is not taken for none."""
-    assert reading._turned_away("rate_limit", Usage(), Said("")).cost_usd == 0.0
-    assert reading._turned_away("rate_limit", Usage(), Said("", calls=("bash: ls",))).cost_usd is None

@@ -1,5 +1,3 @@
-"""What one guard of the places that a fixer may touch alone holds back."""
-
 from __future__ import annotations
 
 import pytest
