@@ -13,7 +13,7 @@ import json
 import os
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.extras import install_command
-from ralph_mission.loop.commands import denied
+from ralph_mission.gateways.shims import parse_pattern
 from ralph_mission.loop.model import Hat
 from ralph_mission.loop.scope import why_outside
 from ralph_mission.safety.text import cut
@@ -65,9 +65,7 @@ def why_not(hat: Hat, tool: str, arguments: Mapping[str, Any], tree: Path, home:
         place = Path(os.path.realpath(tree / str(arguments.get(READS[tool]) or "")))
         known = any(place.is_relative_to(folder.resolve()) for folder in (tree, home))
         return "" if known else f"{place} is outside of the work tree"
-    if tool == "Bash":
-        return denied(str(arguments["command"]), hat.commands_denied)
-    return f"{tool} is not a tool of this session"
+    return "" if tool == "Bash" else f"{tool} is not a tool of this session"
 
 
 def _unwritable(hat: Hat, place: Path, tree: Path) -> str:
@@ -78,6 +76,14 @@ def _unwritable(hat: Hat, place: Path, tree: Path) -> str:
         return f"{path} belongs to git"
     why = why_outside(hat, path.as_posix())
     return f"{path}: {why}" if why else ""
+
+
+def rules(hat: Hat) -> Iterator[str]:
+    """What the client itself denies: files, and commands wherever they stand in a line."""
+    words = (" ".join(parse_pattern(text)) for text in hat.commands_denied)
+    commands = (text if text.endswith("*") else f"{text}:*" for text in words if text)
+    rules = (("Edit", hat.write_denied), ("Bash", commands))
+    yield from (f"{tool}({text})" for tool, texts in rules for text in texts if not set(text) & set("(),"))
 
 
 class _Driver:
@@ -120,7 +126,7 @@ class _Driver:
         form = {"type": "json_schema", "schema": asked["schema"]} if asked["schema"] else None
         return ClaudeAgentOptions(
             tools=list(asked["tools"]),
-            disallowed_tools=[f"Edit({glob})" for glob in self._hat.write_denied if not set(glob) & set("(),")],
+            disallowed_tools=list(rules(self._hat)),
             permission_mode="default",  # whatever is not harmless is asked of `_may`; nothing is allowed beforehand
             can_use_tool=self._may,
             system_prompt={"type": "preset", "preset": "claude_code"},
@@ -161,8 +167,12 @@ class _Driver:
 
     def _result(self, result: ResultMessage) -> dict[str, Any]:
         told = asdict(result)
-        denials = (f"{one.get('tool_name')}: {_target(one)} was denied" for one in result.permission_denials or ())
-        refused = list(self._refused) or list(dict.fromkeys(denials))
+        # What `_may` refused is told in its own words; only the client's rules refuse commands.
+        denials = [
+            one for one in result.permission_denials or () if one.get("tool_name") == "Bash" or not self._refused
+        ]
+        said = (f"{one.get('tool_name')}: {_target(one)} was denied" for one in denials)
+        refused = [*self._refused, *dict.fromkeys(said)]
         keys = ("subtype", "is_error", "num_turns", "total_cost_usd", "usage", "model_usage", "errors")
         made = {key: told[key] for key in (*keys, "result", "api_error_status")}
         if self._asked["schema"] and not result.is_error:

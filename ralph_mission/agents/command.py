@@ -21,7 +21,7 @@ from ralph_mission.gateways import shims, solid
 from ralph_mission.gateways.git import Identity
 from ralph_mission.gateways.isolation import OPEN, Cage
 from ralph_mission.gateways.process import own_tool, run_foreign
-from ralph_mission.loop.commands import DANGEROUS
+from ralph_mission.gateways.shims import DANGEROUS
 from ralph_mission.loop.model import Session, Turn, Usage
 
 GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C is answered within two

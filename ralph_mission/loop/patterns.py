@@ -26,7 +26,7 @@ PLANS = ("PLAN.md", "plans/**")
 WRITING = ("Edit", "MultiEdit", "Write", "NotebookEdit")
 """Tools that change files, by the names that coding agents give them."""
 DENIED = ("git push --force", "git reset --hard", "git clean -fdx", "git rebase", "rm -rf /", "sudo")
-"""What no session may run while nobody watches; what `commands.DANGEROUS` names is denied besides."""
+"""What no session may run while nobody watches; what `shims.DANGEROUS` names is denied besides."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,11 +100,10 @@ def test_reading_stays_in_the_tree_and_the_home_of_the_run(judge, tmp_path):
     assert judge(EVERYWHERE, "Read", file_path="/proc/self/environ") and judge(EVERYWHERE, "Glob", path="/")
 
 
-def test_a_denied_command_is_denied_and_others_are_not(judge):
-    hat = Hat("builder", commands_denied=("git push",))
-    assert judge(hat, "Bash", command="make test") == "" and "git push" in judge(
-        hat, "Bash", command="cd x && git push"
-    )
+def test_denied_commands_and_files_are_the_clients_own_rules(judge):
+    hat = Hat("builder", write_denied=("docs/**",), commands_denied=("git push", "Bash(npm publish:*)", "dd of=/dev/*"))
+    rules = ["Edit(docs/**)", "Bash(git push:*)", "Bash(npm publish:*)", "Bash(dd of=/dev/*)"]
+    assert list(claude_driver.rules(hat)) == rules and judge(hat, "Bash", command="make test") == ""
 
 
 @pytest.mark.parametrize("tool", ["WebFetch", "Task", "mcp__evil__run"])

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ralph_mission.gateways import shims
 from tests.helpers import make_repo
@@ -49,12 +51,8 @@ def shell(folder: Path, repo: Path, line: str, **env: str) -> subprocess.Complet
         "rm -r -f x",
         "sudo ls",
         "F=-f; git push $F",
-        "$(printf git) push -f",
-        "X=1 git push -f",
         "env git push -f",
-        "echo 'git push -f' | sh",
         "echo Z2l0IHB1c2ggLWY= | base64 -d | sh",
-        "git -c alias.p='push -f' p",
         "printf 'git push -f' > x.sh; sh x.sh",
         "python3 -c \"import os; exit(os.system('git pu''sh -f') >> 8)\"",
     ],
@@ -67,16 +65,71 @@ def test_what_is_denied_does_not_run_and_is_recorded(line, folder, repo, tmp_pat
     assert f"ralph: {why}\n" == done.stderr
 
 
-@pytest.mark.parametrize("value", ["push -f", "!git push -f", "q --quiet"])
-def test_an_alias_in_the_configuration_is_followed(value, folder, repo):
-    subprocess.run(["git", "-C", repo, "config", "alias.p", value], check=True)
-    subprocess.run(["git", "-C", repo, "config", "alias.q", "push --force"], check=True)
-    assert shell(folder, repo, "git p").returncode == 126
+DENIED = """
+git push --force
+git push -uf origin feature
+git push --force-with-lease=feature:abc origin feature
+git push --forc
+git push origin +feature
+git push origin +HEAD:refs/heads/feature
+git push origin main
+git push origin HEAD:refs/heads/main
+git -C /somewhere -c user.name=x --no-pager push -f
+/usr/bin/git --git-dir .git push -f
+git reset HEAD~1 --hard
+git branch -D feature
+git stash drop
+git clean -dfx
+git tag --delete v1
+rm -fr x
+rm --recursive --force x
+sudo ls
+mkfs.ext4 /dev/sda
+dd if=/dev/zero of=/dev/sda
+npm publish --tag next
+"""
+ALLOWED = """
+git push
+git push origin feature
+git push origin feature:mainland
+git log --force
+git commit -m push -f
+git reset --soft HEAD~1
+git branch -d feature
+git clean -d
+git tag v1
+git push origin -- -f
+rm x
+rm -r x
+dd if=/dev/zero of=image
+npm run test
+"""
+JUDGED = (*PATTERNS, "git push origin main", "git reset --hard", "git branch -D", "git stash drop", "git clean -f -d",
+          "git tag -d", "mkfs.ext4", "dd of=/dev/*", "Bash(npm publish:*)")  # fmt: skip  # one list
 
 
-def test_an_alias_in_the_environment_is_followed(folder, repo):
-    env = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "alias.p", "GIT_CONFIG_VALUE_0": "push -f"}
-    assert shell(folder, repo, "git p", **env).returncode == 126
+@pytest.mark.parametrize("line", DENIED.strip().split("\n"))
+def test_a_denied_command_is_denied_in_every_spelling_of_its_words(line):
+    assert "is denied by" in shims.why_denied(line.split(), JUDGED)
+
+
+@pytest.mark.parametrize("line", ALLOWED.strip().split("\n"))
+def test_what_only_looks_like_one_may_run(line):
+    assert shims.why_denied(line.split(), JUDGED) == ""
+
+
+def test_what_is_removed_is_judged_by_where_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for place in (".", "./", str(tmp_path), "..", ".git/", f"{tmp_path}/x/../.git", os.environ["HOME"], "/"):
+        assert "is lost" in shims.why_denied(["rm", "-rf", place], shims.DANGEROUS), place
+    for place in ("x", "./.github", "/tmp/x"):
+        assert shims.why_denied(["rm", "-rf", place], shims.DANGEROUS) == "", place
+
+
+@given(st.lists(st.text(max_size=20)), st.sampled_from([JUDGED, tuple(shims.DANGEROUS), ("git re* --hard", "")]))
+def test_no_words_make_the_judge_fail(words, patterns):
+    for program in ("git", "rm", "dd"):
+        shims.why_denied([program, *words], patterns)
 
 
 def test_all_else_is_the_program_itself(folder, repo, tmp_path):
@@ -102,7 +155,7 @@ def test_a_shim_never_starts_a_shim(tmp_path, folder, repo):
 
 
 def test_shells_and_interpreters_are_not_shimmed(tmp_path):
-    assert shims.build(tmp_path / "bin", ["sh -c", "python3 -m x", "mkfs*"], tmp_path) is None
+    assert shims.build(tmp_path / "bin", ["sh -c", "python3 -m x", "mkfs*", ""], tmp_path) is None
 
 
 def test_the_record_may_be_damaged(tmp_path):
@@ -115,24 +168,15 @@ def test_the_words_stand_in_the_record(folder, repo, tmp_path):
     assert json.loads((tmp_path / "run/denied.jsonl").read_text())["argv"] == ["rm", "-rf", "a b"]
 
 
-def test_brackets_are_balanced_for_the_sh_of_macos(folder):
-    """bash 3.2 ends `$(` at the first single `)`, that of a `case` too."""
-    text = (folder / "git").read_text()
-    inside = text.partition("_ralph_verb=$(")[2].partition('printf %s "${1-}")')[0]
-    assert inside and inside.count("(") == inside.count(")")
-
-
-def test_what_no_pattern_is_about_runs_without_a_judge(folder, repo):
+def test_a_command_without_a_word_of_a_pattern_runs_without_a_judge(folder, repo):
     shim = folder / "git"
     shim.write_text(shim.read_text().replace(sys.executable, "/bin/false"))
-    assert shell(folder, repo, "git log --format=%s 'a b'", PATH=f"{folder}::{os.environ['PATH']}").returncode == 128
-    assert shell(folder, repo, "git log --format=%s -- 'a' '*'").stdout == "Start\n"
-    for at_once in ("-C . status", "--no-pager log", "-c user.name='a b' -c user.email=c -C . --no-pager status"):
-        assert shell(folder, repo, f"git {at_once}").returncode == 0
-    options = ("", "-C . ", "-c user.name=log ", "--no-pager ", "-c alias.log=push ", "-c core.pager=sh ")
-    for judged in (*(f"git {option}push" for option in options), "git rebase", "git bisect run x", "git p"):
-        assert shell(folder, repo, judged).returncode == 1
-    for judged in ("git -c alias.x=push x", "git -c core.pager=sh log", "git -C", "git -p log"):
+    assert (
+        shell(folder, repo, "git log --format=%s -- 'a' '*'", PATH=f"{folder}::{os.environ['PATH']}").stdout
+        == "Start\n"
+    )
+    assert shell(folder, repo, "git -C . -c user.name='a b' status").returncode == 0
+    for judged in ("git push", "git -C . push", "git commit -m push", "git -c alias.log=push push"):
         assert shell(folder, repo, judged).returncode == 1
 
 
