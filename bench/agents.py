@@ -28,8 +28,7 @@ from ralph_mission.agents.client import Place
 from ralph_mission.agents.registry import CLIENTS
 from ralph_mission.bootstrap.asked import Asked
 from ralph_mission.cli.run import played
-from ralph_mission.gateways.isolation import Level
-from ralph_mission.gateways.isolation_probe import best
+from ralph_mission.gateways.isolation import Level, missing_bwrap
 from ralph_mission.loop.model import Hat, Session
 from tests.fakes.model import Reply, ScriptedModel, say
 from tests.helpers import make_repo
@@ -78,7 +77,7 @@ def main(most: int = ROUNDS, cold: bool = False) -> int:
 def around(name: str, folder: Path, rounds: int) -> tuple[Comparison, dict[str, list[float]]]:
     """A session by us at `env` and at the strongest level here, beside the client alone; ms of one session each."""
     script = [shell(name, WORK), say("Done.")]
-    levels: tuple[Level, ...] = tuple(dict.fromkeys(("env", best().level)))
+    levels: tuple[Level, ...] = ("env",) if missing_bwrap()[0] else ("env", "bwrap")
     with asking(script * (SESSIONS * (rounds + 1) * (len(levels) + 1))) as model:
         runs = [_run(name, folder / f"{name}-{level}", level) for level in levels]
         first, *others = [(f"ralph run, {level}", run) for level, run in zip(levels, runs, strict=True)]

@@ -23,6 +23,8 @@ pytest_plugins = ["tests.figures_plugin"]
 ROOT = Path(__file__).resolve().parent.parent
 REAL_HOME = Path(os.environ.setdefault("HOUSE_REAL_HOME", str(Path.home())))  # workers inherit it
 SANDBOX = "HOUSE_SANDBOX"
+NO_BWRAP = "no-bwrap"
+"""A folder in front of PATH, so that what runs without naming a level does so at `env` on every machine."""
 AGENTS = ("claude", "codex", "gemini", "copilot", "opencode", "amp", "aider", "goose")
 OURS = (
     "RALPH_",
@@ -63,6 +65,7 @@ def pytest_configure() -> None:
     sandbox = Path(tempfile.mkdtemp(prefix="ralph-suite-"))
     _quiet_environment(sandbox)
     _stand_in_agents(sandbox / "bin")
+    _stand_in(sandbox / NO_BWRAP / "bwrap", "bwrap is kept from tests that do not ask for it", 1)
     sys.addaudithook(_watch)
 
 
@@ -98,7 +101,7 @@ def _keep_byte_code() -> None:
 def _quiet_environment(sandbox: Path) -> None:
     for name in [name for name in os.environ if name.startswith(OURS)]:
         del os.environ[name]
-    home = sandbox / "home"
+    home, ours = sandbox / "home", (sandbox / NO_BWRAP, sandbox / "bin")
     home.mkdir()
     os.environ |= {
         SANDBOX: str(sandbox),
@@ -111,7 +114,7 @@ def _quiet_environment(sandbox: Path) -> None:
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": "user.useConfigOnly",
         "GIT_CONFIG_VALUE_0": "true",
-        "PATH": f"{sandbox / 'bin'}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join(map(str, (*ours, Path(sys.executable).parent, os.environ["PATH"]))),
         "NO_PROXY": "127.0.0.1,localhost,::1",
         "no_proxy": "127.0.0.1,localhost,::1",
         **dict.fromkeys(PROXIES, "http://127.0.0.1:9"),
@@ -121,11 +124,14 @@ def _quiet_environment(sandbox: Path) -> None:
 
 
 def _stand_in_agents(folder: Path) -> None:
-    folder.mkdir()
     for name in AGENTS:
-        agent = folder / name
-        agent.write_text(f"#!/bin/sh\necho 'the real {name} is out of reach of the tests' >&2\nexit 97\n")
-        agent.chmod(0o755)
+        _stand_in(folder / name, f"the real {name} is out of reach of the tests", 97)
+
+
+def _stand_in(program: Path, words: str, code: int) -> None:
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f"#!/bin/sh\necho '{words}' >&2\nexit {code}\n")
+    program.chmod(0o755)
 
 
 def _watch(event: str, arguments: tuple[object, ...]) -> None:

@@ -91,7 +91,7 @@ PROMISES = (
     ),
     Promise(
         "I8",
-        "An agent's process holds no token of ours, and at `uid` and `bwrap` cannot read one through /proc.",
+        "An agent's process holds no token of ours, and at `bwrap` cannot read one through /proc.",
         (
             "integration/test_isolation_attacks.py::test_no_process_tells_our_token",
             "gateways/test_process.py::test_the_environment_is_an_allow_list",

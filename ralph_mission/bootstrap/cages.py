@@ -4,43 +4,44 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from ralph_mission.config import Config
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.isolation import OPEN, Cage, Level, of_checkout
-from ralph_mission.gateways.isolation_probe import Found, insisted
-from ralph_mission.gateways.isolation_relay import of_models
+from ralph_mission.gateways.isolation import Cage, Found, find_level, of_checkout
+from ralph_mission.gateways.isolation_relay import Endpoint, of_models
+from ralph_mission.trouble import Trouble
 
 PACKAGES = "node_modules"
 """A program in there needs what lies beside it."""
 
 
-def found(settings: Config) -> Found:
+def found(settings: Config, environ: Mapping[str, str] = os.environ) -> Found:
     """The level at which agents of this repository play here. Raises Trouble when it cannot be had."""
     choice = settings.hands.agent
-    return insisted(choice.sandbox if choice else None, os.environ)
+    level = find_level(choice.sandbox if choice else None, environ)
+    return replace(level, wrap=_split(choice.wrap)) if choice else level
 
 
-def of_agent(level: Level, git: Git, names: Iterable[str], command: tuple[str, ...] | str) -> Cage:
+def of_agent(found: Found, git: Git, names: Iterable[str], command: tuple[str, ...] | str) -> Cage:
     """For sessions in the checkout of an agent that sees `names` of our environment. Raises Trouble."""
-    if level == "env":
-        return OPEN
+    if found.level == "env":
+        return Cage(wrap=found.wrap)
     seen = {name: os.environ[name] for name in names if name in os.environ}
-    cage = of_checkout(level, git, os.environ, of_models(seen) if level == "bwrap" else ())
-    return replace(cage, readable=(*cage.readable, *_named(command)))
+    cage = _of_checkout(found, git, of_models(seen))
+    return replace(cage, readable=tuple(dict.fromkeys((*cage.readable, *_named(command)))))
 
 
-def of_checks(level: Level, git: Git) -> Cage:
+def of_checks(found: Found, git: Git) -> Cage:
     """For a project's own checks, which run what an agent wrote and have nobody to talk to. Raises Trouble."""
-    return of_checkout(level, git, os.environ, ())
+    return _of_checkout(found, git, ())
 
 
 def of_patches(settings: Config, git: Git) -> Cage:
     """For the checks of a change, in a clone of their own: an agent may have written it where one is named."""
-    return of_checks(found(settings).level, git) if settings.hands.agent else OPEN
+    return of_checks(found(settings), git) if settings.hands.agent else Cage()
 
 
 def elsewhere(cage: Cage, git: Git) -> Cage:
@@ -48,7 +49,19 @@ def elsewhere(cage: Cage, git: Git) -> Cage:
     if cage.level == "env":
         return cage
     made = of_checkout(cage.level, git, os.environ, cage.endpoints)
-    return replace(made, readable=tuple(dict.fromkeys((*made.readable, *cage.readable))))
+    return replace(made, readable=tuple(dict.fromkeys((*made.readable, *cage.readable))), wrap=cage.wrap)
+
+
+def _of_checkout(found: Found, git: Git, endpoints: tuple[Endpoint, ...]) -> Cage:
+    cage = of_checkout(found.level, git, os.environ, endpoints)
+    return replace(cage, readable=(*cage.readable, *_named(found.wrap)), wrap=found.wrap)
+
+
+def _split(wrap: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(wrap))
+    except ValueError as error:
+        raise Trouble(f"hands.agent.wrap cannot be read: {error}", "mend its quotation marks", usage=True) from None
 
 
 def _named(command: tuple[str, ...] | str) -> Iterator[Path]:

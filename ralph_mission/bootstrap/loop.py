@@ -19,8 +19,7 @@ from ralph_mission.config import Config, read
 from ralph_mission.gateways.checkout import Checkout
 from ralph_mission.gateways.checkout_user import User
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.isolation import Level
-from ralph_mission.gateways.isolation_probe import told
+from ralph_mission.gateways.isolation import Found, describe_level
 from ralph_mission.loop import cost
 from ralph_mission.loop.model import Prd, Session, Story, Turn
 from ralph_mission.loop.order import Order
@@ -89,13 +88,13 @@ def bench(asked: Asked, voice: Voice, planned: Path | None = None) -> Bench:
         git, root = ground.linked(git, here, prd.branch if prd else "", order.objective, named)
         if named and named.is_relative_to(here):
             asked = replace(asked, prd_file=root / named.relative_to(here))
-    agent = agent_of(asked, settings, git, root, order.model, found.level)
-    desk, workplace = _desk_and_place(asked, settings, git, root, prd, ordered.exempt, planned, found.level)
+    agent = agent_of(asked, settings, git, root, order.model, found)
+    desk, workplace = _desk_and_place(asked, settings, git, root, prd, ordered.exempt, planned, found)
     ports = Ports(agent, workplace, desk, SystemClock(), voice, known_secrets())
     after = (ground.whereabouts(git, root),) if apart else ()
     notes = (*settings.warnings, *ordered.doubts)
-    voice.note(f"isolation: {told(found)}")
-    return Bench(order, ports, desk, root, ordered.obeyed, began_with, notes, after, told(found))
+    voice.note(f"isolation: {describe_level(found)}")
+    return Bench(order, ports, desk, root, ordered.obeyed, began_with, notes, after, describe_level(found))
 
 
 def _left(asked: Asked, git: Git) -> Path | None:
@@ -106,14 +105,14 @@ def _left(asked: Asked, git: Git) -> Path | None:
 
 def _desk_and_place(
     asked: Asked, settings: Config, git: Git, root: Path, prd: Prd | None, exempt: tuple[str, ...],
-    planned: Path | None, level: Level,
+    planned: Path | None, found: Found,
 ) -> tuple[Desk, Workplace]:  # fmt: skip  # as one reads it
     checks = asked.verify or settings.hands.verify
     if asked.require_tests and not checks:
         raise Trouble("--require-tests needs a check", "give --verify CMD, or hands: {verify: […]}", usage=True)
     workplace = Checkout(
         git, checks, settings.hands.verify_timeout,
-        lambda: _browsed(settings.loop.browser_check, desk.item()), cages.of_checks(level, git), asked.errand,
+        lambda: _browsed(settings.loop.browser_check, desk.item()), cages.of_checks(found, git), asked.errand,
     )  # fmt: skip  # one call
     habits = Habits(
         asked.go_on, asked.archive_previous, settings.tasks.enabled, settings.core.scratchpad, not asked.errand
@@ -157,8 +156,8 @@ def _settle(asked: Asked, git: Git, root: Path, branch: str, exempt: tuple[str, 
 # --- who plays -----------------------------------------------------------------------
 
 
-def agent_of(asked: Asked, settings: Config, git: Git, root: Path, model: str, level: Level) -> Agent:
-    """Who plays in the work tree `root` of `git`, kept apart at `level`. Raises Trouble when nobody is named."""
+def agent_of(asked: Asked, settings: Config, git: Git, root: Path, model: str, found: Found) -> Agent:
+    """Who plays in the work tree `root` of `git`, kept apart as `found` says. Raises Trouble when nobody is named."""
     from ralph_mission.agents.command import CommandAgent
     from ralph_mission.agents.fallback import FallbackAgent
     from ralph_mission.agents.scripted import ScriptedAgent, load
@@ -171,7 +170,7 @@ def agent_of(asked: Asked, settings: Config, git: Git, root: Path, model: str, l
     )  # fmt: skip  # one call
 
     def caged(player: CommandAgent) -> CommandAgent:
-        return replace(player, cage=cages.of_agent(level, git, player.allow, player.command))
+        return replace(player, cage=cages.of_agent(found, git, player.allow, player.command))
 
     if name == "scripted":
         made: Agent = ScriptedAgent(load(Path(str(command))), caged(player), root / ".ralph/loop/calls.json")

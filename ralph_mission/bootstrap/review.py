@@ -16,7 +16,7 @@ from ralph_mission.bootstrap.wanted import AgentWanted, Doors
 from ralph_mission.flows.review import Job, Reviewer, View
 from ralph_mission.forges import history
 from ralph_mission.gateways.git import EMPTY_TREE, Git, GitError
-from ralph_mission.gateways.isolation_probe import told
+from ralph_mission.gateways.isolation import describe_level
 from ralph_mission.gateways.steering import unsteered
 from ralph_mission.gateways.worktrees import parts
 from ralph_mission.hands import conventions
@@ -41,7 +41,7 @@ def reviewer(wanted: AgentWanted, voice: PlainLoopVoice, spell: Callable[[str], 
     first = doors.first()
     reader = AgentReader(wanted, first)
     reader.check()
-    voice.note(f"isolation: {told(cages.found(first.config))}")
+    voice.note(f"isolation: {describe_level(cages.found(first.config))}")
     return Reviewer(doors.house, reader, time.sleep, voice.note, wanted.usd if wanted.usd is not None else USD)
 
 
@@ -100,7 +100,7 @@ class AgentReader:
     def _agent(self, git: Git, root: Path) -> Agent:
         wanted, settings = self.wanted, self.first.config
         asked = Asked(root, agent=wanted.agent, command=wanted.command, model=wanted.model)
-        return agent_of(asked, settings, git, root, self._model(), cages.found(settings).level)
+        return agent_of(asked, settings, git, root, self._model(), cages.found(settings))
 
     def _model(self) -> str:
         choice = self.first.config.hands.agent

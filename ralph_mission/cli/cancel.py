@@ -44,18 +44,15 @@ def cancel(word: Signal | None, repo: Path, as_json: bool) -> None:
 def _cancelled(repo: Path, word: Signal) -> tuple[str, bool]:
     from ralph_mission.gateways import solid
     from ralph_mission.gateways.git import Git
-    from ralph_mission.gateways.isolation_lending import around
     from ralph_mission.stores.loop import place, runs
 
-    # Without git, which does not look at a checkout where a session works as another user.
-    here = around(repo)
-    if here and (found := _holder(here[1])):
-        solid.unlink(here[0], (".ralph/loop",))
-        _ask(place.folder(repo, {}), here[1], word)
-        return f"{found} was asked to {word}: {SAID[word]}.", True
     git = Git.open(repo)
     if git.work_tree is None:
         raise Trouble(f"{repo} has no work tree", "name a checkout with --repo DIR", usage=True)
+    if found := _holder(git.git_dir):
+        solid.unlink(git.work_tree, (".ralph/loop",))
+        _ask(place.folder(repo, {}), git.git_dir, word)
+        return f"{found} was asked to {word}: {SAID[word]}.", True
     cleared = runs.clear_up(git.work_tree, git.git_dir, forget=word == "cancel")
     removed = f"; what a former run left is put away: {', '.join(cleared)}" if cleared else ""
     return f"Nothing runs here{removed}.", False

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from ralph_mission.agents import registry
 from ralph_mission.agents.registry import Presence
+from ralph_mission.bootstrap import cages
 from ralph_mission.cli.checks_line import Check
-from ralph_mission.gateways.isolation_probe import best, insisted, told
+from ralph_mission.gateways.isolation import describe_level, missing_bwrap
 from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -63,12 +64,14 @@ def line(found: Presence, wanted: Sequence[str]) -> Check:
 
 def isolation(settings: Config, environ: Mapping[str, str]) -> Check:
     """The isolation that agents really get here; wrong when what is asked for cannot be had."""
-    choice = settings.hands.agent
     try:
-        found, strongest = insisted(choice.sandbox if choice else None, environ), best()
+        found = cages.found(settings, environ)
     except Trouble as trouble:
         return Check("isolation", "wrong", trouble.what, trouble.next_step)
-    if found.level != strongest.level:
-        mend = f"hands: {{agent: {{sandbox: {strongest.level}}}}} in ralph.yml"
-        return Check("isolation", "note", f"{told(found)}; {strongest.level} can be had", mend)
-    return Check("isolation", "ok", told(found))
+    why, remedy = missing_bwrap() if found.level == "env" else ("", "")
+    if found.level == "env" and not why and not found.wrap:
+        remedy = "leave hands.agent.sandbox out of ralph.yml"
+        return Check("isolation", "note", f"{describe_level(found)}; bwrap can be had", remedy)
+    if found.lacking:
+        return Check("isolation", "note", f"env: bwrap cannot be had ({why})", remedy)
+    return Check("isolation", "ok", describe_level(found))

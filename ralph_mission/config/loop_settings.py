@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from ralph_mission.gateways.isolation import Level
 from ralph_mission.hands.settings import Settings as HandsSettings
@@ -58,6 +58,12 @@ class Work(Section):
     max_runtime: Duration = Field(timedelta(hours=4), description="How long one try may take.")
 
 
+def _known_level(value: object) -> object:
+    if value == "uid":
+        raise ValueError("the level uid is gone: write sandbox: bwrap, or env")
+    return value
+
+
 class AgentChoice(Section):
     """Which coding agent carries out larger changes, and plays the sessions of a loop."""
 
@@ -68,8 +74,12 @@ class AgentChoice(Section):
     fallback: tuple[Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")], ...] = Field(
         (), description="Agents that take over, in this order, when the first one is missing or down."
     )
-    sandbox: Level | None = Field(
-        None, description="How far it is kept apart; else env here, and on GitHub the strongest that the runner offers."
+    sandbox: Annotated[Level, BeforeValidator(_known_level)] | None = Field(
+        None, description="How far it is kept apart: bwrap, or env. Else bwrap, and where it cannot be had env; on "
+        "GitHub env only where it is written here.",
+    )  # fmt: skip  # one text
+    wrap: Line = Field(
+        "", description="A command of yours, put in front of the agent's program and of its checks, such as srt."
     )
     model: Line = Field("", description="The model of its sessions where a hat names none; empty: its usual one.")
     plan: Literal["none", "ralplan"] = Field(

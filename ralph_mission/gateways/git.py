@@ -17,7 +17,6 @@ from datetime import datetime
 from pathlib import Path
 
 from ralph_mission.gateways import wire
-from ralph_mission.gateways.isolation_lending import lent_out, reclaim_around
 from ralph_mission.gateways.wire import NOBODY
 from ralph_mission.gateways.wire import Entry as Entry
 from ralph_mission.trouble import Trouble
@@ -238,7 +237,6 @@ def environment() -> dict[str, str]:
 def _discover(directory: Path) -> Git:
     if not directory.is_dir():
         raise Trouble(f"{directory} is not a folder", "name a git repository with --repo DIR", usage=True)
-    reclaim_around(directory)
     done = _rev_parse(directory, ())
     extra: tuple[str, ...] = ()
     if done.returncode != 0 and b"dubious ownership" in done.stderr:
@@ -282,9 +280,6 @@ def _trusted_by_user() -> tuple[str, ...]:
 
 def _not_a_repository(directory: Path, stderr: bytes) -> Trouble:
     said = stderr.decode(errors="replace")
-    if "dubious ownership" in said and lent_out(directory):
-        what = f"a session works in {directory} as a user of its own"
-        return Trouble(what, "wait until it is over, or end its run: ralph cancel", usage=True)
     if "dubious ownership" in said:
         mend = f"run as its owner, or: git config --global --add safe.directory {directory.resolve()}"
         return Trouble(f"{directory} belongs to another user", mend, usage=True)

@@ -1,30 +1,33 @@
-"""How far what runs agents' or a repository's code is kept apart from us: `env` < `uid` < `bwrap`.
+"""How far what runs agents' or a repository's code is kept apart from us: at `env` or at `bwrap`.
 
-`env` is what `process.run_foreign` always does: an environment and a home of the run's own. `uid` adds a user of
-the run's own (we must be root). `bwrap` adds a view of the machine of its own: bubblewrap's namespaces. What each
-holds and does not hold stands in docs/isolation.md; whether a level can be had is tried by `isolation_probe`.
+`env` is what `process.run_foreign` always does: an environment and a home of the run's own. `bwrap` adds a view of the
+machine of its own: bubblewrap's namespaces. It is the default wherever it can be had, which is tried. What each holds
+and does not hold stands in docs/isolation.md.
 """
 
 from __future__ import annotations
 
-import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from ralph_mission.gateways import isolation_bwrap as bwrap
-from ralph_mission.gateways import isolation_lending as lending
-from ralph_mission.gateways import isolation_uid as users
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.isolation_relay import Endpoint, relay
+from ralph_mission.gateways.place import acts_on_github
 from ralph_mission.trouble import Trouble
 
-Level = Literal["env", "uid", "bwrap"]
-LEVELS: tuple[Level, ...] = get_args(Level)
-"""From the weakest to the strongest."""
+Level = Literal["env", "bwrap"]
+NAMESPACES = (
+    "let ordinary users make namespaces (sysctl kernel.unprivileged_userns_clone=1, on Ubuntu "
+    "kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile for bwrap; in a container, its seccomp "
+    "profile)"
+)
+ACCEPT = "accept it in ralph.yml with hands: {agent: {sandbox: env}}"
 PRIVATE = (
     ".aws", ".claude", ".codex", ".config", ".copilot", ".docker", ".gemini", ".git-credentials", ".gitconfig",
     ".gnupg", ".kube", ".netrc", ".npmrc", ".pypirc", ".ssh",
@@ -32,7 +35,10 @@ PRIVATE = (
 """Where tools keep keys below a person's home."""
 STORED = re.compile(r"^\s*(?:extraheader\s*=.*authorization|(?:push)?url\s*=\s*\S+://[^/\s:@]*:[^/\s@]+@)", re.I | re.M)
 """A credential in git's configuration: as actions/checkout leaves it, or a password in an address."""
-UNSTORED = "give actions/checkout `persist-credentials: false`, or take it out with `git config --unset-all`"
+UNSTORED = (
+    "give actions/checkout `persist-credentials: false`, or take it out with `git config --unset-all`; or let agents "
+    "read it, with sandbox: env"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,8 @@ class Cage:
 
     `writable`: folders it may write in. `readable`: what else it needs to see at `bwrap` besides the system and PATH.
     `hidden`: what it must not see, also inside the others; the more particular path wins. `endpoints`: the only hosts
-    it reaches at `bwrap`, where the kernel can close the network; None leaves the network as it is.
+    it reaches at `bwrap`, where the kernel can close the network; None leaves the network as it is. `wrap`: the owner's
+    own command in front of the process.
     """
 
     level: Level = "env"
@@ -49,17 +56,17 @@ class Cage:
     readable: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
     endpoints: tuple[Endpoint, ...] | None = None
+    wrap: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """A command as it is started in a cage; `uid` is the user that is the run's alone, None where it is ours.
+    """A command as it is started in a cage.
 
     `report`: where a view tells what its end ends, and where that is read; None where it can be seen from here.
     """
 
     argv: tuple[str, ...]
-    uid: int | None = None
     report: bwrap.Report | None = None
 
     @property
@@ -73,33 +80,84 @@ OPEN = Cage()
 
 @contextmanager
 def entered(cage: Cage, argv: Sequence[str], cwd: Path, home: Path, scratch: Path, path: str) -> Iterator[Inside]:
-    """The command in its cage; `path` is the PATH it gets. Afterwards nothing runs or belongs to its user any more.
+    """The command in its cage; `path` is the PATH it gets. Afterwards nothing runs there any more.
 
-    Raises Trouble when the level cannot be had, or a folder cannot be reached from inside.
+    Raises Trouble when the level cannot be had.
     """
+    argv = (*cage.wrap, *argv)
     if cage.level == "env":
-        yield Inside(tuple(argv))
+        yield Inside(argv)
         return
-    if cage.level == "bwrap" and not bwrap.program():
-        raise Trouble("bubblewrap (bwrap) is not installed", bwrap.INSTALL)
-    writable, readable, hidden = map(_there, ((*cage.writable, home), cage.readable, cage.hidden))
+    if not bwrap.program():
+        raise Trouble(bwrap.MISSING, bwrap.INSTALL)
+    writable, readable, hidden = map(_existing, ((*cage.writable, home), cage.readable, cage.hidden))
     with ExitStack() as held:
-        if cage.level == "uid":
-            if os.geteuid() != 0:
-                raise Trouble(users.NOT_ROOT, users.INSTEAD)
-            lending.reachable(writable, readable, hidden)
-            held.enter_context(lending.closed(hidden))
-        uid = held.enter_context(_borrowing(writable, hidden)) if os.geteuid() == 0 else None
-        become = users.becoming(uid) if uid is not None else ()
-        if cage.level == "uid":
-            yield Inside((*become, *argv), uid)
-            return
-        ways = (cage.endpoints or ()) if (closed := cage.endpoints is not None and not bwrap.keeps_open()) else ()
-        socket = held.enter_context(relay(ways, uid)) if ways else None
+        closed = cage.endpoints is not None and not bwrap.attempt().open_network
+        ways = (cage.endpoints or ()) if closed else ()
+        socket = held.enter_context(relay(ways)) if ways else None
         view = bwrap.View(writable, readable, hidden, scratch.resolve(), path, argv[0], cwd.resolve(), socket)
         report = held.enter_context(bwrap.reporting())
-        command = (*become, *bwrap.helped(argv, cwd.resolve(), ways, report.writing))
-        yield Inside(tuple(bwrap.wrapped(view, command, closed, uid is not None)), uid, report)
+        command = bwrap.helped(argv, cwd.resolve(), ways, report.writing)
+        yield Inside(tuple(bwrap.wrapped(view, command, closed)), report)
+
+
+# --- which level ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The level for agents here, and the owner's own command in front of them.
+
+    `open_network`: why the network stays open at `bwrap`, "" where it is closed. `lacking`: for `env` that nobody asked
+    for, why `bwrap` cannot be had and what would bring it.
+    """
+
+    level: Level
+    open_network: str = ""
+    lacking: str = ""
+    wrap: tuple[str, ...] = ()
+
+
+def find_level(wanted: Level | None, environ: Mapping[str, str]) -> Found:
+    """The level to insist on: `wanted` as the owner's configuration has it; where it says nothing (None), `bwrap`, or
+    `env` on a machine that has none.
+
+    Raises Trouble when `bwrap` is asked for and cannot be had. On GitHub no agent runs at `env` unless the owner wrote
+    it: Trouble, who must act is the owner.
+    """
+    if wanted == "env":
+        return Found("env")
+    why, remedy = missing_bwrap()
+    if not why:
+        return Found("bwrap", bwrap.attempt().open_network)
+    if wanted == "bwrap":
+        raise Trouble(f"sandbox: bwrap cannot be had: {why}", f"{remedy}; or {ACCEPT}")
+    if acts_on_github(environ):
+        what = f"no agent runs on GitHub without isolation, and this runner offers none: {why}"
+        raise Trouble(what, f"{remedy}; or {ACCEPT}")
+    return Found("env", lacking=f"{why}; {remedy}")
+
+
+def missing_bwrap() -> tuple[str, str]:
+    """Why the level `bwrap` cannot be had here, and what would bring it; two empty texts when it is there."""
+    if not sys.platform.startswith("linux"):
+        return "bubblewrap is made for Linux", "run ralph on Linux, or in a container"
+    why = bwrap.attempt().refused
+    return (why, bwrap.INSTALL if why == bwrap.MISSING else NAMESPACES) if why else ("", "")
+
+
+def describe_level(found: Found) -> str:
+    """A level in words, for the doctor and for reports."""
+    text = "env: an environment and a home of the run's own, as your user"
+    if found.lacking:
+        text += f"; your files, your processes and the network stay open to it. For bwrap: {found.lacking}"
+    if found.level == "bwrap":
+        network = f"open, it cannot be closed ({found.open_network})" if found.open_network else "the model's host only"
+        text = f"bwrap: a view of the machine of its own; network: {network}"
+    return f"{text}; behind the owner's {found.wrap[0]}" if found.wrap else text
+
+
+# --- a checkout ----------------------------------------------------------------------
 
 
 def of_checkout(
@@ -116,9 +174,8 @@ def of_checkout(
     borrowed = _borrowed(git.common_dir / "objects")
     writable = tuple(dict.fromkeys((git.work_tree, git.git_dir, git.common_dir)))
     hidden = (*private(environ), *(place.parent / "config" for place in borrowed))
-    absent = hidden if level == "bwrap" else ()  # at `uid` git would give up on a file that it may not read
     for file in _credentials(git):
-        if not any(Path(file).resolve().is_relative_to(place.resolve()) for place in absent):
+        if not any(Path(file).resolve().is_relative_to(place.resolve()) for place in hidden):
             raise Trouble(f"{file} holds a credential, which is no agent's business", UNSTORED)
     return Cage(level, writable, borrowed, hidden, None if endpoints is None else tuple(endpoints))
 
@@ -148,37 +205,8 @@ def private(environ: Mapping[str, str]) -> tuple[Path, ...]:
     return tuple(place for place in found if place.is_absolute())
 
 
-def agreed(wanted: Level | None, on_github: bool, found: Level) -> Level:
-    """The level to insist on: what the owner's configuration says; else `env` on a person's machine, and on GitHub
-    the strongest that was found there.
-
-    On GitHub no agent runs at `env` unless the owner wrote it: Trouble, who must act is the owner.
-    """
-    if wanted is not None or not on_github:
-        return wanted or "env"
-    if found == "env":
-        raise Trouble(
-            "no agent runs on GitHub without isolation, and this runner offers none",
-            f"{bwrap.INSTALL}; or accept it in ralph.yml with hands: {{agent: {{sandbox: env}}}}",
-        )
-    return found
-
-
-# --- entering ------------------------------------------------------------------------
-
-
-def _there(places: Iterable[Path]) -> tuple[Path, ...]:
+def _existing(places: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(place.resolve() for place in places if place.exists()))
-
-
-@contextmanager
-def _borrowing(writable: tuple[Path, ...], hidden: tuple[Path, ...]) -> Iterator[int]:
-    """A user of the run's own, to whom the folders are lent. All its processes are gone before they are given back."""
-    with users.own() as uid, lending.lent(writable, hidden, uid):
-        try:
-            yield uid
-        finally:
-            users.end_all(uid)
 
 
 def _borrowed(objects: Path) -> tuple[Path, ...]:

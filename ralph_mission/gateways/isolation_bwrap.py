@@ -1,8 +1,11 @@
 """What a process sees at the level `bwrap`: the system read-only, its folders, nothing else of the machine.
 
-Bubblewrap gets namespaces of its own for processes, shared memory, names, cgroups and, where the kernel can, the
-network. It ends with us, and everything inside it with it. It starts no new session: `process.run_foreign` has,
+Bubblewrap gets namespaces of its own for users, processes, shared memory, names, cgroups and, where the kernel can,
+the network. It ends with us, and everything inside it with it. It starts no new session: `process.run_foreign` has,
 and its group has to reach all that runs inside.
+
+Where we are root, the kernel takes what runs inside for root too, though one without any right of root (no capability).
+Files that belong to root are then its own, so that those that only root may read or write are not there.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +25,7 @@ from pathlib import Path
 from ralph_mission.gateways import isolation_inside
 from ralph_mission.gateways.isolation_relay import Endpoint
 
+MISSING = "bubblewrap (bwrap) is not installed"
 INSTALL = "install bubblewrap (apt-get install bubblewrap, dnf install bubblewrap)"
 SYSTEM = tuple(map(Path, "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix /gnu /snap".split()))
 """Programs, libraries and settings of the machine. Not homes, /var, /run (sockets of services), /srv, /mnt, /tmp."""
@@ -29,10 +34,14 @@ INSTALLED = ("lib", "lib64", "libexec", "pyvenv.cfg")
 LONGEST = 65_536  # bytes: all that a pipe holds
 RELAY = "/run/ralph"
 SECONDS = 20.0  # for a program that does nothing
+PROC = Path("/proc")
 NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent")
 FRESH = ("--proc", "/proc", "--dev", "/dev", "--symlink", "/tmp", "/var/tmp", "--hostname", "ralph")
-AS_OTHER = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
-"""What root keeps until it has become the run's user."""
+AS_USER = ("--unshare-user",)
+AS_ROOT = ("--unshare-user", "--uid", "1000", "--gid", "1000")
+"""Inside, root looks like an ordinary user, since many programs refuse to be started by root."""
+TRIAL = ("/bin/sh", "-c", 'exec "$0" -I -S -c ""', sys.executable)
+"""Our own Python: each session needs it, for `ralph emit` and for the guard before its commands."""
 # bwrap waits for what runs in it to act upon TERM; the helper has the command notice it all the same.
 DEAF = ("/bin/sh", "-c", 'trap "" TERM; exec "$@"', "sh")
 
@@ -84,14 +93,14 @@ def program() -> str:
     return shutil.which("bwrap") or ""
 
 
-def wrapped(view: View, command: Sequence[str], closed: bool, as_other: bool) -> list[str]:
-    """The command inside bubblewrap; `closed`: without the network; `as_other`: it becomes another user itself."""
-    caps = [word for name in AS_OTHER for word in ("--cap-add", name)] if as_other else ["--unshare-user"]
-    places = [word for words in (*_system(), FRESH, *_places(view)) for word in words]
+def wrapped(view: View, command: Sequence[str], closed: bool) -> list[str]:
+    """The command inside bubblewrap; `closed`: without the network."""
+    places = [word for words in (*_system(), FRESH, *_places(view), *_of_root()) for word in words]
     net = ["--unshare-net"] if closed else []
     way = ["--perms", "0755", "--dir", "/run", "--ro-bind", str(view.socket), RELAY] if view.socket else []
     where = ["--chdir", "/", "--remount-ro", "/"]
-    return [*DEAF, program(), *NAMESPACES, *net, "--cap-drop", "ALL", *caps, *places, *way, *where, "--", *command]
+    who = AS_ROOT if os.geteuid() == 0 else AS_USER
+    return [*DEAF, program(), *NAMESPACES, *who, *net, "--cap-drop", "ALL", *places, *way, *where, "--", *command]
 
 
 def helped(argv: Sequence[str], cwd: Path, endpoints: Sequence[Endpoint], report: int) -> list[str]:
@@ -103,21 +112,38 @@ def helped(argv: Sequence[str], cwd: Path, endpoints: Sequence[Endpoint], report
     return [sys.executable, "-I", "-S", script, json.dumps(told), *argv]
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What came of starting something in a view. `refused`: why that fails, "" when it works; `open_network`: why the
+    network of a view stays open, "" where it can be closed."""
+
+    refused: str = ""
+    open_network: str = ""
+
+
+def attempt() -> Attempt:
+    """Start our own Python in a view; once for each bubblewrap, as a machine does not change under a run."""
+    return _attempt(program())
+
+
 @cache
-def keeps_open() -> str:
-    """Why the kernel does not let bubblewrap close the network; "" when it does, or bubblewrap does nothing at all."""
-    command = ["/bin/sh", "-c", "exit 0"]
-    closed, shared = (wrapped(View(), command, closed, False) for closed in (True, False))
-    refused = _said(closed)
-    return refused if refused and not _said(shared) else ""
+def _attempt(found: str) -> Attempt:
+    if not found:
+        return Attempt(MISSING)
+    if not (refused := _error(wrapped(View(), TRIAL, closed=True))):
+        return Attempt()
+    with_network = _error(wrapped(View(), TRIAL, closed=False))
+    return Attempt(with_network, "" if with_network else refused)
 
 
-def _said(command: Sequence[str]) -> str:
+def _error(command: Sequence[str]) -> str:
+    """What a command complains of; "" when it ends well."""
     try:
         done = subprocess.run(command, check=False, capture_output=True, timeout=SECONDS, env={"PATH": os.defpath})
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return (done.stderr.decode("utf-8", "replace").strip() or f"exit {done.returncode}") if done.returncode else ""
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return (lines[-1] if lines else f"exit {done.returncode}") if done.returncode else ""
 
 
 def _system() -> Iterator[tuple[str, ...]]:
@@ -126,6 +152,34 @@ def _system() -> Iterator[tuple[str, ...]]:
             yield "--symlink", os.readlink(place), str(place)
         elif place.is_dir():
             yield "--ro-bind", str(place), str(place)
+
+
+def _of_root() -> Iterator[tuple[str, ...]]:
+    """What is root's alone, and would be open to a session of root's: kernel settings are read-only; what nobody else
+    may read in `/etc`, or what only root may read or write of the kernel, is not there. Nothing unless we are root."""
+    if os.geteuid() != 0:
+        return
+    for entry in os.scandir(PROC):
+        if entry.name.isdigit() or entry.is_symlink():
+            continue
+        mode = entry.stat().st_mode
+        if entry.is_dir():
+            yield "--ro-bind", entry.path, entry.path
+        elif mode & stat.S_IWUSR or not mode & stat.S_IROTH:
+            yield _covered(Path(entry.path))
+    yield from map(_covered, _closed_to_others(Path("/etc")))
+
+
+def _closed_to_others(folder: Path) -> Iterator[Path]:
+    """The topmost files and folders below `folder` that only their owner, or a group, may read."""
+    for entry in os.scandir(folder):
+        if entry.is_symlink():
+            continue
+        mode, folder_of_files = entry.stat().st_mode, entry.is_dir()
+        if not mode & stat.S_IROTH or (folder_of_files and not mode & stat.S_IXOTH):
+            yield Path(entry.path)
+        elif folder_of_files:
+            yield from _closed_to_others(Path(entry.path))
 
 
 def _places(view: View) -> Iterator[tuple[str, ...]]:

@@ -7,7 +7,6 @@ other is reached as a proxy is (RFC 9110 §9.3.6, CONNECT), so that TLS stays be
 from __future__ import annotations
 
 import ipaddress
-import os
 import re
 import shutil
 import socket
@@ -75,7 +74,7 @@ def endpoint(url: str) -> Endpoint:
     clear, reserved = parts.scheme == "http" and not made.loopback, made.loopback and made.port < ORDINARY
     if not made.host or not made.port or clear or reserved:
         what = f"{parts.scheme}://{parts.hostname} is no address of a model that an agent at sandbox: bwrap can use"
-        raise Trouble(what, "use https, or http on this machine with a port from 1024", usage=True)
+        raise Trouble(what, "use https, or http on this machine with a port from 1024; or sandbox: env", usage=True)
     return made
 
 
@@ -86,16 +85,14 @@ def of_models(environ: Mapping[str, str]) -> tuple[Endpoint, ...]:
 
 
 @contextmanager
-def relay(endpoints: Sequence[Endpoint], uid: int | None = None) -> Iterator[Path]:
-    """A folder with one socket per endpoint, named by its number, which only `uid` (else we) may use."""
+def relay(endpoints: Sequence[Endpoint]) -> Iterator[Path]:
+    """A folder with one socket per endpoint, named by its number, which only we may use."""
     folder = Path(tempfile.mkdtemp(prefix="ralph-way-", dir=TEMPORARY))
     heard: list[socket.socket] = []
     try:
         for number, end in enumerate(endpoints):
-            heard.append(_heard(folder / str(number), uid))
+            heard.append(_heard(folder / str(number)))
             threading.Thread(target=_serve, args=(heard[-1], end, tuple(endpoints)), daemon=True).start()
-        if uid is not None:
-            os.chown(folder, uid, uid)
         yield folder
     finally:
         for one in heard:
@@ -105,12 +102,10 @@ def relay(endpoints: Sequence[Endpoint], uid: int | None = None) -> Iterator[Pat
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _heard(place: Path, uid: int | None) -> socket.socket:
+def _heard(place: Path) -> socket.socket:
     made = socket.socket(socket.AF_UNIX)
     made.bind(str(place))
     place.chmod(0o600)
-    if uid is not None:
-        os.chown(place, uid, uid)
     made.listen(LINES)
     return made
 

@@ -24,7 +24,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from ralph_mission.gateways import isolation_uid as users
 from ralph_mission.gateways.isolation import OPEN, Cage, Inside, entered
 from ralph_mission.gateways.isolation_inside import still
 
@@ -110,7 +109,7 @@ def run_foreign(
                 if not ended and not capture.full:
                     left = _remaining(process, scratch, inside)
             finally:
-                _end(process, scratch, grace, inside.uid)
+                _end(process, scratch, grace)
             capture.rest()
         code = ENDED_BY_US if ended or capture.full else process.returncode
         seconds = time.monotonic() - started
@@ -271,47 +270,46 @@ def _places(home: Path, scratch: Path) -> dict[str, str]:
 
 def _remaining(process: subprocess.Popen[bytes], scratch: Path, inside: Inside) -> tuple[str, ...]:
     """What goes on although the command is over, after the moment that a process may take to end."""
-    seen = still(lambda: sorted({*_left(process, scratch, inside.uid)}))
+    seen = still(lambda: sorted({*_left(process, scratch)}))
     return (*seen, *(inside.report.heard() if inside.report else ()))
 
 
-def _end(process: subprocess.Popen[bytes], scratch: Path, grace: float, uid: int | None) -> None:
+def _end(process: subprocess.Popen[bytes], scratch: Path, grace: float) -> None:
     """TERM, then KILL after the grace (or at once, for a second Ctrl-C), for the group and for who left it."""
     try:
-        if _signal(process, scratch, uid, signal.SIGTERM):
-            _await(process, scratch, uid, grace)
+        if _signal(process, scratch, signal.SIGTERM):
+            _await(process, scratch, grace)
     finally:
-        killed = _signal(process, scratch, uid, signal.SIGKILL)
+        killed = _signal(process, scratch, signal.SIGKILL)
         process.wait()
         if killed:
-            _await(process, scratch, uid, GRACE)  # a kill is a wish until the kernel has seen to it
+            _await(process, scratch, GRACE)  # a kill is a wish until the kernel has seen to it
 
 
-def _await(process: subprocess.Popen[bytes], scratch: Path, uid: int | None, seconds: float) -> None:
+def _await(process: subprocess.Popen[bytes], scratch: Path, seconds: float) -> None:
     """Wait until none of them runs any more, at most so long."""
     patience = time.monotonic() + seconds
-    while _left(process, scratch, uid) and time.monotonic() < patience:
+    while _left(process, scratch) and time.monotonic() < patience:
         time.sleep(TICK / 5)
 
 
-def _signal(process: subprocess.Popen[bytes], scratch: Path, uid: int | None, number: int) -> bool:
+def _signal(process: subprocess.Popen[bytes], scratch: Path, number: int) -> bool:
     """Whether there was anybody to signal."""
-    left = _left(process, scratch, uid)
+    left = _left(process, scratch)
     for target in (-process.pid, *left):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(target, number)
     return bool(left)
 
 
-def _left(process: subprocess.Popen[bytes], scratch: Path, uid: int | None) -> list[int]:
+def _left(process: subprocess.Popen[bytes], scratch: Path) -> list[int]:
     """Whom to signal: on Linux the ids of all that still run, elsewhere the group as a whole.
 
     In a view of bubblewrap's its first process is in the group, and over only when all that runs in there is.
     """
     process.poll()
     if PROC.is_dir():
-        mark = os.fsencode(f"TMPDIR={scratch}")
-        return [*_running(process.pid, mark), *(users.running(uid) if uid is not None else ())]
+        return _running(process.pid, os.fsencode(f"TMPDIR={scratch}"))
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, 0)
         return [-process.pid]

@@ -1,7 +1,7 @@
 """Folders and files of ours in what a session may write: a link in the place of one would have us write, or read,
 somewhere else.
 
-At `uid` and `bwrap` we reach further than the session that made the link, so it is never followed.
+At `bwrap` we reach further than the session that made the link, so it is never followed.
 """
 
 from __future__ import annotations

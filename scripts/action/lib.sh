@@ -59,16 +59,10 @@ ralph() {
   quietly ralph_with_reports "$@"
 }
 
-# temporary: where ralph makes what it needs for a moment, one for all steps: in the scratch folder. Agents of root's
-# play as users of their own, so it has to be where others may pass, which the runner's folder is not: a link to it.
+# temporary: where ralph makes what it needs for a moment, one for all steps: in the scratch folder.
 temporary() {
-  local place="$RALPH_SCRATCH/tmp"
-  if [ ! -e "$place" ] && [ "$(id -u)" = 0 ]; then
-    ln -s "$(mktemp -d /tmp/ralph-XXXXXXXX)" "$place"
-    chmod 711 "$place/"
-  fi
-  mkdir -p "$place/"
-  (cd "$place" && pwd -P)
+  mkdir -p "$RALPH_SCRATCH/tmp"
+  (cd "$RALPH_SCRATCH/tmp" && pwd -P)
 }
 
 ralph_with_reports() {
@@ -182,21 +176,16 @@ no_earlier_run() {
   local process folder folders=()
   for process in $(earlier_runs); do
     folder="$(variable "$process" TMPDIR)" || continue # it ended meanwhile
-    case "$folder" in */ralph-???????? | */ralph-????????/tmp) folders+=("$folder") ;; esac
+    case "$folder" in */ralph-????????/tmp) folders+=("$folder") ;; esac
   done
   none_of earlier_runs
   nothing_runs_on ${folders[@]+"${folders[@]}"}
 }
 
-# ours_again: nothing of an earlier run of ralph goes on here, and nothing here belongs to a user of its agents'.
-ours_again() {
-  local clones code=0
-  clones="$(clones_of_missions)"
-  if [ -n "${RALPH_PYTHON:-}" ] && [ "$(id -u)" = 0 ]; then
-    quietly "$RALPH_PYTHON" -I -B "$here/afterwards.py" "$GITHUB_WORKSPACE" ${clones:+"$clones"} || code=$?
-  fi
-  nothing_runs_on "$GITHUB_WORKSPACE/.ralph" "$clones" "${RALPH_SCRATCH:-}" ${RALPH_SCRATCH:+"$RALPH_SCRATCH/tmp"}
-  return "$code"
+# nothing_runs_here: end what an earlier run of ralph left running in this checkout, its clones or its scratch folder.
+nothing_runs_here() {
+  nothing_runs_on "$GITHUB_WORKSPACE/.ralph" "$(clones_of_missions)" "${RALPH_SCRATCH:-}" \
+    ${RALPH_SCRATCH:+"$RALPH_SCRATCH/tmp"}
 }
 
 # settings_of FILE COMMAND...: git's own way to read and write one file of settings, wherever we are.

@@ -6,5 +6,5 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 source "$here/lib.sh"
 
 no_earlier_run
-ours_again
+nothing_runs_here
 plain_repository "$GITHUB_WORKSPACE/.git"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,12 @@ import pytest
 from ralph_mission.bootstrap import cages
 from ralph_mission.config import load
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.isolation import OPEN, Level
+from ralph_mission.gateways.isolation import Cage, Found, describe_level
 from ralph_mission.gateways.isolation_relay import Endpoint
+from ralph_mission.trouble import Trouble
 from tests.helpers import git, make_repo
 
-LEVELS: tuple[Level, ...] = ("uid", "bwrap")
+ENV, BWRAP = Found("env"), Found("bwrap")
 
 
 @pytest.fixture
@@ -22,8 +24,8 @@ def here(tmp_path: Path) -> Git:
 
 
 def test_at_env_nothing_is_caged(here: Git) -> None:
-    assert cages.of_agent("env", here, ("OPENAI_API_KEY",), "x") == cages.of_checks("env", here) == OPEN
-    assert cages.elsewhere(OPEN, here) == OPEN
+    assert cages.of_agent(ENV, here, ("OPENAI_API_KEY",), "x") == cages.of_checks(ENV, here) == Cage()
+    assert cages.elsewhere(Cage(), here) == Cage()
 
 
 def test_the_hosts_are_those_of_the_keys_that_the_agent_sees(here: Git, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,9 +33,9 @@ def test_the_hosts_are_those_of_the_keys_that_the_agent_sees(here: Git, monkeypa
         monkeypatch.setenv(name, "of-nobody")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1")
     seen = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
-    assert cages.of_agent("bwrap", here, seen, "x").endpoints == (Endpoint("127.0.0.1", 8080),)
-    assert cages.of_agent("bwrap", here, (), "x").endpoints == ()
-    assert cages.of_checks("bwrap", here).endpoints == ()
+    assert cages.of_agent(BWRAP, here, seen, "x").endpoints == (Endpoint("127.0.0.1", 8080),)
+    assert cages.of_agent(BWRAP, here, (), "x").endpoints == ()
+    assert cages.of_checks(BWRAP, here).endpoints == ()
 
 
 def test_an_address_that_only_bwrap_could_not_offer_is_no_matter_elsewhere(
@@ -41,36 +43,53 @@ def test_an_address_that_only_bwrap_could_not_offer_is_no_matter_elsewhere(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "of-nobody")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://model.example/v1")
-    assert cages.of_agent("uid", here, ("OPENAI_API_KEY", "OPENAI_BASE_URL"), "x").level == "uid"
+    assert cages.of_agent(ENV, here, ("OPENAI_API_KEY", "OPENAI_BASE_URL"), "x").level == "env"
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_what_a_command_names_by_its_full_path_can_be_read_and_nothing_around_it(
-    here: Git, level: Level, tmp_path: Path
-) -> None:
+def test_what_a_command_names_by_its_full_path_can_be_read_and_nothing_around_it(here: Git, tmp_path: Path) -> None:
     script = tmp_path / "node_modules" / "@some" / "agent" / "bin" / "agent.js"
     script.parent.mkdir(parents=True)
     plain = tmp_path / "agent.py"
     for place in (script, plain):
         place.touch()
-    packages = cages.of_agent(level, here, (), ("node", str(script), "--dir", str(tmp_path))).readable
+    packages = cages.of_agent(BWRAP, here, (), ("node", str(script), "--dir", str(tmp_path))).readable
     assert packages == (script, tmp_path / "node_modules")
-    assert cages.of_agent(level, here, (), f"python3 {plain} 'x y'").readable == (plain,)
-    assert cages.of_agent(level, here, (), f"python3 {plain} 'unclosed").readable == ()
+    assert cages.of_agent(BWRAP, here, (), f"python3 {plain} 'x y'").readable == (plain,)
+    assert cages.of_agent(BWRAP, here, (), f"python3 {plain} 'unclosed").readable == ()
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_a_cage_moves_to_a_clone_and_leaves_the_checkout_behind(here: Git, level: Level, tmp_path: Path) -> None:
+def test_a_cage_moves_to_a_clone_and_leaves_the_checkout_behind(here: Git, tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", str(here.work_tree), str(clone))
     named = tmp_path / "agent.py"
     named.touch()
-    moved = cages.elsewhere(cages.of_agent(level, here, (), f"sh {named}"), Git.open(clone))
-    assert moved.writable == (clone, clone / ".git") and moved.readable == (named,) and moved.level == level
+    moved = cages.elsewhere(cages.of_agent(BWRAP, here, (), f"sh {named}"), Git.open(clone))
+    assert moved.writable == (clone, clone / ".git") and moved.readable == (named,) and moved.level == "bwrap"
 
 
 def test_checks_of_a_change_are_caged_where_an_agent_is_named(here: Git, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(cages, "found", lambda settings: asked.append("level") or cages.Found("uid"))
-    assert cages.of_patches(load("hands: {verify: [x]}\n"), here) == OPEN and asked == []
-    assert cages.of_patches(load("hands: {agent: {kind: claude}}\n"), here).level == "uid"
+    monkeypatch.setattr(cages, "found", lambda settings: asked.append("level") or BWRAP)
+    assert cages.of_patches(load("hands: {verify: [x]}\n"), here) == Cage() and asked == []
+    assert cages.of_patches(load("hands: {agent: {kind: claude}}\n"), here).level == "bwrap"
+
+
+def test_the_owners_own_command_goes_wherever_the_agent_and_its_checks_go(here: Git, tmp_path: Path) -> None:
+    wrapper, clone = tmp_path / "wrapper", tmp_path / "clone"
+    wrapper.touch()
+    git(tmp_path, "clone", "-q", str(here.work_tree), str(clone))
+    settings = load(f"hands: {{agent: {{kind: claude, sandbox: env, wrap: '{wrapper} --quiet'}}}}\n")
+    found = cages.found(settings, {})
+    assert (found.level, found.wrap) == ("env", (str(wrapper), "--quiet")) and str(wrapper) in describe_level(found)
+    for level in (found, replace(found, level="bwrap")):
+        made = (cages.of_agent(level, here, (), "x"), cages.of_checks(level, here))
+        assert {cage.wrap for cage in (*made, *(cages.elsewhere(one, Git.open(clone)) for one in made))} == {found.wrap}
+        assert level.level == "env" or all(wrapper in cage.readable for cage in made)
+    with pytest.raises(Trouble, match=r"hands\.agent\.wrap cannot be read"):
+        cages.found(load('hands: {agent: {sandbox: env, wrap: "it\'s"}}\n'), {})
+
+
+def test_a_level_that_is_gone_names_what_to_write_instead() -> None:
+    with pytest.raises(Trouble) as told:
+        load("hands: {agent: {sandbox: uid}}\n")
+    assert "hands.agent.sandbox is 'uid'" in told.value.what and "sandbox: bwrap" in told.value.next_step

@@ -12,32 +12,30 @@ from ralph_mission.cli import checks_agents
 from ralph_mission.cli.checks_agents import agents, isolation, line
 from ralph_mission.cli.checks_line import Check
 from ralph_mission.config import Config, load
-from ralph_mission.gateways import isolation_probe
-from ralph_mission.gateways.isolation_probe import Found, told
-
-MISSING = Found("bwrap", "bubblewrap (bwrap) is not installed", "install bubblewrap")
+from ralph_mission.gateways import isolation_bwrap
+from ralph_mission.gateways.isolation_bwrap import INSTALL, MISSING, Attempt
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Found]]:
-    """What this machine offers, as a test has it."""
-    offers = {"env": Found("env"), "uid": Found("uid", "needs root", "be root"), "bwrap": Found("bwrap")}
-    monkeypatch.setattr(isolation_probe, "probe", offers.__getitem__)
-    yield offers
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Attempt]]:
+    """What comes of trying bubblewrap on this machine, as a test has it."""
+    comes = [Attempt()]
+    monkeypatch.setattr(isolation_bwrap, "attempt", lambda: comes[0])
+    yield comes
 
 
 def choosing(said: str) -> Config:
     return load(f"hands: {{agent: {{{said}}}}}\n")
 
 
-def test_every_agent_has_a_line_and_isolation_one(machine: dict[str, Found], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_agent_has_a_line_and_isolation_one(machine: list[Attempt], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks_agents.registry, "presence", lambda client, *_, **__: Presence(client.name))
     names = [check.name for check in agents(Config(), {})]
     assert names == [*(f"agent {name}" for name in CLIENTS), "isolation"]
 
 
 def test_a_program_is_asked_for_its_version_without_our_environment(
-    machine: dict[str, Found], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    machine: list[Attempt], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "codex"
     program.write_text('#!/bin/sh\necho "codex-cli 0.169.0 ${OPENAI_API_KEY:-none}"\n')
@@ -77,7 +75,7 @@ def test_whoever_lacks_an_agent_is_told_what_brings_it() -> None:
 
 @pytest.mark.parametrize(("said", "found"), [("{folder}/mine", "mine 7, no key"), ("'unclosed", "not installed")])
 def test_the_program_that_the_settings_name_is_the_one_that_is_asked(
-    machine: dict[str, Found], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, found: str
+    machine: list[Attempt], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, found: str
 ) -> None:
     (tmp_path / "mine").write_text("#!/bin/sh\necho mine 7\n")
     (tmp_path / "mine").chmod(0o755)
@@ -90,7 +88,7 @@ def test_the_program_that_the_settings_name_is_the_one_that_is_asked(
     )
 
 
-def test_an_agent_that_nobody_knows_is_wrong(machine: dict[str, Found], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_that_nobody_knows_is_wrong(machine: list[Attempt], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks_agents.registry, "presence", lambda client, *_, **__: Presence(client.name))
     wrong = [check for check in agents(choosing("kind: cladue"), {}) if check.status == "wrong"]
     assert [check.name for check in wrong] == ["agent cladue"] and "claude" in wrong[0].mend
@@ -99,35 +97,40 @@ def test_an_agent_that_nobody_knows_is_wrong(machine: dict[str, Found], monkeypa
 # --- isolation -----------------------------------------------------------------------
 
 
-def test_what_is_asked_for_and_there_is_in_force(machine: dict[str, Found]) -> None:
+def test_what_is_asked_for_and_there_is_in_force(machine: list[Attempt]) -> None:
     said = isolation(choosing("kind: claude, sandbox: bwrap"), {})
     assert said.status == "ok" and said.found.startswith("bwrap: ") and "the model's host only" in said.found
 
 
-def test_what_is_asked_for_and_missing_is_wrong_whatever_else_there_is(machine: dict[str, Found]) -> None:
-    machine |= {"bwrap": MISSING, "uid": Found("uid")}
+def test_what_is_asked_for_and_missing_is_wrong(machine: list[Attempt]) -> None:
+    machine[0] = Attempt(MISSING)
     said = isolation(choosing("kind: claude, sandbox: bwrap"), {})
-    assert said.status == "wrong" and "bwrap cannot be had" in said.found and said.mend == "install bubblewrap"
+    assert said.status == "wrong" and "bwrap cannot be had" in said.found and INSTALL in said.mend
 
 
-def test_less_than_could_be_had_is_a_note(machine: dict[str, Found]) -> None:
+def test_where_nothing_is_asked_for_bwrap_is_in_force(machine: list[Attempt]) -> None:
+    for environ in ({}, {"GITHUB_ACTIONS": "true"}):
+        said = isolation(Config(), environ)
+        assert (said.status, said.found.split(":")[0]) == ("ok", "bwrap")
+
+
+def test_less_than_could_be_had_is_a_note(machine: list[Attempt]) -> None:
+    said = isolation(choosing("kind: claude, sandbox: env"), {"GITHUB_ACTIONS": "true"})
+    assert (said.status, said.found.split(":")[0]) == ("note", "env") and "hands.agent.sandbox" in said.mend
+    wrapped = isolation(choosing("kind: claude, sandbox: env, wrap: srt"), {})
+    assert wrapped.status == "ok" and "srt" in wrapped.found
+
+
+def test_where_bwrap_cannot_be_had_that_is_a_note_with_what_brings_it(machine: list[Attempt]) -> None:
+    machine[0] = Attempt(MISSING)
     said = isolation(Config(), {})
-    assert (said.status, said.found.split(":")[0]) == ("note", "env") and "sandbox: bwrap" in said.mend
-    assert isolation(choosing("kind: claude, sandbox: env"), {"GITHUB_ACTIONS": "true"}).status == "note"
+    assert (said.status, said.mend) == ("note", INSTALL) and MISSING in said.found
 
 
-def test_on_github_the_strongest_is_in_force(machine: dict[str, Found]) -> None:
-    assert isolation(Config(), {"GITHUB_ACTIONS": "true"}).found.startswith("bwrap: ")
-
-
-def test_on_github_nothing_at_all_is_wrong_until_an_owner_accepts_it(machine: dict[str, Found]) -> None:
-    machine["bwrap"] = MISSING
+def test_on_github_nothing_at_all_is_wrong_until_an_owner_accepts_it(machine: list[Attempt]) -> None:
+    machine[0] = Attempt(MISSING)
     github = {"GITHUB_ACTIONS": "true"}
     said = isolation(Config(), github)
     assert said.status == "wrong" and "sandbox: env" in said.mend
     accepted = isolation(choosing("kind: claude, sandbox: env"), github)
     assert (accepted.status, accepted.found.split(":")[0]) == ("ok", "env")
-
-
-def test_a_network_that_stays_open_is_said() -> None:
-    assert "network: open" in told(Found("bwrap", open_because="Failed RTM_NEWADDR"))

@@ -37,12 +37,11 @@ SEEN = "cat > prompt-$RALPH_ITERATION.txt; mkdir -p .ralph/agent .ralph/loop; S=
 
 @pytest.fixture
 def here() -> Iterator[World]:
-    """A repository where another user may get to."""
     with place() as made:
         yield world(made.root / "there")
 
 
-@pytest.fixture(params=["env", "uid", "bwrap"])
+@pytest.fixture(params=["env", "bwrap"])
 def level(request: pytest.FixtureRequest, here: World) -> str:
     level_or_skip(request.param)
     at(here, request.param)

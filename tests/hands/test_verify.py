@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -16,9 +15,8 @@ from ralph_mission.hands.verify import Workbench
 from ralph_mission.mission.ports import Hands
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.trouble import Trouble
-from tests.gateways.test_isolation import owners
 from tests.helpers import git, make_repo
-from tests.integration.isolation_attacks import cage_or_skip, place
+from tests.integration.isolation_attacks import level_or_skip, place
 
 
 @pytest.fixture
@@ -112,15 +110,14 @@ def test_settings_that_mean_nothing_are_errors(settings):
         Settings(**settings)
 
 
-@pytest.mark.parametrize("name", ["uid", "bwrap"])
-def test_commands_are_kept_apart_where_that_is_asked_for(name: str) -> None:
-    level = cage_or_skip(name)
+def test_commands_are_kept_apart_where_that_is_asked_for() -> None:
+    level = level_or_skip("bwrap")
     with place() as made:
         repo = Git.open(make_repo(made.root / "repo", {"a.txt": "good\n"}))
         scratch = Path(tempfile.mkdtemp(dir=made.root))
-        command = f"grep better a.txt && echo x > made && ! touch {made.root}/out"
+        command = f"grep better a.txt && echo x > made && (touch {made.root}/out || true)"
         hands = Workbench(repo, (command,), caged=lambda git: of_checkout(level, git, {}, ()))
         change = FileChange("a.txt", "100644", "100644", b"good\n", b"better\n")
         outcome = hands.verify(Patch(repo.resolve("HEAD"), (change,)), str(scratch))
         assert outcome.ok, outcome.detail
-        assert not (made.root / "out").exists() and owners(made.root) == {os.getuid()}
+        assert not (made.root / "out").exists()

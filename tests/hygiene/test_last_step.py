@@ -1,10 +1,8 @@
-"""The last step of the action, which runs whatever happened: no process, no credential, nothing of another user's."""
+"""The last step of the action, which runs whatever happened: no process, no credential."""
 
 from __future__ import annotations
 
-import errno
 import os
-import runpy
 import shutil
 import signal
 import subprocess
@@ -15,11 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.gateways import isolation_lending as lending
-from ralph_mission.gateways import isolation_uid as users
 from tests.action.runner import ROOT, wait_for
 from tests.hygiene.site import STEPS, Site, alive
-from tests.integration.isolation_attacks import Place, cage_or_skip, place
+from tests.integration.isolation_attacks import Place, place
 
 TOKEN = "ghs_canary0123456789canary0123456789"
 CREDENTIALS = f"AUTHORIZATION: basic {TOKEN}"
@@ -29,7 +25,6 @@ WAYS = {
     "forked twice": "(setsid sh -c 'echo $$ >{0}; exec sleep 600' &) ; sleep 600",
     "deaf to all that asks": "trap '' TERM INT HUP; echo $$ >{0}; while :; do sleep 1; done",
 }
-HIDING = "exec env -i setsid sh -c 'echo $$ >{0}; while :; do sleep 1; done'"
 STRANGER = 65534
 needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux tells who runs where")
 slow = pytest.mark.long(reason="a second for each")
@@ -37,7 +32,6 @@ slow = pytest.mark.long(reason="a second for each")
 
 @pytest.fixture
 def here() -> Iterator[Place]:
-    """Where users of runs may pass."""
     with place() as made:
         yield made
 
@@ -66,12 +60,9 @@ def killed(here: Place, site: Site, script: str, level: str = "env") -> int:
     return int(left)
 
 
-def made_for_a_moment(site: Site, who: int) -> Path:
-    """The folder for what ralph makes for a moment, where the runner is this user."""
-    (site.root / "bin").mkdir(exist_ok=True)
-    (site.root / "bin" / "id").write_text(f"#!/bin/sh\necho {who}\n")
-    (site.root / "bin" / "id").chmod(0o755)
-    asked = f'PATH="{site.root}/bin:$PATH"; source "{ROOT}/scripts/action/lib.sh"; temporary'
+def made_for_a_moment(site: Site) -> Path:
+    """The folder for what ralph makes for a moment."""
+    asked = f'source "{ROOT}/scripts/action/lib.sh"; temporary'
     given = site.environment(RALPH_SCRATCH=str(site.scratch))
     said = subprocess.run(["bash", "-euc", asked], env=given, text=True, capture_output=True, check=True).stdout
     return Path(said.strip())
@@ -107,9 +98,8 @@ def running(environment: Mapping[str, str], user: int | None = None) -> Iterator
 
 @needs_proc
 @pytest.mark.attack(41)
-@pytest.mark.parametrize("who", [0, 1000], ids=["root", "somebody"])
-def test_ralph_itself_is_ended_and_not_its_children_alone(site: Site, who: int) -> None:
-    temporary = made_for_a_moment(site, who)
+def test_ralph_itself_is_ended_and_not_its_children_alone(site: Site) -> None:
+    temporary = made_for_a_moment(site)
     with running({"TMPDIR": str(temporary)}) as itself, running({"HOME": f"{temporary}/home"}) as child:
         assert site.run("Clean up").returncode == 0
         assert not alive(itself.pid) and not alive(child.pid)
@@ -194,19 +184,6 @@ def test_another_user_cannot_say_who_is_to_be_ended(site: Site) -> None:
         assert alive(neighbour.pid)
 
 
-@pytest.mark.attack(41)
-def test_what_hides_as_another_user_is_ended_and_nothing_stays_its_own(here: Place, site: Site) -> None:
-    cage_or_skip("uid")
-    left = killed(here, site, f"touch new; {HIDING}", "uid")
-    mine = site.workspace / ".ralph" / "work" / "tree" / "new"
-    assert alive(left) and mine.lstat().st_uid in users.OURS
-    assert site.run("Sweep").returncode == 0
-    assert not alive(left)
-    others = f"find {site.root} ! -user root"
-    assert subprocess.run(["sh", "-c", others], capture_output=True, check=True).stdout == b""
-    assert mine.exists()
-
-
 def test_who_works_for_another_runner_goes_on(site: Site, tmp_path: Path) -> None:
     other = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "other"), "TMPDIR": f"{site.workspace}-2/.ralph/x/"}
     with subprocess.Popen(["sleep", "600"], env=other) as neighbour:
@@ -215,29 +192,6 @@ def test_who_works_for_another_runner_goes_on(site: Site, tmp_path: Path) -> Non
             assert neighbour.poll() is None
         finally:
             neighbour.kill()
-
-
-@slow
-def test_a_user_of_a_run_that_goes_on_is_left_alone(here: Place, site: Site) -> None:
-    cage_or_skip("uid")
-    with here.started("uid", ["/bin/sh", "-c", "echo $$ >told; sleep 600"]) as process:
-        wait_for(here.work / "told")
-        uid = (here.work / "told").lstat().st_uid
-        assert site.run("Clean up").returncode == 0
-        assert users.running(uid) and process.poll() is None
-        process.terminate()
-        process.wait()
-        users.end_abandoned()
-
-
-@pytest.mark.parametrize("known", [True, False])
-def test_an_account_of_the_machine_is_no_run_whatever_its_number(monkeypatch: pytest.MonkeyPatch, known: bool) -> None:
-    ended: list[int] = []
-    monkeypatch.setattr(users, "_owner", lambda folder: users.OURS[-1])
-    monkeypatch.setattr(users, "_known", lambda uid: known)
-    monkeypatch.setattr(users, "end_all", ended.append)
-    users.end_abandoned()
-    assert ended == ([] if known else [users.OURS[-1]])
 
 
 @pytest.mark.attack(42)
@@ -295,15 +249,9 @@ def test_the_folder_of_a_run_is_its_users_alone_and_gone_afterwards(site: Site) 
     assert not scratch.exists()
 
 
-@pytest.mark.parametrize(("who", "mode"), [(0, 0o711), (1000, None)], ids=["root", "somebody"])
-def test_what_ralph_makes_for_a_moment_lies_where_its_agents_may_pass_and_goes(
-    site: Site, who: int, mode: int | None
-) -> None:
-    once, again = made_for_a_moment(site, who), made_for_a_moment(site, who)
-    (once / "left").touch()
-    assert once == again
-    assert once.is_relative_to(site.temp) is (mode is None)
-    assert mode in (None, once.stat().st_mode & 0o777)
+def test_what_ralph_makes_for_a_moment_is_one_folder_for_all_steps_and_goes(site: Site) -> None:
+    once, again = made_for_a_moment(site), made_for_a_moment(site)
+    assert once == again and once.is_relative_to(site.temp)
     assert site.run("Clean up").returncode == 0
     assert not once.exists() and not site.scratch.exists()
 
@@ -313,27 +261,6 @@ def test_a_link_that_leads_out_of_the_folder_of_a_run_takes_nothing_with_it(site
     (site.scratch / "tmp").symlink_to(site.root / "mine")
     assert site.run("Clean up").returncode == 0
     assert (site.root / "mine").is_dir() and not site.scratch.exists()
-
-
-def test_what_could_not_be_seen_to_is_told_and_keeps_nothing_else_from_going(site: Site) -> None:
-    for name, does in (("id", "echo 0"), ("python", "echo it goes on; exit 1")):
-        (site.root / name).write_text(f"#!/bin/sh\n{does}\n")
-        (site.root / name).chmod(0o755)
-    said = {"steps.prepare.outputs.python": str(site.root / "python")}
-    done = site.run("Clean up", said, PATH=f"{site.root}:{os.environ['PATH']}")
-    assert done.returncode == 1 and "it goes on" in done.stdout and not site.scratch.exists()
-
-
-def test_a_folder_that_cannot_be_taken_back_is_a_line_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(folder: Path) -> None:
-        raise PermissionError(errno.EPERM, "Operation not permitted", str(folder))
-
-    monkeypatch.setattr(users, "end_abandoned", lambda: None)
-    monkeypatch.setattr(lending, "take_back", refused)
-    monkeypatch.setattr(sys, "argv", ["afterwards.py", "/srv/work"])
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    with pytest.raises(SystemExit, match="Operation not permitted: '/srv/work'"):
-        runpy.run_path(str(ROOT / "scripts" / "action" / "afterwards.py"), run_name="__main__")
 
 
 def test_the_last_step_runs_whatever_happened() -> None:

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.gateways.isolation import Level
-from ralph_mission.gateways.isolation_probe import probe
+from ralph_mission.gateways.isolation import Level, missing_bwrap
+from tests.conftest import NO_BWRAP, SANDBOX
 
 TOKEN = "ghs_canary0123456789canary0123456789"
 DRIVER = """
@@ -107,28 +107,25 @@ class Place:
         return ended.told
 
 
-def level_or_skip(name: str) -> Level:
+def offer_bwrap() -> None:
+    """Until the end of the test, bubblewrap is found where the machine has it."""
+    kept = str(Path(os.environ[SANDBOX], NO_BWRAP))
+    os.environ["PATH"] = os.pathsep.join(one for one in os.environ["PATH"].split(os.pathsep) if one != kept)
+
+
+def level_or_skip(name: Level) -> Level:
     """The level. The test is left out where the machine cannot offer it, and fails where it could and ours does not."""
-    found = probe(name)  # type: ignore[arg-type]  # one of the levels
-    if not found.available:
-        assert not _could(name), f"{found.why}, though this machine could"
-        pytest.skip(f"{found.why} -> {found.mend}")
-    return found.level
+    if name == "bwrap":
+        offer_bwrap()
+        why, remedy = missing_bwrap()
+        if why:
+            assert not _could(), f"{why}, though this machine could"
+            pytest.skip(f"{why} -> {remedy}")
+    return name
 
 
-def cage_or_skip(name: str) -> Level:
-    """The level for what needs no Python of ours in it, as a cage itself does not."""
-    if name != "env" and not _could(name, "/bin/true"):
-        pytest.skip(f"this machine does not offer {name}")
-    return name  # type: ignore[return-value]  # one of the levels
-
-
-def _could(name: str, program: str = sys.executable) -> bool:
-    """Whether the tools themselves start a program here, asked without our code."""
-    if name == "uid":
-        as_another = ["setpriv", "--reuid=70300", "--clear-groups", "/bin/sh", "-c", 'exec "$0" --version', program]
-        tools = os.geteuid() == 0 and shutil.which("setpriv") is not None
-        return tools and subprocess.run(as_another, check=False, capture_output=True).returncode == 0
+def _could() -> bool:
+    """Whether bubblewrap itself starts a program here, asked without our code."""
     simplest = ["bwrap", "--ro-bind", "/", "/", "--proc", "/proc", "--unshare-user", "--unshare-pid", "true"]
     return (
         shutil.which("bwrap") is not None and subprocess.run(simplest, check=False, capture_output=True).returncode == 0
@@ -137,10 +134,9 @@ def _could(name: str, program: str = sys.executable) -> bool:
 
 @contextmanager
 def place() -> Iterator[Place]:
-    """Below a folder that other users may pass through; pytest's own may be entered by its owner only."""
+    """One of them, gone afterwards."""
     made = Place(Path(tempfile.mkdtemp(prefix="ralph-attack-")).resolve())
     try:
-        made.root.chmod(0o711)
         made.work.mkdir()
         made.ours.mkdir(mode=0o700)
         yield made

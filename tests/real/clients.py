@@ -9,8 +9,6 @@ import json
 import os
 import re
 import shlex
-import shutil
-import stat
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping
@@ -33,22 +31,12 @@ from tests.real.emulator import NODE
 PLACE = ROOT / ".venv" / "node"
 
 
-def _python() -> str:
-    """Ours; where that lies in a folder that only its owner may enter, the system's, which can be run at `uid`."""
-    known = (sys.executable, shutil.which(f"python3.{sys.version_info.minor}", path=os.defpath) or sys.executable)
-    return next((one for one in known if _open_to_all(Path(one).resolve())), sys.executable)
-
-
-def _open_to_all(place: Path) -> bool:
-    return all(parent.stat().st_mode & stat.S_IXOTH for parent in place.parents)
-
-
 DRIVER = (
     f"import sys; sys.path[:0] = [{str(ROOT)!r}, {sysconfig.get_path('purelib')!r}]; sys.path.append({str(PLACE)!r}); "
     "from ralph_mission.agents.claude_driver import main; sys.exit(main(sys.argv[1:]))"
 )
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
-    "claude": (_python(), "-I", "-c", DRIVER),
+    "claude": (sys.executable, "-I", "-c", DRIVER),
     "codex": (str(NODE), str(PLACE / "node_modules" / "@openai" / "codex" / "bin" / "codex.js")),
 }
 """How each is started: Claude Code by our driver on the SDK that stands beside Node.js, not in `.venv` itself."""

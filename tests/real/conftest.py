@@ -10,7 +10,7 @@ import pytest
 
 from ralph_mission.forges.github import GitHubForge, connect
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.isolation import LEVELS, Level
+from ralph_mission.gateways.isolation import Level
 from ralph_mission.gateways.place import Place
 from tests.fakes.github import FakeGitHub
 from tests.forges.github_world import bare_repository, clone_of
@@ -49,7 +49,7 @@ def world(tmp_path: Path) -> Iterator[EmulatedWorld]:
             yield EmulatedWorld(emulator, repository, Git.open(bare), forge)
 
 
-@pytest.fixture(params=LEVELS)
+@pytest.fixture(params=["env", "bwrap"])
 def level(request: pytest.FixtureRequest) -> Level:
     """Each level that can be had here."""
     return level_or_skip(request.param)
@@ -57,6 +57,5 @@ def level(request: pytest.FixtureRequest) -> Level:
 
 @pytest.fixture
 def ground() -> Iterator[Path]:
-    """A folder that another user may pass through."""
     with place() as made:
         yield made.root

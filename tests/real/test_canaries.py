@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.gateways.isolation import Level
-from ralph_mission.gateways.isolation_probe import best
 from tests.attacks.canaries import TRANSFORMS, every_file, every_object, left_in
 from tests.fakes.model import say
 from tests.figures import Table, shown
 from tests.helpers import commit, git
+from tests.integration.isolation_attacks import level_or_skip
 from tests.real.clients import shell
 from tests.real.test_malicious_model import Played, Scene, scene
 
@@ -100,11 +100,8 @@ def hidden(ground: Path, client: str, level: Level, checkout: Callable[[Hidden],
 
 
 def walls() -> Level:
-    """The hardest isolation that there is here; none leaves the test out."""
-    level = best().level
-    if level == "env":
-        pytest.skip("this machine offers no isolation: ralph doctor says why")
-    return level
+    """The hardest isolation that there is; a machine without it leaves the test out."""
+    return level_or_skip("bwrap")
 
 
 @contextmanager

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from ralph_mission.gateways.isolation import Level
-from ralph_mission.gateways.isolation_probe import best
 from tests.cli.loop_world import World, world
 from tests.fakes.model import Reply, ScriptedModel, call, say
 from tests.helpers import git
+from tests.integration.isolation_attacks import level_or_skip
 from tests.real.clients import environment, options, settings, shell, working
 
 pytestmark = pytest.mark.real  # needs large software
@@ -129,10 +129,7 @@ def client(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def strongest(ground: Path, client: str) -> Scene:
     """At the strongest level that this machine offers."""
-    found = best().level
-    if found == "env":
-        pytest.skip("this machine offers no isolation: ralph doctor says why")
-    return scene(ground, client, found)
+    return scene(ground, client, level_or_skip("bwrap"))
 
 
 @pytest.fixture(params=["env", "strongest"])
