@@ -16,19 +16,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralph_mission.cli.checks_agents import agents
-from ralph_mission.cli.checks_database import database
-from ralph_mission.cli.checks_dependencies import dependencies
-from ralph_mission.cli.checks_flows import flows, present, reviewing
+from ralph_mission.cli.checks_agents import agents, work
+from ralph_mission.cli.checks_github import asking, far_off, github, parked_ahead, present, reviewing, wakes, waking
 from ralph_mission.cli.checks_line import Check, Hub, mend
-from ralph_mission.cli.checks_loop import event_log
-from ralph_mission.cli.checks_publishers import publishers
-from ralph_mission.cli.checks_social import social
-from ralph_mission.cli.checks_thinker import thinker
-from ralph_mission.cli.checks_web import web
-from ralph_mission.cli.checks_work import work
-from ralph_mission.cli.checks_workflow import action
+from ralph_mission.cli.checks_sources import database, dependencies, publishers, social, thinker, web
 from ralph_mission.gateways.git import Git, GitError
+from ralph_mission.stores.loop.events import EventLog
+from ralph_mission.stores.loop.state import STATE
 from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -49,7 +43,7 @@ def checkup(repo: Path, config: Path | None) -> tuple[Check, ...]:
         git = Git.open(repo)
     except Trouble as trouble:
         return (*checks, _wrong("repository", trouble))
-    checks += [_git(git), *_repository(git), _disk(git), *event_log(git)]
+    checks += [_git(git), *_repository(git), _disk(git), *_event_log(git)]
     try:
         settings = read(git, config)
     except Trouble as trouble:
@@ -59,7 +53,7 @@ def checkup(repo: Path, config: Path | None) -> tuple[Check, ...]:
     checks += thinker(settings, os.environ)
     checks += publishers(settings, git, os.environ)
     checks += social(settings, os.environ)
-    checks += [*_memory_branch(git, settings), *action(git), *flows(git.work_tree)]
+    checks += _memory_branch(git, settings)
     try:
         house = household(repo, config, staged=True)
     except Trouble as trouble:
@@ -131,6 +125,18 @@ def _checked_out(git: Git, ref: str) -> str:
         if told.get("branch") == ref:
             return told.get("worktree", "")
     return ""
+
+
+def _event_log(git: Git) -> Iterator[Check]:
+    """Whether the log of the last loop here is as that loop wrote it. Another tool's log is not looked at."""
+    root = git.work_tree
+    log = EventLog(root / ".ralph") if root else None
+    if not root or not log or not (log.head.exists() or (root / STATE).exists()):
+        return
+    wrong, advice = log.verify(), "see what was changed there; the next run sets it aside"
+    yield from (Check("event log", "wrong", complaint, advice) for complaint in wrong)
+    if not wrong:
+        yield Check("event log", "ok", f"{len(log.read())} events, none edited")
 
 
 # --- settings and tools ---------------------------------------------------------------
@@ -211,8 +217,6 @@ def _local(house: Household) -> Iterator[Check]:
 
 
 def _github(house: Household) -> Iterator[Check]:
-    from ralph_mission.cli.checks_github import asking, github
-    from ralph_mission.cli.checks_schedule import waking
     from ralph_mission.wakers import facts, timer
 
     assert house.github is not None
@@ -224,8 +228,6 @@ def _github(house: Household) -> Iterator[Check]:
             get,
             house.ports.forge.identity().login,
             house.ports.clock.now(),
-            config.memory.branch,
-            config.forge.merge_method,
             here.workflow,
             os.environ,
             present(folder),
@@ -236,7 +238,6 @@ def _github(house: Household) -> Iterator[Check]:
 
 
 def _memory(house: Household) -> Iterator[Check]:
-    from ralph_mission.cli.checks_schedule import far_off, parked_ahead, wakes
     from ralph_mission.mission.gathering import check_anchor
 
     if house.ports.switch():

@@ -1,8 +1,11 @@
-"""What `ralph doctor` looks at for agents: which are installed and have a key, and how far they are kept apart."""
+"""What `ralph doctor` looks at for agents: which are installed and have a key, how far they are kept apart, and whether
+`ralph work` could take an issue now.
+"""
 
 from __future__ import annotations
 
 import shlex
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
 
 OTHERS = ("command", "scripted")
 """Agents that need nothing installed by that name."""
+NEEDS = ("forge", "GitHub", "token", "repository on GitHub", "issues", "memory", "isolation")
+"""Lines that must not be wrong; the label's must not even be a note, since people could not set it."""
+LABEL = "label ralph-ready"
 
 
 def agents(settings: Config, environ: Mapping[str, str]) -> Iterator[Check]:
@@ -75,3 +81,39 @@ def isolation(settings: Config, environ: Mapping[str, str]) -> Check:
     if found.lacking:
         return Check("isolation", "note", f"env: bwrap cannot be had ({why})", remedy)
     return Check("isolation", "ok", describe_level(found))
+
+
+def work(settings: Config, found: Sequence[Check]) -> Check:
+    """Ready, or what is lacking first and how to mend it. Never wrong: nobody has to want it."""
+    lacking = next(_lacking(settings, found), None)
+    if lacking is None:
+        kind = _kind(settings)
+        return Check(
+            "ralph work", "ok", f"ready: {kind} takes issues labelled ralph-ready (agent:NAME chooses another agent)"
+        )
+    return Check("ralph work", "note", f"not ready: {lacking.name}: {lacking.found}", lacking.mend)
+
+
+def _lacking(settings: Config, found: Sequence[Check]) -> Iterator[Check]:
+    kind = _kind(settings)
+    if not kind:
+        yield Check("agent", "wrong", "none is named", "hands: {agent: {kind: claude}} in ralph.yml")
+    if kind == "command" and (program := _program(settings)) and not shutil.which(program):
+        yield Check("agent command", "wrong", f"{program} is not installed", "install it, or change ralph.yml")
+    names = (*NEEDS, f"agent {kind}")
+    yield from (check for check in found if check.status == "wrong" and check.name in names)
+    yield from (check for check in found if check.name == LABEL)
+
+
+def _kind(settings: Config) -> str:
+    return settings.hands.agent.kind if settings.hands.agent else settings.cli.backend
+
+
+def _program(settings: Config) -> str:
+    """What the agent `command` starts, "" when only a shell could tell."""
+    choice = settings.hands.agent
+    try:
+        words = shlex.split(choice.run if choice else settings.cli.command)
+    except ValueError:
+        return ""
+    return words[0] if words and "=" not in words[0] else ""

@@ -1,34 +1,47 @@
-"""What `ralph doctor` looks at on GitHub: the token, what it may do, and the repository's settings. Only reads."""
+"""What `ralph doctor` looks at on GitHub: what no refusal tells, since nothing would be tried, or nobody would see it.
+
+Whose token it is, whether a stranger could use the runner, what starts the workflow, and how late. Only reads. What
+a token or a rule does not allow is told when it is refused, with the setting behind it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from ralph_mission.cli import checks_rules, checks_schedule
 from ralph_mission.cli.checks_line import NOW, Check, Get, Hub, Made, attempted, mend, unseen
+from ralph_mission.mission.model import Mission, Status
+from ralph_mission.report.lines import counted, spell, stamp
 from ralph_mission.trouble import Trouble
+from ralph_mission.wakers.facts import PUBLISH, REVIEW, WORK, listener, listening
+from ralph_mission.wakers.review import OF_WORKFLOWS, by_dispatch
 
 if TYPE_CHECKING:
     from ralph_mission.forges.github.api import Api
+    from ralph_mission.mission.schedule import Rhythm
+    from ralph_mission.wakers.facts import Facts
 
-PERMISSIONS = {"contents": "write", "issues": "write", "pull-requests": "write", "actions": "read"}
-"""What a job needs: memory and branches, missions, pulls, and whether a run that held the memory is over."""
-PROBES = {
-    "contents": "/branches?per_page=1",
-    "issues": "/issues?per_page=1",
-    "pull-requests": "/pulls?per_page=1",
-    "actions": "/actions/runs?per_page=1",
-}
-SCOPES = {
-    "classic": "the token needs the scope `repo` (`public_repo` will do for a public repository)",
-    "fine-grained": "the token needs Contents, Issues and Pull requests: Read and write, Actions: Read",
-}
 KINDS = {"workflow": "the workflow's or an app's own", "app-user": "an app's in a person's name", "oauth": "OAuth"}
-METHODS = {"squash": "allow_squash_merge", "merge": "allow_merge_commit"}
-ACTIONS = "Settings → Actions → General → Workflow permissions"
-PAGES = 10  # of labels that are read at most
+WORKFLOW = "ralph-loop.yml"
+IDLE = timedelta(days=60)  # without a push, GitHub switches off the schedules of a public repository
+WARN = timedelta(days=45)
+SELF = "self-hosted"
+LATE = timedelta(hours=1)  # a wake that is later is worth a note
+NEVER = (
+    "never use a self-hosted runner on a public repository: anyone's pull request could run code on it; "
+    "set runs-on: ubuntu-latest, or make the repository private"
+)
+SWITCHED_OFF = {
+    "disabled_inactivity": ("wrong", "GitHub switched it off after 60 days without activity"),
+    "disabled_fork": ("wrong", "GitHub switches workflows off in a fork"),
+    "disabled_manually": ("note", "a person switched it off"),
+    "deleted": ("wrong", "it was deleted"),
+}
+"""A workflow's `state` on GitHub, other than `active`."""
 Repository = Mapping[str, Any]
 
 
@@ -72,9 +85,6 @@ def _no_entry(status: int) -> Check:
     return Check("GitHub", "wrong", f"it answers {status}", NOW["forge"])
 
 
-# --- the token ------------------------------------------------------------------------
-
-
 def _token(hub: Hub, _: Repository) -> Made:
     kind = KINDS.get(hub.token, hub.token or "of a kind that cannot be told")
     if hub.personal:
@@ -86,89 +96,6 @@ def _token(hub: Hub, _: Repository) -> Made:
         )
         return
     yield Check("token", "ok", f"{kind}, as {hub.account}")
-
-
-def _reading(hub: Hub, repository: Repository) -> Made:
-    probes = {name: place for name, place in PROBES.items() if name != "issues" or repository.get("has_issues")}
-    missing = [name for name, place in probes.items() if hub.get(place)[0] != 200]
-    if missing:
-        yield Check("reading", "wrong", f"the token may not read {', '.join(missing)}", _grant(hub, missing))
-    else:
-        yield Check("reading", "ok", ", ".join(probes))
-
-
-def _writing(hub: Hub, repository: Repository) -> Made:
-    if hub.personal:
-        rights = repository.get("permissions")
-        if isinstance(rights, dict) and not rights.get("push"):
-            yield Check("writing", "wrong", f"{hub.account} may not write here", "give the account the role Write")
-        else:
-            yield Check(
-                "writing",
-                "note",
-                "what the token itself may write shows when it first does",
-                SCOPES.get(hub.token, SCOPES["classic"]),
-            )
-        return
-    granted, where = _granted(hub)
-    if granted is None:
-        yield Check("writing", "note", f"cannot be tried without writing, and {where}", _grant(hub, PERMISSIONS))
-        return
-    missing = [name for name, level in PERMISSIONS.items() if not _covers(granted.get(name, "none"), level)]
-    if missing:
-        yield Check("writing", "wrong", f"{where} does not grant {', '.join(missing)}", _grant(hub, missing))
-    else:
-        yield Check("writing", "ok", f"{where} grants {', '.join(PERMISSIONS)}")
-
-
-def _grant(hub: Hub, names: Any) -> str:
-    if hub.personal:
-        return SCOPES.get(hub.token, SCOPES["classic"])
-    lines = ", ".join(f"{name}: {PERMISSIONS[name]}" for name in names)
-    return f"give the job `permissions: {{{lines}}}`"
-
-
-def _covers(given: str, needed: str) -> bool:
-    return given == "write" or given == needed
-
-
-def _granted(hub: Hub) -> tuple[Mapping[str, str] | None, str]:
-    """What the workflow gives its job, and where that stands; None when it is not known."""
-    import yaml
-
-    if not hub.workflow:
-        return None, "no workflow here runs it"
-    try:
-        document = yaml.safe_load(hub.workflow)
-        jobs = [job for job in document["jobs"].values() if isinstance(job, dict)]
-    except (yaml.YAMLError, TypeError, KeyError, AttributeError, RecursionError):
-        return None, "the workflow cannot be read"
-    default = _default(hub) if "permissions" not in document else document["permissions"]
-    grants = [given for job in jobs if (given := _levels(job.get("permissions", default))) is not None]
-    if not grants:
-        return None, "the workflow says nothing of permissions"
-    most = max(
-        grants, key=lambda given: sum(_covers(given.get(name, ""), level) for name, level in PERMISSIONS.items())
-    )
-    return most, "the workflow"
-
-
-def _levels(permissions: Any) -> Mapping[str, str] | None:
-    if isinstance(permissions, dict):
-        return {str(name): str(level) for name, level in permissions.items()}
-    if permissions in ("write-all", "read-all"):
-        return dict.fromkeys(PERMISSIONS, permissions.removesuffix("-all"))
-    return None
-
-
-def _default(hub: Hub) -> Any:
-    """What a workflow gets that asks for nothing."""
-    status, told = hub.get("/actions/permissions/workflow")
-    level = told.get("default_workflow_permissions") if status == 200 and isinstance(told, dict) else None
-    return {"write": "write-all", "read": {"contents": "read"}}.get(str(level))
-
-
-# --- settings -------------------------------------------------------------------------
 
 
 def _repository(hub: Hub, repository: Repository) -> Made:
@@ -183,78 +110,170 @@ def _repository(hub: Hub, repository: Repository) -> Made:
         yield Check("issues", "wrong", "they are switched off", "Settings → General → Features → Issues")
 
 
-def _merging(hub: Hub, repository: Repository) -> Made:
-    allowed = repository.get(METHODS.get(hub.merge_method, ""))
-    if allowed is None:
-        yield unseen("merging", "Settings → General → Pull Requests")
-    elif allowed:
-        yield Check("merging", "ok", f"by {hub.merge_method}")
-    else:
-        other = next((name for name, key in METHODS.items() if repository.get(key)), "")
-        instead = f", or set forge.merge_method: {other} in ralph.yml" if other else ""
-        yield Check(
-            "merging",
-            "wrong",
-            f"{hub.merge_method} is not allowed here",
-            f"allow it in Settings → General → Pull Requests{instead}",
-        )
-
-
-def _opening_pulls(hub: Hub, _: Repository) -> Made:
-    if hub.personal:
-        return  # the setting binds the workflow's own token alone
-    status, told = hub.get("/actions/permissions/workflow")
-    if status != 200 or not isinstance(told, dict):
-        yield unseen("opening pull requests", f"{ACTIONS}: Allow GitHub Actions to create and approve pull requests")
-    elif told.get("can_approve_pull_request_reviews"):
-        yield Check("opening pull requests", "ok", "workflows may")
-    else:
-        yield Check(
-            "opening pull requests",
-            "wrong",
-            "workflows may not",
-            f"tick {ACTIONS} → Allow GitHub Actions to create and approve pull requests",
-        )
-
-
-def _labels(hub: Hub, _: Repository) -> Made:
-    from ralph_mission.forges.github.labels import LABELS
+def _ready_label(hub: Hub, _: Repository) -> Made:
+    """Whether people can set the label that hands an issue over. All others are made when first needed."""
     from ralph_mission.mission.work_terms import READY
 
-    there = {name.casefold() for name in _names(hub)}
-    missing = [name for name in LABELS if name.casefold() not in there]
-    if READY in missing:
-        found, mend = f"nobody can set {READY}, since it is not there yet", f"gh label create {READY}"
-        yield Check(f"label {READY}", "note", found, f"{mend}, or Issues → Labels → New label")
-    if missing:
-        yield Check("labels", "note", f"made when first needed: {', '.join(missing)}")
+    if hub.get(f"/labels/{READY}")[0] == 404:
+        advice = f"gh label create {READY}, or Issues → Labels → New label"
+        yield Check(f"label {READY}", "note", f"nobody can set {READY}, since it is not there yet", advice)
+
+
+# --- runner and workflows ------------------------------------------------------------
+
+
+def _runner(hub: Hub, repository: Mapping[str, Any]) -> Made:
+    """Whose machine works: this one when it is a runner, and the one that the workflow asks for."""
+    kind = hub.environment.get("RUNNER_ENVIRONMENT", "")
+    texts = (hub.workflow, *hub.agents.values())
+    asked = any(SELF in labels for text in texts for labels in _runs_on(text))
+    if not repository.get("private") and (kind == SELF or asked):
+        found = SELF if kind == SELF else f"the workflow asks for a {SELF} one"
+        yield Check("runner", "wrong", f"{found}, and the repository is public", NEVER)
+    elif kind == "github-hosted":
+        yield Check("runner", "ok", "GitHub's own, made anew for every job")
+    elif kind:
+        yield Check("runner", "ok", kind)
+
+
+def _runs_on(text: str) -> Iterator[tuple[str, ...]]:
+    """The labels that each job of a workflow asks for, lower case as GitHub compares them."""
+    import yaml
+
+    try:
+        jobs = [job for job in yaml.safe_load(text)["jobs"].values() if isinstance(job, dict)]
+    except (yaml.YAMLError, TypeError, KeyError, AttributeError, RecursionError):
+        return
+    for wanted in (job.get("runs-on") for job in jobs):
+        labels = wanted.get("labels") if isinstance(wanted, dict) else wanted
+        yield tuple(str(label).lower() for label in (labels if isinstance(labels, list) else [labels]))
+
+
+def present(work_tree: Path | None) -> Mapping[str, str]:
+    """Their texts by the names of their files; those that are not there are left out."""
+    found = (listener(work_tree, event) for event in (WORK, REVIEW, PUBLISH))
+    return {name: text for name, text in found if name}
+
+
+def _workflow(hub: Hub, _: Mapping[str, Any]) -> Made:
+    """Whether the workflow, and each in which agents act here, is on the default branch, and on."""
+    status, told = hub.get("/actions/workflows?per_page=100")
+    if status != 200 or not isinstance(told, dict):
+        yield unseen("workflow", "the Actions tab, or give the job `permissions: {actions: read}`")
+        return
+    flows = told.get("workflows", ())
+    states = {str(flow.get("path", "")).rpartition("/")[2]: str(flow.get("state")) for flow in flows}
+    yield _there(states, WORKFLOW, "ralph init, then commit and push it")
+    for name in hub.agents:
+        yield _there(states, name, "commit and push it")
+
+
+def _there(states: Mapping[str, str], name: str, mend: str) -> Check:
+    state = states.get(name)
+    if state is None:
+        return Check("workflow", "wrong", f"the default branch has no {name}", mend)
+    if state == "active":
+        return Check("workflow", "ok", f"{name} is active")
+    level, words = SWITCHED_OFF.get(state, ("note", f"its state is {state}"))
+    return Check("workflow", level, f"{name}: {words}", f"Actions → {name} → Enable workflow")
+
+
+def reviewing(wanted: str, account: str, work_tree: Path | None) -> Made:
+    """What starts the review of a pull that `account` opens; `wanted` is `schedule.review`."""
+    if not listening(work_tree, REVIEW):
+        yield Check("review", "ok", "by people alone; ralph init --review has an agent look first")
+        return
+    standing = by_dispatch(wanted, account, work_tree)
+    if wanted == "never" and account == OF_WORKFLOWS:
+        mend = "schedule: {review: auto} in ralph.yml, or give the action a token of another account"
+        yield Check("review", "note", f"nothing starts it: what {account} opens starts no workflow", mend)
+    elif wanted == "always" and account != OF_WORKFLOWS:
+        found = f"by a dispatch and by GitHub: what {account} opens starts workflows"
+        yield Check("review", "note", f"{found}; the second does nothing", "schedule: {review: auto} in ralph.yml")
     else:
-        yield Check("labels", "ok", f"all {len(LABELS)}")
+        yield Check("review", "ok", standing.reason)
 
 
-def _names(hub: Hub) -> Iterator[str]:
-    for page in range(1, PAGES + 1):
-        status, labels = hub.get(f"/labels?per_page=100&page={page}")
-        if status != 200 or not isinstance(labels, list):
-            raise Trouble(f"GitHub answers {status} to the labels", "", who="forge")
-        yield from (str(label.get("name")) for label in labels)
-        if len(labels) < 100:
-            return
+# --- waking ---------------------------------------------------------------------------
+
+
+def _schedule(hub: Hub, repository: Mapping[str, Any]) -> Made:
+    """How far GitHub is from switching the schedule off."""
+    if repository.get("private"):
+        return
+    try:
+        idle = hub.now - datetime.fromisoformat(str(repository.get("pushed_at")))
+    except (ValueError, TypeError):
+        yield unseen("schedule", "the date of the last commit: after 60 days without one GitHub stops schedules")
+        return
+    days = max(0, idle.days)
+    rule = f"GitHub stops the schedules of a public repository {IDLE.days} days after the last push"
+    if idle >= WARN:
+        yield Check("schedule", "note", f"the last push was {days} days ago; {rule}", "push a commit")
+    else:
+        yield Check("schedule", "ok", f"the last push was {days} days ago; {rule}")
+
+
+def waking(wanted: str, facts: Facts) -> Iterable[Check]:
+    """Which way of being woken is in force; `wanted` is `schedule.wake`."""
+    from ralph_mission.wakers import WAKERS, best
+
+    way = best(facts) if wanted == "auto" else WAKERS.get(wanted)
+    if way is None:
+        reasons = "; ".join(f"{name}: {each.set_up(facts).reason}" for name, each in WAKERS.items())
+        yield Check("waking", "wrong", f"nothing wakes it ({reasons})", "ralph init --wake auto")
+        return
+    standing = way.set_up(facts)
+    if standing.ok:
+        yield Check("waking", "ok", f"{way.name}: {standing.reason}")
+    else:
+        yield Check(
+            "waking", "wrong", f"{way.name}: {standing.reason}", f"it needs {way.needs}: ralph init --wake {wanted}"
+        )
+
+
+def wakes(drifts: Sequence[tuple[datetime, int]]) -> Iterable[Check]:
+    """How late the last wakes were; any forge has them."""
+    if not drifts:
+        return
+    late = [seconds for _, seconds in drifts]
+    usual, worst = (spell(timedelta(seconds=int(value))) for value in (median(late), max(late)))
+    found = f"late by {usual} at the median, {worst} at most, over the last {counted(len(late), 'wake')}"
+    if timedelta(seconds=median(late)) > LATE:
+        yield Check("wakes", "note", found, "GitHub's cron is late under load: set up a timer, ralph init --wake timer")
+    else:
+        yield Check("wakes", "ok", found)
+
+
+def far_off(next_due_at: datetime | None, now: datetime, rhythm: Rhythm) -> Iterable[Check]:
+    """Whether the promise of memory lies further ahead than any cycle of today could have made it."""
+    from ralph_mission.mission.schedule import is_misdated
+
+    longest = rhythm.longest
+    if next_due_at is None or not is_misdated(next_due_at, now, longest):
+        return
+    found = (
+        f"{stamp(next_due_at)}, in {spell(next_due_at - now)}, and the longest pause is {spell(longest)}: "
+        "a clock that was ahead wrote it, or the pauses were longer then. A cycle is due now"
+    )
+    yield Check("next cycle", "note", found, "start one: ralph cycle (on GitHub the next wake does)")
+
+
+def parked_ahead(missions: Iterable[Mission], now: datetime) -> Iterable[Check]:
+    """Missions that a clock which was ahead has parked: nobody had the time to answer them."""
+    for mission in missions:
+        if mission.status is Status.PARKED and mission.changed_at > now:
+            found = f"mission #{mission.id} was parked on {stamp(mission.changed_at)}, which is yet to come"
+            mend = f"a clock was ahead; to bring it back set the label ralph:mission on issue #{mission.issue}"
+            yield Check("parked", "note", found, mend)
 
 
 CHECKS: dict[str, Callable[[Hub, Repository], Made]] = {
     "token": _token,
     "repository on GitHub": _repository,
-    "reading": _reading,
-    "writing": _writing,
-    "opening pull requests": _opening_pulls,
-    "merging": _merging,
-    "default branch": checks_rules.default_branch,
-    "branches ralph/*": checks_rules.our_branches,
-    "memory branch": checks_rules.memory_branch,
-    "labels": _labels,
-    "runner": checks_schedule.runner,
-    "workflow": checks_schedule.workflow,
-    "schedule": checks_schedule.schedule,
+    "label ralph-ready": _ready_label,
+    "runner": _runner,
+    "workflow": _workflow,
+    "schedule": _schedule,
 }
 """Each by the name of its line when it cannot be made."""

@@ -33,8 +33,6 @@ class Hub:
     get: Get
     account: str
     now: datetime
-    memory_branch: str = "ralph-memory"
-    merge_method: str = "squash"
     workflow: str = ""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     agents: Mapping[str, str] = field(default_factory=dict)

@@ -20,19 +20,17 @@ jobs:
     permissions: {contents: write, issues: write, pull-requests: write, actions: read}
     steps: [{uses: ./}]
 """
-Rules = list[dict[str, Any]]
 
 
 @dataclass
 class Place:
     """The fake GitHub as a token sees it.
 
-    `changes`: what the repository says otherwise. `rules`: rules by branch in place of its own; None: not to be seen.
+    `changes`: what the repository says otherwise.
     """
 
     fake: FakeGitHub
     token: str = ""
-    rules: dict[str, Rules] | None = field(default_factory=dict)
     changes: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
@@ -40,9 +38,6 @@ class Place:
     def get(self, path: str) -> tuple[int, Any]:
         """As `Get`, over the wire."""
         self.asked.append(path)
-        if path.startswith("/rules/branches/") and self.rules != {}:
-            name = path.removeprefix("/rules/branches/").partition("?")[0]
-            return (404, None) if self.rules is None else (200, self.rules.get(name, []))
         address = path[1:] if path.startswith("//") else f"/repos/{self.fake.repository}{path}"
         headers = {"Authorization": f"Bearer {self.token}"}
         answer = requests.get(self.fake.api_url + address, headers=headers, timeout=5)

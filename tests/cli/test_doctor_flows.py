@@ -6,63 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.checks_flows import flows, present, reviewing
+from ralph_mission.cli.checks_github import present, reviewing
 from ralph_mission.cli.workflow import Action
 from ralph_mission.cli.workflow_agents import PLACES, render
 from tests.cli.doctor_place import WORKFLOW, Place
 
 JOB = "github-actions[bot]"
-OWN = Path(__file__).resolve().parents[2]
 
 
-def written(folder: Path, mode: str, *changes: tuple[str, str]) -> Path:
-    """A checkout with the workflow of a mode as `init` writes it, but for some changes."""
+def written(folder: Path, mode: str) -> Path:
+    """A checkout with the workflow of a mode as `init` writes it."""
     text = render(mode, Action("mara/ralph", "a" * 40), ("self-hosted", "gpu"))
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new)
     (folder / PLACES[mode]).parent.mkdir(parents=True, exist_ok=True)
     (folder / PLACES[mode]).write_text(text)
     return folder
-
-
-def test_what_init_writes_is_right(tmp_path: Path) -> None:
-    for mode in PLACES:
-        written(tmp_path, mode)
-    lines = [(check.status, check.found) for check in flows(tmp_path)]
-    assert lines == [
-        ("ok", f"ralph-{mode}.yml: least permissions, pinned, runs on self-hosted, gpu") for mode in PLACES
-    ]
-
-
-def test_this_repositorys_own_are_right() -> None:
-    assert {check.status for check in flows(OWN)} == {"ok"}
-    assert present(OWN).keys() == {"ralph-work.yml", "ralph-review.yml", "ralph-publish.yml"}
-
-
-def test_a_checkout_without_them_says_nothing(tmp_path: Path) -> None:
-    assert list(flows(tmp_path)) == list(flows(None)) == []
-
-
-@pytest.mark.parametrize(
-    ("change", "status", "found"),
-    [
-        (("permissions: {}", "permissions: write-all"), "wrong", "leaves permissions to the repository's settings"),
-        (("      contents: write # the memory branch\n", ""), "wrong", "does not grant contents"),
-        (("contents: write", "contents: read"), "wrong", "does not grant contents"),
-        (("actions: read", "actions: write"), "note", "grants more than it needs: actions"),
-        (("actions: read", "actions: read\n      id-token: write"), "note", "grants more than it needs: id-token"),
-        (("a" * 40, "v1"), "note", "ralph-review.yml uses mara/ralph@v1, which may move"),
-        (("    permissions:\n", "    no-permissions:\n"), "wrong", "leaves permissions to the repository's settings"),
-        (("jobs:\n", "jobs: [\n"), "wrong", "leaves permissions to the repository's settings"),
-    ],
-)
-def test_what_was_changed_for_the_worse_is_named(
-    tmp_path: Path, change: tuple[str, str], status: str, found: str
-) -> None:
-    (check,) = flows(written(tmp_path, "review", change))
-    assert (check.status, found in check.found) == (status, True), check
-    assert check.mend
 
 
 @pytest.mark.parametrize("mode", PLACES)

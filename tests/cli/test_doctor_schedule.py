@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.checks_schedule import far_off, parked_ahead, wakes, waking
+from ralph_mission.cli.checks_github import far_off, parked_ahead, wakes, waking
 from ralph_mission.mission.model import Action, Mission, Status, Tier
 from ralph_mission.mission.schedule import Rhythm
 from ralph_mission.wakers.facts import Facts

@@ -73,9 +73,9 @@ def test_an_address_where_something_else_listens_is_broken(tmp_path, status, bod
 
 @pytest.mark.parametrize("missing", ["pydantic_ai", "anthropic"])
 def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch, missing):
-    from ralph_mission.cli import checks_thinker
+    from ralph_mission.cli import checks_sources
 
-    monkeypatch.setattr(checks_thinker, "find_spec", lambda name: None if name == missing else object())
+    monkeypatch.setattr(checks_sources, "find_spec", lambda name: None if name == missing else object())
     first, _ = checks(repository(tmp_path), ANTHROPIC_API_KEY=KEY)
     assert first[0] == "wrong"
     assert first[2] == install_command("llm")

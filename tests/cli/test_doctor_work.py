@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.cli.checks_agents import work
 from ralph_mission.cli.checks_line import Check
-from ralph_mission.cli.checks_work import work
 from ralph_mission.config import Config, load
 from tests.helpers import cli_here, make_repo
 
@@ -24,8 +24,7 @@ def test_with_an_agent_that_can_play_it_is_ready():
     ("check", "found"),
     [
         (Check("agent claude", "wrong", "2.1.0, no key", "set ANTHROPIC_API_KEY"), "agent claude: 2.1.0, no key"),
-        (Check("writing", "wrong", "no issues: write", "grant it"), "writing: no issues: write"),
-        (Check("opening pull requests", "wrong", "workflows may not", "tick it"), "opening pull requests: "),
+        (Check("issues", "wrong", "they are switched off", "Settings"), "issues: they are switched off"),
         (Check("label ralph-ready", "note", "nobody can set it", "gh label create"), "label ralph-ready: "),
         (Check("isolation", "wrong", "bwrap cannot be had", "install bubblewrap"), "isolation: bwrap cannot"),
     ],
@@ -36,7 +35,7 @@ def test_what_is_lacking_is_named_with_its_mend(check: Check, found: str):
 
 
 def test_what_it_does_not_need_keeps_it_from_nothing():
-    others = (Check("agent codex", "wrong", "not installed", "x"), Check("writing", "note", "cannot be tried", "y"))
+    others = (Check("agent codex", "wrong", "not installed", "x"), Check("token", "note", "a person's", "y"))
     assert work(CLAUDE, (*FINE, *others)).status == "ok"
 
 

@@ -12,7 +12,7 @@ import pytest
 from ralph_mission.bootstrap.press import outbox, press
 from ralph_mission.bootstrap.stand_ins import FixedClock
 from ralph_mission.cli.checks_line import Check
-from ralph_mission.cli.checks_publishers import publishers
+from ralph_mission.cli.checks_sources import publishers
 from ralph_mission.config import load
 from ralph_mission.gateways.git import Git
 from ralph_mission.trouble import Trouble
