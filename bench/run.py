@@ -125,7 +125,7 @@ def _idle(repo: Path) -> Path:
         issue.unlink()
     _commands(
         repo,
-        (sys.executable, "-m", "codespell_lib", "-w", "-q7", "--builtin", "clear", "."),
+        ("typos", "--isolated", "--write-changes", "--quiet", "."),
         ("ruff", "check", "--quiet", "--isolated", "--no-cache", "--select", "F401", "--fix", "."),
     )()
     for path in repo.glob("slackwater/*.py"):

@@ -37,7 +37,7 @@ observers:
     - {name: rivals, url: 'https://example.org/feed.xml', kind: feed, match: 'risk|score'}
   social: {every: 24h}
 thinker: {kind: rules}
-hands: {fixers: [codespell, ruff], agent: {kind: claude, fallback: [codex], sandbox: bwrap}, verify: ['make test']}
+hands: {fixers: [typos, ruff], agent: {kind: claude, fallback: [codex], sandbox: bwrap}, verify: ['make test']}
 completion: {open_tasks: reject}
 publishers: {twitter: {}, telegram: {}, discord: {}, templates: {anomaly: '…'}, quiet_hours: '22:00-07:00'}
 """  # noqa: E501  # the documented example, line for line

@@ -48,8 +48,8 @@ def _tests(repo: Path) -> str:
 
 
 def _misspellings(repo: Path) -> list[tuple[str, str]]:
-    lines = _run(repo, sys.executable, "-m", "codespell_lib", "--builtin", "clear", ".").stdout.splitlines()
-    return [(line.split(":")[0].removeprefix("./"), line.split(" ==> ")[1]) for line in lines]
+    rows = map(json.loads, _run(repo, "typos", "--isolated", "--format", "json", ".").stdout.splitlines())
+    return [(row["path"].removeprefix("./"), ",".join(row["corrections"])) for row in rows]
 
 
 def _unused_imports(repo: Path) -> list[dict[str, object]]:
@@ -122,7 +122,7 @@ def test_markers_are_old_and_by_several_people(sample: Path) -> None:
 def test_tests_pass_before_and_after_mending(sample: Path, tmp_path: Path) -> None:
     repo = shutil.copytree(sample, tmp_path / "mended")
     assert _tests(repo).rstrip().endswith("OK")
-    _run(repo, sys.executable, "-m", "codespell_lib", "--builtin", "clear", "--write-changes", ".")
+    _run(repo, "typos", "--isolated", "--write-changes", ".")
     _run(repo, "ruff", "check", "--isolated", "--no-cache", "--select", "F401", "--fix", ".")
     assert (_misspellings(repo), _unused_imports(repo)) == ([], [])
     assert _tests(repo).rstrip().endswith("OK")

@@ -50,7 +50,7 @@ TAIL = """\
 
 hands:
   # What may change files on its own: misspellings, and ruff's safe fixes.
-  # fixers: [codespell, ruff]
+  # fixers: [typos, ruff]
   # Commands that must pass before a change is proposed.
   # verify: ['make test']
 """

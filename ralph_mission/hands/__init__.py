@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ralph_mission.hands import codespell, ruff
+from ralph_mission.hands import ruff, typos
 from ralph_mission.hands.fixer import Fixer
 
 FIXERS: dict[str, Fixer] = {
-    "codespell": codespell.FIXER,
+    "typos": typos.FIXER,
     "ruff": ruff.FIXER,
 }

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from ralph_mission.hands.prose import DOCUMENTS
 from ralph_mission.safety.paths import protected_path, unsafe_path
 
+DOCUMENTS = frozenset(".md .markdown .mdx .mkd .rst .adoc .asciidoc .txt .text".split())
+"""Suffixes of texts that are prose."""
 OTHERS = frozenset(
     """
     vendor vendored _vendor _vendored third_party third-party thirdparty 3rdparty extern external externals contrib

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from ralph_mission.hands import FIXERS
 
@@ -14,9 +14,21 @@ else:
     FixerName = Literal[tuple(FIXERS)]
 
 
+RENAMED = {"codespell": "typos"}
+"""Names of fixers in settings that were written earlier."""
+
+
+def _renamed(names: object) -> object:
+    if not isinstance(names, list | tuple):
+        return names
+    return tuple(dict.fromkeys(RENAMED.get(name, name) if isinstance(name, str) else name for name in names))
+
+
 class Settings(BaseModel, extra="forbid", frozen=True):
     """The `hands` section of ralph.yml."""
 
-    fixers: tuple[FixerName, ...] = Field(tuple(FIXERS), description="What may change files on its own.")
+    fixers: Annotated[tuple[FixerName, ...], BeforeValidator(_renamed)] = Field(
+        tuple(FIXERS), description="What may change files on its own."
+    )
     verify: tuple[str, ...] = Field((), description="Commands that must pass before a change is proposed.")
     verify_timeout: float = Field(600, gt=0, le=7200, description="Seconds that each of them may take.")

@@ -14,7 +14,7 @@ from typing import Any
 from ralph_mission.gateways import durable, solid
 from ralph_mission.gateways.git import Git
 from ralph_mission.hands.fixer import Correction, Fix, Fixer, Tree
-from ralph_mission.hands.prose import DOCUMENTS
+from ralph_mission.hands.places import DOCUMENTS
 from ralph_mission.mission.kinds import counted
 from ralph_mission.mission.model import Severity, Sighting, Signal
 from ralph_mission.mission.ports import Gaze

@@ -246,5 +246,5 @@ def _severity(kind: str, level: str) -> Severity:
 
 
 def _path() -> str:
-    # Our own environment comes last: its tools (ruff, codespell) are there even when it is not activated.
+    # Our own environment comes last: its tools (ruff, typos) are there even when it is not activated.
     return os.pathsep.join((os.environ.get("PATH", os.defpath), os.path.dirname(sys.executable)))

@@ -47,7 +47,7 @@ observers:
     - {{name: bugs, run: {cat}, kind: bug, parse: {parsed}}}
     - {{name: style, run: {cat}, kind: code-quality, parse: {parsed}}}
     - {{name: broken, run: {fails}, kind: code-quality, parse: sarif}}
-hands: {{fixers: [codespell]}}
+hands: {{fixers: [typos]}}
 """
 FEW = ("plain", "base64", "over lines")
 SOME = [name if name in FEW else pytest.param(name, marks=pytest.mark.long) for name in TRANSFORMS]

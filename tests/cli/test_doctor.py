@@ -29,7 +29,7 @@ def test_a_sound_repository_has_nothing_wrong(tmp_path: Path) -> None:
         "configuration",
         "forge",
         "memory",
-        "fixer codespell",
+        "fixer typos",
         "fixer ruff",
         "agent codex",
     ):

@@ -41,7 +41,7 @@ limits: {dispatches_per_day: 6}
 observers:
   commands:
     - {name: check, run: cat bugs.txt, kind: bug, parse: {regex: '^(?P<path>[^:]+):(?P<line>[0-9]+): (?P<message>.+)$'}}
-hands: {fixers: [codespell]}
+hands: {fixers: [typos]}
 """
 WAKES = 6  # as there
 FILES = {"README.md": "# Harbour\n\nTides are seperate from waves.\n", "bugs.txt": "src/a.py:1: division by zero\n"}

@@ -91,7 +91,7 @@ STAGES = {
         wanted.two_issues,
         lives.nothing,
         {**TYPOS, **BUGS, **lives.TODO},
-        BUG.replace("fixers: []", "fixers: [codespell]").replace("{markers: {}}", "{}"),
+        BUG.replace("fixers: []", "fixers: [typos]").replace("{markers: {}}", "{}"),
     ),
     "a monitoring issue is brought up to date": Stage(
         "monitoring", wanted.list_of_two, lives.more_markers, lives.TODO, MARKERS

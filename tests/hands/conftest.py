@@ -25,7 +25,7 @@ def scratch(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def look(tmp_path: Path, scratch: Path) -> Look:
-    """`look(repo, "codespell")`: what the fixer sees at HEAD."""
+    """`look(repo, "typos")`: what the fixer sees at HEAD."""
 
     def at(repo: Path, fixer: str, cache: Path = tmp_path / "cache") -> Sighting:
         source = Git.open(repo)

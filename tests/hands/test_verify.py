@@ -100,8 +100,13 @@ def test_a_change_with_an_unsafe_path_is_never_tried(verify, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
+def test_the_older_name_of_a_fixer_is_understood():
+    assert Settings(fixers=["codespell", "ruff"]).fixers == ("typos", "ruff")
+    assert Settings(fixers=["typos", "codespell"]).fixers == ("typos",)
+
+
 def test_both_fixers_are_on_and_no_check_is_run_by_default():
-    assert (Settings().fixers, Settings().verify) == (("codespell", "ruff"), ())
+    assert (Settings().fixers, Settings().verify) == (("typos", "ruff"), ())
 
 
 @pytest.mark.parametrize("settings", [{"fixer": []}, {"fixers": ["black"]}, {"verify": "make"}, {"verify_timeout": 0}])

@@ -161,7 +161,7 @@ def project(folder: Path, environment: pytest.MonkeyPatch) -> Iterator[Project]:
 
 def _settings(feed: str) -> Any:
     def config(aside: Path) -> str:
-        agent = settings(aside).partition("observers:")[0].replace("fixers: []", "fixers: [codespell]")
+        agent = settings(aside).partition("observers:")[0].replace("fixers: []", "fixers: [typos]")
         return agent + SETTINGS.format(feed=feed)
 
     return config

@@ -319,7 +319,7 @@ def test_memory_that_was_rolled_back_on_the_server_stops_the_next_runner(harbour
 
 
 def test_work_ready_now_is_dispatched_at_once_and_after_memory(tmp_path):
-    both = BUG.replace("fixers: []", "fixers: [codespell]")
+    both = BUG.replace("fixers: []", "fixers: [typos]")
     with hub(tmp_path, {**TYPOS, **BUGS}, both) as harbour:
         report, _ = harbour.cycle()
         (dispatch,) = harbour.fake.dispatches

@@ -68,7 +68,7 @@ observers:
   code: {markers: {}}
   commands:
     - {name: check, run: cat bugs.txt, kind: bug, parse: {regex: '^(?P<path>[^:]+):(?P<line>[0-9]+): (?P<message>.+)$'}}
-hands: {fixers: [codespell]}
+hands: {fixers: [typos]}
 """
 
 

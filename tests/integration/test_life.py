@@ -306,7 +306,7 @@ def edit_memory(harbour, text):
 
 @pytest.mark.parametrize("verify", ["exit 1", "test -f nothing"])
 def test_a_change_that_fails_the_repositorys_own_checks_is_not_proposed(tmp_path, verify):
-    harbour = world(tmp_path, config=f"{CALM.replace('[codespell]', '[codespell], verify: [' + verify + ']')}")
+    harbour = world(tmp_path, config=f"{CALM.replace('[typos]', '[typos], verify: [' + verify + ']')}")
     _, telling = harbour.cycle()
     assert harbour.pulls == ()
     assert any("own checks fail" in line for line in telling.remarks)
@@ -322,7 +322,7 @@ def test_the_files_of_a_pull_stay_under_the_limit_together(tmp_path):
 
 
 MIXED = {**TYPOS, **BUGS}
-ALL = BUG.replace("fixers: []", "fixers: [codespell]")
+ALL = BUG.replace("fixers: []", "fixers: [typos]")
 
 
 def test_work_that_a_cap_alone_cut_is_due_at_once_and_counted(tmp_path):
@@ -337,7 +337,7 @@ def test_work_that_a_cap_alone_cut_is_due_at_once_and_counted(tmp_path):
 
 
 SPELT_AND_UNUSED = {"README.md": "# H\n\nTides are seperate from waves.\n", "a.py": "import os\nimport sys\n\nx = 1\n"}
-BOTH = CALM.replace("[codespell]", "[codespell, ruff]")
+BOTH = CALM.replace("[typos]", "[typos, ruff]")
 
 
 def two_that_are_owed(path, refuse):

@@ -313,7 +313,7 @@ def test_a_review_that_somebody_else_edited_is_answered_by_nobody_until_it_is_sa
 
 def both(aside: Path) -> str:
     """The settings with an agent and a fixer."""
-    return settings(aside).replace("fixers: []", "fixers: [codespell]")
+    return settings(aside).replace("fixers: []", "fixers: [typos]")
 
 
 LONG = "".join(f"{SENTENCE} {SENTENCE} Somebody wrote {word} in the log.\n\n" for word in MISSPELT)

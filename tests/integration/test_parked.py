@@ -56,7 +56,7 @@ def test_what_waits_on_an_observer_that_is_configured_no_longer_is_forgotten(tmp
 
 def test_one_file_that_fails_the_checks_holds_up_neither_the_rest_nor_the_next_cycles(tmp_path):
     files = {f"docs/{n}.md": "We recieve it by mail.\n" for n in range(8)}
-    config = CALM.replace("[codespell]", "[codespell], verify: ['! grep -rq receive docs/1.md']")
+    config = CALM.replace("[typos]", "[typos], verify: ['! grep -rq receive docs/1.md']")
     harbour = world(tmp_path, files, config)
     for _ in range(3):
         harbour.cycle()
@@ -96,7 +96,7 @@ def test_bugs_that_wait_for_a_slot_keep_urgency_high_for_four_cycles_only(tmp_pa
 
 def test_a_weight_in_the_settings_changes_what_comes_first(tmp_path):
     files = {"a.md": "We recieve it.\n", "a.py": "# TODO: one\n"}
-    config = "hands: {{fixers: [codespell]}}\nthinker: {{weights: {{{}: 100}}}}\n"
+    config = "hands: {{fixers: [typos]}}\nthinker: {{weights: {{{}: 100}}}}\n"
     first = []
     for kind in ("spelling", "todo"):
         harbour = world(tmp_path / kind, files, config.format(kind))

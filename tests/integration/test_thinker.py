@@ -22,7 +22,7 @@ observers:
       run: cat bugs.txt
       kind: bug
       parse: {{regex: '^(?P<path>[^:]+):(?P<line>[0-9]+): (?P<message>.+)$'}}
-hands: {{fixers: [codespell]}}
+hands: {{fixers: [typos]}}
 cost: {{prices: {{default: {{input: 10, output: 10}}}}}}
 thinker: {{kind: llm, model: 'anthropic:scripted', seconds: {seconds}}}
 """

@@ -289,7 +289,7 @@ def test_what_was_never_sent_frees_its_slot_and_never_takes_another_missions_num
 
 
 def test_a_list_that_a_person_says_was_never_sent_is_opened_in_the_next_cycle_without_any_news(tmp_path, monkeypatch):
-    config = BUGS_CONFIG.replace("kind: bug", "kind: todo").replace("[codespell]", "[]")
+    config = BUGS_CONFIG.replace("kind: bug", "kind: todo").replace("[typos]", "[]")
     harbour = world(tmp_path, {"bugs.txt": "src/a.py:1: mend the tide table\n", "src/a.py": "x = 1\n"}, config)
 
     def refusing(self, effect):

@@ -16,13 +16,13 @@ TYPOS = {
     "README.md": "# Harbour\n\nTides are seperate from waves. We recieve the tables by mail.\n",
     "docs/guide.md": "# Guide\n\nThis is definately the way to read a table.\n",
 }
-CALM = "hands: {fixers: [codespell]}\nobservers:\n  code: {markers: {}}\n"
+CALM = "hands: {fixers: [typos]}\nobservers:\n  code: {markers: {}}\n"
 BUGS_CONFIG = """\
 observers:
   code: {markers: {}}
   commands:
     - {name: check, run: cat bugs.txt, kind: bug, parse: {regex: '^(?P<path>[^:]+):(?P<line>[0-9]+): (?P<message>.+)$'}}
-hands: {fixers: [codespell]}
+hands: {fixers: [typos]}
 """
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
+
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from ralph_mission.hands import codespell, lexing
+from ralph_mission.hands import lexing, typos
 from ralph_mission.hands.places import not_our_words
-from ralph_mission.hands.prose import BLANK, canvas
-
-NOTHING: frozenset[str] = frozenset()
+from ralph_mission.hands.typos import Hit
 
 CHANGED = [
     ("README.md", "You will recieve the data.", "You will receive the data."),
@@ -26,8 +25,12 @@ CHANGED = [
     ("README.md", "See [the refered page](x.html) for it.", "See [the referred page](x.html) for it."),
     ("README.md", "Use `foo` to acheive this.", "Use `foo` to achieve this."),
     ("README.md", "It is teh best of all.", "It is the best of all."),
-    ("README.md", "This is as fast aswell.", "This is as fast as well."),
-    ("README.md", "They didnt know, but it does'nt matter.", "They didn't know, but it doesn't matter."),
+    ("README.md", "It is regualar, unfortuntely.", "It is regular, unfortunately."),
+    (
+        "docs/x.adoc",
+        "----\ncode of this\n----\n\nIt is illustated here.",
+        "----\ncode of this\n----\n\nIt is illustrated here.",
+    ),
     ("README.md", "| name | the recieved value |", "| name | the received value |"),
     ("README.md", "> Note that the enviroment is kept.", "> Note that the environment is kept."),
     ("docs/x.md", "It is neccessary,\nand it is\noccasionaly slow.", "It is necessary,\nand it is\noccasionally slow."),
@@ -114,6 +117,13 @@ KEPT = [
     ("docs/x.rst", ":recieve: the value of this\n"),
     ("docs/x.adoc", "----\nthe recieve of this\n----\n"),
     ("docs/x.adoc", ":recieve: the value of this\n"),
+    ("docs/x.rst", ".. math::\n\n   the recieve of this\n\nMore of this.\n"),
+    ("docs/x.rst", "The text.\n\n.. csv-table:: the recieve\n   :header: the, recieve\n\n   the, recieve of this\n"),
+    # what stands elsewhere in the file is a name
+    ("README.md", "Call recieve_data to recieve the data."),
+    ("a.py", 'x = "the recieve of this"  # we recieve the data\n'),
+    # several corrections, and words that are too short
+    ("README.md", "The fo of the nd is in the ba and the ot."),
     # code files
     ("a.py", "recieve = 1\n"),
     ("a.py", 'x = "the recieve of this"\n'),
@@ -155,23 +165,43 @@ KEPT = [
     ),
     ("README.md", "El recieve está en la página de la dirección."),
     ("README.md", "the teh recieve seperate occured of neccessary acheive and enviroment lenght"),
-    ("README.md", "the recieve of it " * 6),
+    ("README.md", "the recieve of it " * 4),
     # unknown kinds of file
     ("data.json", '{"a": "the recieve of this"}'),
     ("Makefile", "# the recieve of this\n"),
     ("page.html", "<p>the recieve of this</p>"),
 ]
 
+EVERY = [*CHANGED, *((path, text, text) for path, text in KEPT)]
+
+
+def found_in(folder: Path, files: Iterable[tuple[str, str]]) -> list[list[Hit]]:
+    """What typos finds in each of these files, in one go."""
+    names = [f"{number}/{path}" for number, (path, _) in enumerate(files)]
+    for name, (_, text) in zip(names, files, strict=True):
+        (folder / "files" / name).parent.mkdir(parents=True)
+        (folder / "files" / name).write_bytes(text.encode())
+    hits = typos.run_typos(folder / "files", folder / "home")
+    return [hits.get(name, []) for name in names]
+
+
+@pytest.fixture(scope="module")
+def hits(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], list[Hit]]:
+    """What typos finds in every text of the tables, and in what becomes of it."""
+    texts = list(dict.fromkeys(each for path, before, after in EVERY for each in ((path, before), (path, after))))
+    return dict(zip(texts, found_in(tmp_path_factory.mktemp("tables"), texts), strict=True))
+
 
 @pytest.mark.parametrize(("path", "before", "after"), CHANGED)
-def test_a_misspelling_that_is_beyond_doubt_is_corrected(path, before, after):
-    text, corrections = codespell.correct(path, before, NOTHING)
+def test_a_misspelling_that_is_beyond_doubt_is_corrected(hits, path, before, after):
+    text, corrections = typos.correct(path, before, hits[path, before])
     assert text == after and corrections
+    assert typos.correct(path, after, hits[path, after]) == (after, ())
 
 
 @pytest.mark.parametrize(("path", "text"), KEPT)
-def test_a_text_in_which_anything_is_in_doubt_stays(path, text):
-    assert codespell.correct(path, text, NOTHING) == (text, ())
+def test_a_text_in_which_anything_is_in_doubt_stays(hits, path, text):
+    assert typos.correct(path, text, hits[path, text]) == (text, ())
 
 
 @pytest.mark.parametrize("suffix", sorted(lexing.CODE))
@@ -179,81 +209,39 @@ def test_every_language_that_is_claimed_has_a_lexer(suffix):
     assert lexing.is_code(f"name{suffix}")
 
 
-def test_a_correction_names_its_line_and_both_words():
-    _, corrections = codespell.correct("x.md", "Fine.\n\nYou recieve it. Recieve it now.\n", NOTHING)
-    assert corrections == ((3, "recieve", "receive"), (3, "Recieve", "Receive"))
+def test_a_correction_names_its_place_and_both_words(tmp_path):
+    text = "Fine.\n\nYou recieve it. Recieve it now.\n"
+    _, corrections = typos.correct("x.md", text, *found_in(tmp_path, [("x.md", text)]))
+    assert [(one.word, one.correction) for one in corrections] == [("recieve", "receive"), ("Recieve", "Receive")]
+    assert all(text.startswith(one.word, one.start) for one in corrections)
 
 
-def test_an_ignored_word_stays():
-    assert codespell.correct("x.md", "You recieve it.", frozenset({"recieve"}))[1] == ()
+def test_a_name_of_the_repository_stays():
+    assert (
+        typos.correct("x.md", "You recieve it.", [Hit(1, 4, "recieve", ("receive",))], frozenset({"recieve"}))[1] == ()
+    )
 
 
-def test_nothing_but_the_corrected_words_changes():
-    before = "\ufeffYou  recieve\tit. \r\n\r\nThe end\x0c of\u2028it.\n\n"
-    after, _ = codespell.correct("x.md", before, NOTHING)
-    assert after == before.replace("recieve", "receive")
+def test_nothing_but_the_corrected_words_changes(tmp_path):
+    before = "\ufeffYou  recieve\tit. \r\n\r\nThe end\x0c of\u2028it, seperate.\n\n"
+    after, _ = typos.correct("x.md", before, *found_in(tmp_path, [("x.md", before)]))
+    assert after == before.replace("recieve", "receive").replace("seperate", "separate")
 
 
-def test_the_dictionary_has_no_name_no_alternative_and_nothing_of_one_letter():
-    for wrong, right in codespell.dictionary().items():
-        assert wrong == wrong.lower() and right == right.lower() and "," not in right and len(wrong) > 2
-
-
-WORDS = [
-    "the",
-    "recieve",
-    "seperate",
-    "`",
-    "``",
-    "```",
-    "<!--",
-    "-->",
-    "<a",
-    ">",
-    "[",
-    "](",
-    ")",
-    "$",
-    "#",
-    "::",
-    "\n",
-    "\r\n",
-    " ",
-    "    ",
-    "*",
-    '"""',
-    "'",
-    "//",
-    "/*",
-    "*/",
-    "|",
-    "{",
-    "}",
-    "\t",
-    "\0",
-    "é",
-    "\u2028",
-    "@x",
-    "=",
-    "..",
-    "---",
-]
-
-
-@given(
-    st.sampled_from(["x.md", "x.rst", "x.adoc", "x.txt", "x.py", "x.js", "x.go", "x.yml"]),
-    st.lists(st.sampled_from(WORDS), max_size=60).map("".join),
+@pytest.mark.parametrize(
+    "hit",
+    [
+        Hit(1, 4, "recieve", ("receive", "relieve")),
+        Hit(1, 4, "recieve", ()),
+        Hit(1, 4, "recieve", ("rm -rf /",)),
+        Hit(1, 4, "recieve", ("a\nb",)),
+        Hit(1, 4, "it", ("is",)),
+        Hit(1, 5, "recieve", ("receive",)),
+        Hit(9, 0, "recieve", ("receive",)),
+    ],
 )
-def test_the_canvas_keeps_every_position(path, text):
-    shown = canvas(path, text)
-    assert shown is not None and len(shown) == len(text)
-    assert all(seen in (char, BLANK, " ") for seen, char in zip(shown, text, strict=True))
-
-
-@given(st.sampled_from(["x.md", "x.rst", "x.py", "x.js"]), st.lists(st.sampled_from(WORDS), max_size=60).map("".join))
-def test_correcting_twice_is_correcting_once(path, text):
-    once, _ = codespell.correct(path, text, NOTHING)
-    assert codespell.correct(path, once, NOTHING)[0] == once
+def test_what_is_no_plain_correction_at_its_place_is_not_made(hit):
+    assert typos.correct("x.md", "You recieve it.", [hit]) == ("You recieve it.", ())
 
 
 @pytest.mark.parametrize("path", ["src/predict.py", "src/password.py", "docs/keywords.md", "docs/prediction.md"])
