@@ -46,6 +46,7 @@ def check(context: click.Context, repo: Path, patch: str | None, as_json: bool) 
     from ralph_mission.bootstrap.known import known_secrets
     from ralph_mission.gateways.git import Git
     from ralph_mission.safety.patch import measure
+    from ralph_mission.safety.weakening import describe_weakening
 
     git = Git.open(repo)
     limit = _limit(git)
@@ -60,6 +61,8 @@ def check(context: click.Context, repo: Path, patch: str | None, as_json: bool) 
     found = inspect(change, max_lines=limit, secrets=known_secrets())
     said = verdict(found)
     _tell(said, measure(change), found, as_json)
+    for weaker in describe_weakening(change):
+        click.echo(f"  look at this first: it {weaker}", err=as_json)
     context.exit(0 if said == "allow" else 1)
 
 

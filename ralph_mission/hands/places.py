@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from ralph_mission.safety.paths import protected_path, unsafe_path
+from ralph_mission.safety.paths import fixer_may_write, unsafe_path
 
 DOCUMENTS = frozenset(".md .markdown .mdx .mkd .rst .adoc .asciidoc .txt .text".split())
 """Suffixes of texts that are prose."""
@@ -62,7 +62,7 @@ _GENERATED_TEXT = re.compile(
 def off_limits(path: str) -> bool:
     """Whether no fixer may touch `path`: protected, unsafe, not ours, generated, or test data."""
     folders = [folder.lower() for folder in PurePosixPath(path).parts[:-1]]
-    if unsafe_path(path) or protected_path(path) or _GENERATED_NAME.search(path):
+    if unsafe_path(path) or not fixer_may_write(path) or _GENERATED_NAME.search(path):
         return True
     return any(folder in OTHERS | SAMPLES for folder in folders) or _test_data(folders)
 

@@ -94,12 +94,12 @@ def change(mission: Mission, made: Made, patch: Patch, around: Circumstances) ->
     same = tuple(sorted(patch_ids(patch)))
     branch = mission.branch or coding.branch(mission)
     push = PushBranch(
-        key_of(mission.key, "push_branch", patch.base, *same), branch, patch.base, coding_text.message(mission, 0),
-        around.now, deltas(patch), issue=mission.issue,
+        key_of(mission.key, "push_branch", patch.base, *same), branch, patch.base,
+        coding_text.message(mission, 0, patch), around.now, deltas(patch), issue=mission.issue,
     )  # fmt: skip  # one effect
     key = key_of(mission.key, "open_pull")
     facts = facts_of(mission) | {"issue": str(mission.issue)}
-    body = coding_text.pull(mission, made.words, made.learned, key, facts)
+    body = coding_text.pull(mission, patch, made.words, made.learned, key, facts)
     return push, OpenPull(
         key, mission.title, body, branch, around.default.name, mission.issue, ("ralph:mission",), same,
         touched_by(patch),
@@ -141,7 +141,7 @@ def _answer(
     same = sorted(patch_ids(patch))
     push = PushBranch(
         key_of(begun.key, "push_branch", begun.head_sha, *same), begun.branch, begun.base_sha,
-        coding_text.message(begun, begun.rounds + 1), around.now, deltas(patch), onto=begun.head_sha,
+        coding_text.message(begun, begun.rounds + 1, patch), around.now, deltas(patch), onto=begun.head_sha,
         issue=begun.issue,
     )  # fmt: skip  # one effect
     if rules:

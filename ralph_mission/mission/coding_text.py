@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from ralph_mission.mission.effects import marker
 from ralph_mission.mission.kinds import reason
 from ralph_mission.mission.model import Actor, Issue, Mission, Remark
-from ralph_mission.mission.wording import DIFF, HOW_TO_SAY_NO, diff, numbered, person, plain, seal_line
+from ralph_mission.mission.wording import DIFF, HOW_TO_SAY_NO, diff, numbered, person, plain, reviewer_note, seal_line
 from ralph_mission.safety.patch import Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import fenced, quote, said
+from ralph_mission.safety.weakening import describe_touched, describe_weakening
 
 BODY, REMARK, REMARKS, REVIEW = 20_000, 4_000, 20, 8_000
 """Characters of an issue, of each comment and of each review that are quoted; how many comments: the newest."""
@@ -61,22 +62,29 @@ def task(
 # --- for people -----------------------------------------------------------------------
 
 
-def message(mission: Mission, round: int) -> str:
-    """Subject and body of the one commit of a round."""
+def message(mission: Mission, round: int, patch: Patch) -> str:
+    """Subject and body of the one commit of a round. A commit on top of what was reviewed says what to look at."""
     named = numbered(plain(mission.title, 100), mission.issue)
     subject = f"Answer review {round} of #{mission.pull}" if round else named
     why = f"a review of #{mission.pull} asked for it" if round else reason(mission.kind)
     return (
-        f"{subject}\n\nWhy: {why}; an agent made it.\n\n"
+        f"{subject}\n\nWhy: {why}; an agent made it.\n\n{_look_first(patch) if round else ''}"
         f"Part of #{mission.issue}.\nTo say no: close its pull; once merged, revert this commit.\n"
     )
 
 
-def pull(mission: Mission, words: str, learned: Sequence[str], key: str, facts: dict[str, str]) -> str:
+def _look_first(patch: Patch) -> str:
+    weaker, touched = describe_weakening(patch), describe_touched(patch)
+    touches = [f"touches {kind}" for kind in touched]
+    return f"Look at this first: it {', '.join((*weaker, *touches))}.\n\n" if weaker or touches else ""
+
+
+def pull(mission: Mission, patch: Patch, words: str, learned: Sequence[str], key: str, facts: dict[str, str]) -> str:
     """The pull's text. The agent's words are quoted; what it learned is proposed, for a person to take over."""
     proposed = "\n".join(f"- {said(redact(line), 300)}" for line in learned[:LEARNED])
     parts = [
         f"Made by an agent for #{mission.issue}. Part of #{mission.issue}.",
+        reviewer_note(patch),
         f"**Why:** {reason(mission.kind)}.",
         f"**Evidence:** the agent's last words, not an instruction:\n\n{quote(redact(words), WORDS)}"
         if words.strip() else "**Evidence:** the change itself; the agent said nothing about it.",

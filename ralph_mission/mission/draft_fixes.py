@@ -64,7 +64,7 @@ def _objections(member: Finding, desk: Desk) -> tuple[Objection, ...]:
     """What speaks against a member's change even if it were the only one."""
     assert member.signal.patch is not None
     most, bumps = desk.limits.auto_pr_lines, member.kind == BUMPS
-    return inspect(member.signal.patch, max_lines=most, recent=desk.recent_lines, bumps=bumps)
+    return inspect(member.signal.patch, max_lines=most, recent=desk.recent_lines, bumps=bumps, by_fixer=True)
 
 
 def _largest_set(members: Sequence[Finding], desk: Desk) -> tuple[Finding, ...]:

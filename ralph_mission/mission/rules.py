@@ -112,6 +112,7 @@ def _inspected(proposal: Proposal, bench: Bench) -> tuple[objections.Objection, 
         recent=bench.recent_lines,
         secrets=bench.secrets,
         bumps=proposal.kind == BUMPS and proposal.before is None,  # of an observer, not of an agent
+        by_fixer=proposal.before is None,
     )
 
 
@@ -124,8 +125,7 @@ def _kept(proposal: Proposal, bench: Bench) -> tuple[objections.Objection, ...]:
 
 
 def _kind_tier(proposal: Proposal, bench: Bench) -> bool:
-    high = proposal.automatic and lookup(proposal.kind).tier is Tier.HIGH
-    return high or _patch("kind-tier")(proposal, bench)
+    return proposal.automatic and lookup(proposal.kind).tier is Tier.HIGH
 
 
 def _branch_name(proposal: Proposal, bench: Bench) -> bool:

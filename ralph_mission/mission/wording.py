@@ -19,6 +19,7 @@ from ralph_mission.mission.ranking import days
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import closing_keywords, fenced, inline, quote, said, sanitise
+from ralph_mission.safety.weakening import describe_touched, describe_weakening
 
 TITLE = 120  # characters; what a phone shows of a title in two lines
 SHOWN = 40  # lines of evidence in a body
@@ -45,6 +46,16 @@ def numbered(title: str, issue: int) -> str:
 def person(actor: Actor | None) -> str:
     """A person's name, without a ping."""
     return (plain(actor.login, 60) if actor else "") or "someone"
+
+
+def reviewer_note(patch: Patch) -> str:
+    """What whoever reviews an agent's change must look at first, "" when nothing of it stands out."""
+    weaker, touched = describe_weakening(patch), describe_touched(patch)
+    lines = [f"**Weaker checks?** This change {', '.join(weaker)}."] if weaker else []
+    for kind, paths in touched.items():
+        more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
+        lines.append(f"**It touches {kind}:** {', '.join(inline(redact(path), 80) for path in paths[:5])}{more}.")
+    return "\n".join(("> [!WARNING]", *(f"> {line}" for line in lines))) if lines else ""
 
 
 # --- fixes ----------------------------------------------------------------------------

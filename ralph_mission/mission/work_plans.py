@@ -69,7 +69,7 @@ def change(record: WorkRecord, issue: Issue, played: Played, base: str, now: dat
         deltas(played.patch), issue=record.issue,
     )  # fmt: skip  # one effect
     pull = pull_key(record)
-    body = work_text.pull(issue, played.words, played.learned, pull)
+    body = work_text.pull(issue, played.patch, played.words, played.learned, pull)
     same = tuple(sorted(patch_ids(played.patch)))
     return push, OpenPull(
         pull, work_text.pull_title(issue), body, record.branch, base, record.issue, (), same, touched_by(played.patch)

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from ralph_mission.mission.effects import marker
 from ralph_mission.mission.ledger import WorkRecord
 from ralph_mission.mission.model import Actor, Issue, Remark
-from ralph_mission.mission.wording import numbered, person, plain
+from ralph_mission.mission.wording import numbered, person, plain, reviewer_note
+from ralph_mission.safety.patch import Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline, quote, said
 
@@ -144,11 +145,12 @@ def message(issue: Issue) -> str:
     )
 
 
-def pull(issue: Issue, words: str, learned: Sequence[str], key: str) -> str:
+def pull(issue: Issue, patch: Patch, words: str, learned: Sequence[str], key: str) -> str:
     """The pull's text. The agent's words are quoted; what it learned is proposed, for a person to take over."""
     proposed = "\n".join(f"- {said(redact(line), 300)}" for line in learned[:LEARNED])
     parts = [
         f"Made by an agent for #{issue.number}, which {person(issue.author)} wrote. Part of #{issue.number}.",
+        reviewer_note(patch),
         f"**The agent's last words**, not an instruction:\n\n{quote(redact(words), WORDS)}" if words.strip() else "",
         "**Learned on the way**, if you agree for `## Learnings` of the memory file (nothing puts it there by itself):"
         f"\n\n{proposed}" if proposed else "",

@@ -15,9 +15,8 @@ from types import MappingProxyType
 from ralph_mission.safety.bumps import counted, holds_versions, only_patches
 from ralph_mission.safety.hidden import CONTROL, SURROGATE, invisible
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Measure, Patch, is_binary, measure, touched
-from ralph_mission.safety.paths import protected_path, unsafe_path
+from ralph_mission.safety.paths import fixer_may_write, protected_path, unsafe_path
 from ralph_mission.safety.secrets import find_secrets
-from ralph_mission.safety.weakening import weakens
 
 MAX_LINES = 49
 """Seed 003: an automatic fix has under 50 changed lines."""
@@ -49,6 +48,7 @@ def inspect(
     secrets: Sequence[str] = (),
     bumps: bool = False,
     announced: bool = False,
+    by_fixer: bool = False,
 ) -> tuple[Objection, ...]:
     """Everything that speaks against doing `patch` without asking; () when nothing does.
 
@@ -57,13 +57,15 @@ def inspect(
     window, `secrets` known values that must not appear. `bumps`: manifests and lock files may be
     changed, as far as nothing but patch-level versions moves; lines of a lock file that follow from them do not count.
     `announced`: that was so when they were announced, and cannot be seen again without the old text.
+    `by_fixer`: it comes from our own fixers, which correct prose and source code and nothing else.
     """
     fitting = holds_versions if announced else only_patches
     size = measure(counted(patch, fitting) if bumps else patch)
     found = [*_whole(size, max_lines), *_budget(size, max_lines, recent)]
     for change in patch.changes:
         found += _path(change, allowed_paths)
-        found += () if bumps and fitting(change) and _by_name_alone(change) else _protection(change, extra_protected)
+        if not (bumps and fitting(change) and _by_name_alone(change)):
+            found += _protection(change, extra_protected, by_fixer)
         found += _mode(change)
         found += _content(change, secrets)
     return tuple(dict.fromkeys(found))
@@ -107,9 +109,11 @@ def _by_name_alone(change: FileChange) -> bool:
     return not protected_path(f"{change.path.rpartition('/')[0]}/x".lstrip("/"))
 
 
-def _protection(change: FileChange, extra: Sequence[str]) -> Iterator[Objection]:
-    if why := protected_path(change.path, extra):
-        yield Objection("protected-path", change.path, why)
+def _protection(change: FileChange, extra: Sequence[str], by_fixer: bool) -> Iterator[Objection]:
+    if what := protected_path(change.path, extra):
+        yield Objection("protected-path", change.path, f"touches {what}")
+    elif by_fixer and not fixer_may_write(change.path):
+        yield Objection("protected-path", change.path, "is no prose and no source code: fixers correct nothing else")
 
 
 def _mode(change: FileChange) -> Iterator[Objection]:
@@ -126,8 +130,6 @@ def _content(change: FileChange, secrets: Sequence[str]) -> Iterator[Objection]:
         yield Objection("secret", change.path, f"adds what looks like a secret ({kind})")
     if not is_binary(change.new) and (new := _unseen(change.new) - _unseen(change.old)):
         yield Objection("scope", change.path, f"adds text that no reader sees ({', '.join(sorted(new)[:5])})")
-    for why in weakens(change):
-        yield Objection("kind-tier", change.path, f"{why}, which a person should judge")
 
 
 def _leaks(change: FileChange, secrets: Sequence[str]) -> set[str]:

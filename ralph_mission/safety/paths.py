@@ -1,4 +1,4 @@
-"""Names that git or a file system would misread: unsafe paths, protected paths, branch names.
+"""What may be written where: unsafe paths, protected paths, what our own fixers may touch, branch names.
 
 Names are compared as the most forgiving file system would: case, compatibility forms,
 ignorable code points, trailing dots and NTFS short names make no difference.
@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ralph_mission.safety import protected
 from ralph_mission.safety.hidden import INVISIBLE
 
 if TYPE_CHECKING:
@@ -24,6 +23,84 @@ SHORT_NAME = re.compile(r"[^.]{1,6}~[0-9]+(?:\.[^.]{0,3})?")
 """NTFS gives every long name one like GIT~1 or CLAUDE~1.MD; nobody writes such names by hand."""
 BRANCH = re.compile(r"ralph/[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)*")
 """Narrower than git: no shell, URL or option character, no component that starts with a dot or a dash."""
+
+FIXABLE = frozenset(
+    """
+    .md .markdown .mdx .mkd .rst .adoc .asciidoc .txt .text .py .pyi .pyx .js .mjs .cjs .jsx .ts .mts .cts .tsx .go .rs
+    .java .kt .kts .c .h .cc .cpp .cxx .hh .hpp .hxx .m .cs .rb .php .swift .scala .sh .bash .zsh .lua .ex .exs .erl
+    .hs .ml .dart .sql .css .scss .less .zig
+    """.split()
+)
+"""Suffixes of prose and of source code: all that our own fixers correct unasked."""
+
+AGENT_FOLDERS = frozenset(
+    """
+    .claude .codex .gemini .cursor .continue .windsurf .aider .roo .clinerules .kiro .amazonq .opencode .agents .junie
+    .amp .qwen .kilocode .augment .trae .goose .factory .crush .qodo .tabnine .openhands .copilot .claude-plugin .devin
+    .serena .codebuddy .rovodev
+    """.split()
+)
+AGENT_GUIDES = ("agent.md", "agents*.md", "claude*.md", "gemini*.md", "qwen.md")
+"""Those that say in prose how work is done: part of what is worked on, unlike hooks, servers and permissions."""
+TOP_GUIDES = frozenset({"warp.md", "crush.md"})
+"""The same at the top of a repository, and with a capital anywhere; elsewhere they are anybody's words."""
+AGENT_SETTINGS = tuple(
+    """
+    .mcp.json mcp.json copilot-instructions* *.instructions.md .cursorrules .windsurfrules .clinerules .goosehints
+    .aider* .roomodes .roorules* .kilocodemodes .kilocoderules* .augment-guidelines .openhands_instructions .rules
+    .crush.json crush.json skill.md opencode.json* .env *.mdc
+    .cursorignore .cursorindexingignore .geminiignore .aiexclude .aiignore .codeiumignore .clineignore .rooignore
+    """.split()
+)
+"""Folders and file names that coding agents read by themselves in a repository they work in."""
+
+CI, AGENTS = "CI, a release or a deployment", "what an agent is told"
+CI_FOLDERS = frozenset(".github .gitlab .gitea .forgejo .circleci .buildkite .woodpecker .tekton".split())
+KINDS: dict[str, tuple[str, ...]] = {
+    kind: tuple(names.split())
+    for kind, names in {
+        "ownership, a licence or Ralph's own settings": """
+            codeowners owners maintainers license license.* licence licence.* copying copying.* ralph.y*ml
+            ralph-log.md prd.json
+            """,
+        CI: """
+            action.y*ml jenkinsfile* *.jenkinsfile *.gitlab-ci.y*ml *pipelines.y*ml azure-pipeline* appveyor.y*ml
+            cloudbuild* buildspec* dependabot.y*ml renovate.json* procfile netlify.toml vercel.json fly.toml
+            wrangler.toml *.tf *.hcl chart.yaml docker-compose* compose.y*ml compose.*.y*ml dockerfile* *.dockerfile
+            containerfile* vagrantfile
+            """,
+        "packages or a lock file": """
+            *.lock *.lockb *.locked *.lockfile *lock.json *lock.y*ml npm-shrinkwrap.json package.json
+            pnpm-workspace.y*ml bower.json deno.json* pyproject.toml setup.py setup.cfg pipfile* *requirements*.txt
+            *requirements*.in *constraints*.txt environment*.y*ml manifest.in cargo.toml go.mod go.sum go.work*
+            gemfile* *.gemspec composer.json podfile* package.swift pubspec*.y*ml mix.exs pom.xml *.gradle
+            *.gradle.kts gradle.properties gradlew* *.sbt *.versions.toml *.csproj *.fsproj *.vbproj *.props
+            *.targets *.sln nuget.config *.nix *.cabal *.opam conanfile* vcpkg*.json cpanfile *.nimble elm.json
+            """,
+        "the build": """
+            makefile makefile.* makefile*.am gnumakefile bsdmakefile *.mk justfile taskfile.* rakefile *.rake
+            gulpfile.* gruntfile.* cmakelists.txt *.cmake configure configure.* meson.build meson.options *.ninja
+            *.gyp* *.bazel *.bzl workspace build.rs build.zig* build.xml build.sc *.m4 *.wrap
+            """,
+        "what tests and checkers look at": """
+            conftest.py sitecustomize.py usercustomize.py *.pth tox.ini noxfile.py pytest.ini pytest.toml mypy.ini
+            ruff.toml *.config.js *.config.cjs *.config.mjs *.config.ts *.config.mts webpack.*.*js webpack.*.ts
+            karma.conf.* tsconfig*.json tslint*.json jest.setup.* vitest.setup.* spec_helper.rb rails_helper.rb
+            test_helper.rb
+            """,
+        AGENTS: " ".join((*AGENT_GUIDES, *AGENT_SETTINGS)),
+    }.items()
+}
+"""What decides what is run, installed, checked, released or told to an agent: globs in lower case, for a name alone.
+
+Whatever is hidden (its name, or that of a folder around it, begins with a dot) is such a setting, too, and need not
+stand here.
+"""
+SPELLED = {"BUILD": "the build"}
+"""The same of a name that is an ordinary word in small letters."""
+INSTALLED = frozenset({"node_modules", "site-packages", "__pycache__"})
+HOOK = re.compile(r"(?:pre|post|applypatch|commit|prepare|sendemail|fsmonitor|reference|proc|push|update)(?:-[a-z-]+)?")
+"""A hook of git's, in a folder of hooks."""
 
 
 def unsafe_path(path: str) -> str:
@@ -40,15 +117,29 @@ def unsafe_path(path: str) -> str:
 
 
 def protected_path(path: str, extra: Sequence[str] = ()) -> str:
-    """Which protection covers `path`, "" when none does. `extra` holds globs as in `.gitignore`."""
+    """What a change of `path` touches, "" when it is not protected. `extra` holds globs as in `.gitignore`."""
     *folders, name = [fold(part) for part in path.split("/")]
-    for folder in (*folders, name):
-        if folder in protected.FOLDERS:
-            return f"{folder}/ configures what is run or trusted"
-    written = path.rpartition("/")[2]
-    if _decides(folders, name) or written in protected.CAPITALS or _stands_out(path, protected.TOP_NAMES):
-        return f"{name} decides what is run, installed, checked or told to an agent"
-    return "is protected by configuration" if extra and _spec(tuple(extra)).match_file(path.casefold()) else ""
+    if hidden := next((part for part in (*folders, name) if part.startswith(".") and part.strip(".")), ""):
+        return CI if hidden in CI_FOLDERS else AGENTS if hidden in AGENT_FOLDERS else f"settings ({hidden})"
+    if INSTALLED.intersection(folders):
+        return "packages or a lock file"
+    if folders and folders[-1] in ("hooks", "githooks", "git-hooks") and HOOK.fullmatch(name):
+        return "a hook"
+    if (folders and folders[-1] == "requirements" and name.endswith((".txt", ".in"))) or name == "requirements.yml":
+        return "packages or a lock file"
+    if _is_top_guide(path):
+        return AGENTS
+    if folders and folders[-1] in ("doc", "docs", "source") and name == "conf.py":
+        return "the build"
+    if kind := SPELLED.get(path.rpartition("/")[2]) or _kind_of(name):
+        return kind
+    return "what ralph.yml protects" if extra and _spec(tuple(extra)).match_file(path.casefold()) else ""
+
+
+def fixer_may_write(path: str) -> bool:
+    """Whether our own fixers may correct `path` unasked: prose and source code, and nothing that is protected."""
+    suffix = "." + path.lower().rpartition("/")[2].rpartition(".")[2]
+    return suffix in FIXABLE and not protected_path(path)
 
 
 def steers_agents(path: str) -> bool:
@@ -57,17 +148,13 @@ def steers_agents(path: str) -> bool:
     A manual of the name docs/agent.md is one of them: whoever reads a change is told what is kept from it.
     """
     parts = [fold(part) for part in path.split("/")]
-    named = _among(protected.AGENT_NAMES).fullmatch(parts[-1]) or _stands_out(path, protected.TOP_GUIDES)
-    # Where a file system ignores case, a reader of AGENT.md is given agent.md, whatever folder it looks into.
-    return bool(named) or parts[-1] == "agent.md" or any(part in protected.AGENT_FOLDERS for part in parts)
+    return _is_top_guide(path) or configures_agents(path) or _fits(parts[-1], AGENT_GUIDES)
 
 
 def configures_agents(path: str) -> bool:
     """The same without the guides: what gives an agent hooks, servers, permissions or commands of its own."""
-    *folders, name = [fold(part) for part in path.split("/")]
-    if any(part in protected.AGENT_FOLDERS for part in (*folders, name)):
-        return True
-    return bool(_among(protected.AGENT_NAMES).fullmatch(name)) and not _among(protected.AGENT_GUIDES).fullmatch(name)
+    parts = [fold(part) for part in path.split("/")]
+    return not AGENT_FOLDERS.isdisjoint(parts) or _fits(parts[-1], AGENT_SETTINGS)
 
 
 def branch_name_ok(name: str, existing: Iterable[str] = ()) -> bool:
@@ -104,31 +191,17 @@ def _collides(name: str, other: str) -> bool:
     return mine.startswith(theirs + "/") or theirs.startswith(mine + "/")
 
 
-def _decides(folders: list[str], name: str) -> bool:
-    """Whether something runs or obeys a file of this name there."""
-    if _among(protected.NAMES).fullmatch(name) or _among(protected.PLACES).fullmatch("/".join((*folders[-1:], name))):
-        return True
-    if _among(protected.SAMPLES).fullmatch(name):
-        return not _is_for_tests(folders, name)
-    return False
-
-
-def _stands_out(path: str, names: frozenset[str]) -> bool:
-    """Whether it has one of these names, at the top or with a capital in it."""
+def _is_top_guide(path: str) -> bool:
     *folders, written = path.split("/")
-    return fold(written) in names and (not folders or written != written.lower())
+    return fold(written) in TOP_GUIDES and (not folders or written != written.lower())
 
 
-def _is_for_tests(folders: list[str], name: str) -> bool:
-    """Whether it is data of tests: among the tests themselves it may be a checker's, or of a package `test`."""
-    if not protected.SAMPLE_FOLDERS.isdisjoint(folders):
-        return True
-    if name.startswith(".") and not protected.FIXTURE_FOLDERS.isdisjoint(folders):
-        return True
-    of_tests = [at for at, folder in enumerate(folders) if folder in protected.TEST_FOLDERS]
-    if not of_tests or name == "auth.json":  # this one runs nothing
-        return bool(of_tests)
-    return not protected.DATA_FOLDERS.isdisjoint(folders[of_tests[0] :])
+def _kind_of(name: str) -> str:
+    return next((kind for kind, globs in KINDS.items() if _fits(name, globs)), "")
+
+
+def _fits(name: str, globs: tuple[str, ...]) -> bool:
+    return bool(_among(globs).fullmatch(name))
 
 
 @lru_cache(maxsize=8)

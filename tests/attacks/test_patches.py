@@ -24,7 +24,7 @@ from tests.figures import Table, shown
 from tests.helpers import git, make_repo
 from tests.integration.world import CALM, TYPOS, world
 from tests.mission.build import bench, fix
-from tests.safety.checker import FOLDERS, KINDS, SETTINGS, breaches
+from tests.safety.checker import KINDS, breaches
 from tests.safety.making import BASE, change, patch
 from tests.safety.test_paths import ORDINARY, PROTECTED, UNSAFE
 
@@ -48,11 +48,13 @@ CONTENTS: dict[str, bytes] = {
 MODES = [(REGULAR, REGULAR), (EXECUTABLE, EXECUTABLE), (REGULAR, EXECUTABLE), (EXECUTABLE, REGULAR), (REGULAR, SYMLINK),
          (SYMLINK, REGULAR), ("", REGULAR), ("", EXECUTABLE), ("", SYMLINK), ("", GITLINK),
          (REGULAR, "")]  # fmt: skip  # pairs
-ONE_OF_EACH = (
-    [word.replace("+", "harbour") for words in KINDS.values() for word in words.split()]
-    + [f"{folder}/harbour" for folder in FOLDERS]
-    + [f".harbour{ending}" for ending in SETTINGS]
-)
+ONE_OF_EACH = [word.replace("+", "harbour") for words in KINDS.values() for word in words.split()] + [
+    ".harbour",
+    ".harbour/x",
+    "sub/.harbour.toml",
+    "node_modules/x/index.js",
+    "githooks/pre-push",
+]
 """What the second opinion holds to be protected, whatever the first one has on its list."""
 PATHS = [*ORDINARY, *PROTECTED, *UNSAFE, *ONE_OF_EACH]
 

@@ -189,6 +189,7 @@ def test_e49_a_protected_path_is_held(repo: Path, path: str) -> None:
 
 @both
 @pytest.mark.attack(54)
-def test_e54_a_deleted_test_is_held(repo: Path, judge: Judge) -> None:
+def test_e54_a_deleted_test_is_pointed_out(repo: Path, judge: Judge) -> None:
     (repo / "tests/test_app.py").unlink()
-    assert judge(repo).json["rules"] == ["kind-tier"]
+    result = judge(repo)
+    assert result.json["verdict"] == "allow" and "look at this first: it deletes a test file" in result.err

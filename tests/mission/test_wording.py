@@ -56,7 +56,7 @@ def test_a_title_with_its_number_closes_nothing_whatever_word_it_ends_with(title
     for subject in (
         work_text.pull_title(issue(number=7, title=title)),
         work_text.message(issue(number=7, title=title)).splitlines()[0],
-        coding_text.message(mission(issue=7, title=title), 0).splitlines()[0],
+        coding_text.message(mission(issue=7, title=title), 0, Patch("0" * 40, ())).splitlines()[0],
     ):
         assert subject.endswith("(#7)") and is_title(subject)
 

@@ -63,59 +63,35 @@ def strange_modes(repo: Path, base: str, head: str) -> list[str]:
 
 MOST_LINES = 49
 MOST_BYTES = 16_384
-FOLDERS = """.github .gitlab .gitea .ci .circleci .buildkite .tekton .builds .husky .githooks .claude .codex .gemini
-    .cursor .qwen .kiro .kilocode .vscode .idea .vs .zed .devcontainer .config .cargo .yarn .mvn .ralph
-    node_modules .hg .gitlab-ci .jenkins .claude-plugin .devin .serena .codebuddy .rovodev .emacs.d""".split()
-TOP = ("agent.md", "warp.md", "crush.md", "cross.toml")
-"""What is read at the top of a repository, and elsewhere where it is written with a capital."""
-TESTS = r"(?:^|/)(?:test(?:s|ing)?|specs?|__tests__|e2e|cypress)/"
-DATA = re.compile(rf"(?:^|/)(?:fixtures?|__fixtures__|test[_-]?data)/|{TESTS}(?:.*/)?data/")
-"""Where data of tests are, of which hidden settings but for those of a program (`rc`) are some."""
-WITHIN_TESTS = re.compile(rf"(?:^|/)(?:__fixtures__|test[_-]?data)/|{TESTS}(?:.*/)?(?:data/|fixtures?/|auth[.]json$)")
-"""Where what describes a package of a workspace describes none."""
+TOP = ("warp.md", "crush.md")
+"""What agents read at the top of a repository."""
 HOOKS = """pre-commit pre-push pre-rebase pre-receive post-checkout post-commit post-merge post-receive post-rewrite
     commit-msg prepare-commit-msg update""".split()
-RUN_ANYWHERE = (".pre-commit-config", ".pre-commit-hooks", ".lefthook")
-"""How hidden names begin that are no data of tests wherever they stand."""
 KINDS = {
     "owners and terms": "codeowners owners maintainers license copying dependabot.yml renovate.json action.yml",
     "ours": "ralph.yml ralph.yaml action.yaml ralph-log.md prd.json",
-    "git": ".gitattributes .gitmodules .gitignore .gitconfig .mailmap",
     "a CI": "jenkinsfile+ azure-pipelines+ bitbucket-pipelines.yml appveyor.yml cloudbuild.yaml buildspec.yml",
-    "a host": "procfile netlify.toml vercel.json fly.toml wrangler.toml heroku.yml .htaccess web.config",
-    "agents": "agents+.md claude+.md gemini+.md qwen.md +.mdc skill.md mcp.json .cursorrules .clinerules",
-    "editors": "+.code-workspace +.sublime-project +.iml +.pbxproj .project .classpath .dir-locals.el .gdbinit .clangd "
-    ".editorconfig .replit hie.yaml devcontainer.json .emacs .bash_login",
-    "documents": "docs/conf.py doc/conf.py source/conf.py book.toml _config.yml",
-    "tests": "jest.setup.+ vitest.setup.+ setuptests.+ spec_helper.rb rails_helper.rb test_helper.rb",
-    "distributions": "debian/rules pkgbuild +.spec snapcraft.yaml renv/activate.r",
-    "what builds besides": "+.gyp +.gypi +.rsp webpack.+.js webpack.+.cjs webpack.+.mjs config-overrides.js config.ru "
-    "pluginfile",
+    "a host": "procfile netlify.toml vercel.json fly.toml wrangler.toml",
+    "agents": "agent.md agents+.md claude+.md gemini+.md qwen.md +.mdc skill.md mcp.json",
+    "tests": "jest.setup.+ vitest.setup.+ spec_helper.rb rails_helper.rb test_helper.rb",
     "Python": "conftest.py sitecustomize.py usercustomize.py +.pth setup.py setup.cfg pyproject.toml pipfile+ tox.ini "
     "pytest.ini pytest.toml noxfile.py +requirements.txt requirements+.txt +requirements.in requirements+.in "
     "requirements/+.txt requirements/+.in requirements.yml constraints.txt environment.yml environment-+.yml "
-    "pants.toml hatch.toml manifest.in mkdocs.yml",
-    "JavaScript": "package.json bower.json .pnp.cjs .pnp.loader.mjs pnpm-workspace.yaml +.config.js +.config.ts "
-    "nx.json deno.json karma.conf.js tslint.json tsconfig.json",
-    "Java": "pom.xml +.gradle +.gradle.kts gradle.properties gradlew libs.versions.toml +.sbt build.xml "
-    "build.properties",
-    "C": "makefile makefile.+ gnumakefile bsdmakefile +.mk cmakelists.txt +.cmake cmakepresets.json configure "
-    "configure.ac makefile+.am aminclude+.am common.am common-+.am common_+.am meson.build meson.options "
-    "+.wrap build.ninja conanfile.txt conanfile.py vcpkg.json",
+    "manifest.in docs/conf.py doc/conf.py source/conf.py",
+    "JavaScript": "package.json bower.json pnpm-workspace.yaml +.config.js +.config.ts deno.json karma.conf.js "
+    "tslint.json tsconfig.json webpack.+.js webpack.+.cjs webpack.+.mjs",
+    "Java": "pom.xml +.gradle +.gradle.kts gradle.properties gradlew libs.versions.toml +.sbt build.xml",
+    "C": "makefile makefile.+ gnumakefile bsdmakefile +.mk cmakelists.txt +.cmake configure configure.ac makefile+.am "
+    "meson.build meson.options +.wrap build.ninja conanfile.txt conanfile.py vcpkg.json +.gyp +.gypi",
     "Bazel": "+.bazel workspace +.bzl",
     "others": "cargo.toml build.rs go.mod go.sum go.work gemfile+ +.gemspec rakefile podfile composer.json cpanfile "
-    "+.nimble elm.json dub.json dub.sdl paket.dependencies +.csproj +.props +.sln package.swift package@+.swift "
-    "mix.exs pubspec.yaml pubspec_overrides.yaml flake.nix +.nix +.opam dune dune-project +.cabal "
-    "shard.yml",
+    "+.nimble elm.json +.csproj +.props +.sln package.swift mix.exs pubspec.yaml pubspec_overrides.yaml flake.nix "
+    "+.nix +.opam +.cabal",
     "containers": "dockerfile+ docker-compose+ compose.yml compose.+.yml containerfile vagrantfile",
     "machines": "chart.yaml +.tf +.hcl",
     "what was locked": "package-lock.json packages-lock.json pnpm-lock.yaml +.lock +.lockb +.lockfile +.locked",
 }
-"""Ends of paths in lower case, where a + is anything."""
-CAPITALS = ("BUILD", "DESCRIPTION", "DEPS")
-"""Names that are words of anybody in small letters."""
-SETTINGS = (".yml", ".yaml", ".toml", ".json", ".ini", ".cfg", "rc", "rc.js", "rc.cjs", "ignore", "-version")
-"""How a hidden file ends that is somebody's setting; one that begins with `.env` is one, too."""
+"""Ends of paths in lower case, where a + is anything. What is hidden is protected, too."""
 IGNORED = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]")
 
 
@@ -150,9 +126,8 @@ def _of_one(entry: Entry) -> Iterator[str]:
     if not (modes <= {"000000", "100644"} or modes == {"100755"}):
         yield f"mode: {entry.path!r} goes from {entry.old_mode} to {entry.new_mode}"
     parts = [_as_windows_sees_it(part) for part in re.split(r"[/\\\\]", entry.path)]
-    name = entry.path.rpartition("/")[2]
-    told = name in CAPITALS or (parts[-1] in TOP and any(letter.isupper() for letter in name))
-    if any(part in FOLDERS for part in parts) or _decides(parts) or told:
+    told = entry.path.rpartition("/")[2] == "BUILD" or "/".join(parts) in TOP
+    if any(part.startswith(".") and part.strip(".") for part in parts) or _decides(parts) or told:
         yield f"protected: {entry.path!r}"
     if any(part in ("", "..", ".git", "git~1") for part in parts):
         yield f"unsafe: {entry.path!r}"
@@ -160,21 +135,13 @@ def _of_one(entry: Entry) -> Iterator[str]:
 
 def _decides(parts: list[str]) -> bool:
     """Whether a path is one of those that say what is run, installed or told."""
-    name, path = parts[-1], "/".join(parts)
-    if name.startswith(".env") or (name.startswith(".") and name.endswith(SETTINGS) and not _is_data(name, path)):
+    if parts[-1] in HOOKS and re.search(r"(?:^|/)(?:git[_-]?)?hooks/[^/]+$", "/".join(parts)):
         return True
-    if path in TOP or (name in HOOKS and re.search(r"(?:^|/)(?:git[_-]?)?hooks/[^/]+$", path)):
+    if "node_modules" in parts[:-1]:
         return True
-    if name in ("auth.json", "app.json", "project.json"):
-        return not WITHIN_TESTS.search(path)
     return any(
         _fits("/".join(parts[-1 - word.count("/") :]), word) for words in KINDS.values() for word in words.split()
     )
-
-
-def _is_data(name: str, path: str) -> bool:
-    obeyed = name.startswith(RUN_ANYWHERE) or re.search(r"rc(?:\.|$)|ignore$|-version$", name)
-    return bool(DATA.search(path)) and not obeyed
 
 
 def _fits(name: str, word: str) -> bool:

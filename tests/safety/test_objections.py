@@ -118,11 +118,6 @@ def test_an_extra_protected_glob_counts() -> None:
     assert rules(change("billing/tax.py"), extra_protected=["billing/**"]) == {"protected-path"}
 
 
-@pytest.mark.attack(54)
-def test_e54_a_patch_that_deletes_a_test_waits_for_a_person() -> None:
-    assert rules(change("tests/test_app.py", b"def test_a():\n    assert f() == 1\n", None)) == {"kind-tier"}
-
-
 @pytest.mark.attack(33)
 def test_e33_a_known_secret_is_denied() -> None:
     found = inspect(patch(change(new=KNOWN.encode() + b"\n")), secrets=[KNOWN])

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.safety.paths import branch_name_ok, configures_agents, protected_path, steers_agents, unsafe_path
+from ralph_mission.safety.objections import inspect
+from ralph_mission.safety.paths import (
+    branch_name_ok,
+    configures_agents,
+    fixer_may_write,
+    protected_path,
+    steers_agents,
+    unsafe_path,
+)
+from tests.safety.making import change, patch
 
 UNSAFE = [
     "",
@@ -101,10 +110,8 @@ PROTECTED = [
     "requirements/base.in",
     "pixi.lock",
     "bun.lockb",
-    "hatch.toml",
     "MANIFEST.in",
     "configure.ac",
-    "nx.json",
     "karma.conf.js",
     "tslint.json",
     "dependabot.yml",
@@ -156,27 +163,25 @@ PROTECTED = [
     "prd.json",
     *"""
     .devcontainer.json gradle.lockfile buildscript-gradle.lockfile gradle/libs.versions.toml .pytest.ini pytest.toml
-    BSDmakefile .pnp.cjs .pnp.loader.mjs .gitpod.yml app.code-workspace project/plugins.sbt project/build.properties
-    Package@swift-5.9.swift bower.json elm.json dub.json cpanfile app.nimble paket.dependencies AGENT.md WARP.md
-    .builds/test.yml .tekton/push.yaml .build.yml .config/mise.toml .editorconfig .vimrc .dir-locals.el .gdbinit
-    .clangd .replit .idea/x.xml .vs/launch.vs.json App.xcodeproj/project.pbxproj compose.override.yml meson.options
-    subprojects/zlib.wrap CMakePresets.json BUILD MODULE.bazel pants.toml hie.yaml dune x.opam.locked gems.locked
-    DESCRIPTION packages-lock.json pubspec_overrides.yaml requirements.yml environment-dev.yml Directory.Build.props
-    .unheard-of.toml .unheardofrc .unheard-of.yaml .someignore .eslintrc.cjs .ruby-version .htaccess wrangler.toml
-    docker-bake.hcl .qwen/settings.json .kilocode/rules/x.md .cursorignore sub/.Gitpod.YML
-    binding.gyp tides.gypi Directory.Build.rsp webpack.prod.js webpack.common.cjs config-overrides.js renv/activate.R
-    debian/rules PKGBUILD tides.spec snap/snapcraft.yaml fastlane/Pluginfile config.ru jest.setup.ts vitest.setup.mts
-    src/setupTests.js spec/spec_helper.rb spec/rails_helper.rb test/test_helper.rb docs/conf.py docs/source/conf.py
-    book.toml _config.yml hooks/pre-commit sub/Hooks/post-checkout git-hooks/pre-push .hg/hgrc .gitlab-ci/build.sh
-    .jenkins/build.groovy .claude-plugin/plugin.json .devin/x .serena/project.yml .codebuddy/x .rovodev/x docs/tides.mdc
-    .emacs .emacs.d/init.el .bash_login Cross.toml CRUSH.md sub/Makefile.am auth.json app.json web/app.json project.json
-    tests/.rubocop.yml tests/data/.eslintrc.json tests/fixtures/.npmrc tests/fixtures/package.json .foo.json
-    .idea/runConfigurations/x.launch sub/AGENT.md packages/a/Agent.md packages/a/WARP.md sub/CRUSH.md rust/Cross.toml
-    libs/testing/project.json apps/test/project.json apps/test/app.json libs/fixtures/project.json common.am
-    src/Makefile-lib.am aminclude_static.am fixtures/.pre-commit-config.yaml tests/data/.pre-commit-hooks.yaml
-    tests/fixtures/.lefthook.yml build/common-rules.am e2e/project.json apps/data/e2e/project.json spec/app.json
-    libs/fixtures/cypress/project.json spec/.rubocop.yml cypress/fixtures/package.json cypress/fixtures/.eslintrc.json
+    BSDmakefile .pnp.cjs .pnp.loader.mjs .gitpod.yml project/plugins.sbt bower.json elm.json cpanfile app.nimble
+    AGENT.md WARP.md .builds/test.yml .tekton/push.yaml .build.yml .config/mise.toml .editorconfig .vimrc
+    .dir-locals.el .gdbinit .clangd .replit .idea/x.xml .vs/launch.vs.json compose.override.yml meson.options
+    subprojects/zlib.wrap BUILD MODULE.bazel x.opam.locked gems.locked packages-lock.json pubspec_overrides.yaml
+    requirements.yml environment-dev.yml Directory.Build.props .unheard-of.toml .unheardofrc .unheard-of.yaml
+    .someignore .eslintrc.cjs .ruby-version .htaccess wrangler.toml docker-bake.hcl .qwen/settings.json
+    .kilocode/rules/x.md .cursorignore sub/.Gitpod.YML binding.gyp tides.gypi webpack.prod.js webpack.common.cjs
+    jest.setup.ts vitest.setup.mts spec/spec_helper.rb spec/rails_helper.rb test/test_helper.rb docs/conf.py
+    docs/source/conf.py hooks/pre-commit sub/Hooks/post-checkout git-hooks/pre-push .hg/hgrc .gitlab-ci/build.sh
+    .jenkins/build.groovy .claude-plugin/plugin.json .devin/x .serena/project.yml .codebuddy/x .rovodev/x
+    docs/tides.mdc .emacs .emacs.d/init.el .bash_login CRUSH.md sub/Makefile.am tests/.rubocop.yml
+    tests/data/.eslintrc.json tests/fixtures/.npmrc tests/fixtures/package.json .foo.json
+    .idea/runConfigurations/x.launch sub/AGENT.md packages/a/Agent.md src/Makefile-lib.am
+    fixtures/.pre-commit-config.yaml tests/data/.pre-commit-hooks.yaml tests/fixtures/.lefthook.yml
+    spec/.rubocop.yml cypress/fixtures/package.json cypress/fixtures/.eslintrc.json
     """.split(),
+    "src/.hidden.py",
+    "docs/agent.md",
+    "tests/data/.foo.json",
 ]
 ORDINARY = [
     "src/app.py",
@@ -191,8 +196,6 @@ ORDINARY = [
     "src/workspace_view.ts",
     "caf\udce9.py",
     "github/x.py",
-    "src/.hidden.py",
-    "...a",
     "x~1y.txt",
     "setup_page.py",
     "my.gitignored.py",
@@ -201,19 +204,21 @@ ORDINARY = [
     "a-b_c.d/e.f",
     "docs/makefiles.md",
     *"""
-    src/workspace.py src/config.py app/tasks.py src/lock.py src/locks/file_lock.go docs/devcontainer.md docs/gitpod.md
-    src/editorconfig.ts lib/versions.rb data/tides.json data/harbours.toml i18n/de.yml config/harbours.yaml
-    src/build_view.py src/build/index.ts docs/building.md agency.md docs/agent-tides.md lib/gradle_reader.kt
-    src/pytest_helper.py web/manifest.json web/bower_view.js src/description.py assets/icon.svg db/schema.sql
-    src/targets.rs scripts/build po/description docs/description.md docs/nimble.md src/.hidden.txt test/fixture.lock.txt
-    docs/agent.md docs/warp.md docs/crush.md tests/auth.json tests/fixtures/app.json testdata/project.json
+    src/workspace.py src/config.py app/tasks.py src/lock.py src/locks/file_lock.go docs/devcontainer.md
+    docs/gitpod.md src/editorconfig.ts lib/versions.rb data/tides.json data/harbours.toml i18n/de.yml
+    config/harbours.yaml src/build_view.py src/build/index.ts docs/building.md agency.md docs/agent-tides.md
+    lib/gradle_reader.kt src/pytest_helper.py web/manifest.json web/bower_view.js src/description.py assets/icon.svg
+    db/schema.sql src/targets.rs scripts/build po/description docs/description.md docs/nimble.md
+    test/fixture.lock.txt docs/warp.md docs/crush.md tests/auth.json tests/fixtures/app.json testdata/project.json
     data/cross.toml tests/data/project.json tests/fixtures/project.json __fixtures__/app.json src/commons.amber
     docs/common.am.md spec/fixtures/project.json spec/fixtures/auth.json cypress/fixtures/app.json
     cypress/fixtures/auth.json e2e/fixtures/project.json src/__tests__/fixtures/app.json i18n/commonplace.am
-    src/language.am locale/am.am nodes/tides.launch tests/data/.foo.json src/fixtures/.tides.yaml src/tides.spec.ts
-    src/app/conf.py docs/webpack.md src/webpack.ts webhooks/update src/hooks/update.ts hooks/useTides.ts docs/rules
-    src/activate.R src/rules tests/helper.rb docs/specification.md src/setup_tests_view.py src/_configuration.yml
+    src/language.am locale/am.am nodes/tides.launch src/tides.spec.ts src/app/conf.py docs/webpack.md src/webpack.ts
+    webhooks/update src/hooks/update.ts hooks/useTides.ts docs/rules src/activate.R src/rules tests/helper.rb
+    docs/specification.md src/setup_tests_view.py src/_configuration.yml
     """.split(),
+    "packages/a/warp.md",
+    "app.json",
 ]
 
 
@@ -274,9 +279,26 @@ def test_a_guide_in_prose_configures_nobody(path: str) -> None:
     assert not configures_agents(path)
 
 
-@pytest.mark.attack(60)
-def test_a_guide_is_put_back_where_a_file_system_that_ignores_case_would_take_it_for_orders() -> None:
-    assert steers_agents("docs/agent.md") and not protected_path("docs/agent.md")
+@pytest.mark.attack(49)
+@pytest.mark.parametrize(
+    "path", ["data/tides.json", "i18n/de.yml", "assets/icon.svg", "scripts/build", "a.md/b", "k8s/x.yaml"]
+)
+def test_fixers_write_nothing_but_prose_and_source_code(path: str) -> None:
+    assert not fixer_may_write(path)
+    assert {one.rule for one in inspect(patch(change(path, b"a\n", b"b\n")), by_fixer=True)} == {"protected-path"}
+    assert inspect(patch(change(path, b"a\n", b"b\n"))) == ()
+
+
+@pytest.mark.benign("path")
+@pytest.mark.parametrize("path", ["README.md", "docs/guide.rst", "src/app.py", "src/a.TS", "notes.txt"])
+def test_fixers_write_prose_and_source_code(path: str) -> None:
+    assert fixer_may_write(path) and inspect(patch(change(path, b"a\n", b"b\n")), by_fixer=True) == ()
+
+
+@pytest.mark.attack(49)
+@pytest.mark.parametrize("path", PROTECTED)
+def test_fixers_write_nothing_that_is_protected(path: str) -> None:
+    assert not fixer_may_write(path)
 
 
 @pytest.mark.attack(49)

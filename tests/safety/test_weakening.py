@@ -1,65 +1,39 @@
-"""The guess at weakened checks, measured: what it must notice, and what must not alarm it."""
+"""What a reviewer is told to look at first: weaker checks, and what decides what is run. It holds nothing back."""
 
 from __future__ import annotations
 
 import pytest
 
-from ralph_mission.safety.weakening import weakens
-from tests.safety.making import change
+from ralph_mission.mission import coding_text, work_text
+from ralph_mission.mission.wording import reviewer_note
+from ralph_mission.safety.objections import inspect
+from ralph_mission.safety.weakening import describe_touched, describe_weakening
+from tests.mission.build import issue, mission
+from tests.safety.making import change, patch
 
-WEAKER: list[tuple[str, str, str]] = [
+REMOVED = "removes or rewords an assertion"
+SKIPPED = "skips tests in one place"
+WEAKER: list[tuple[str, str, str, str]] = [
+    ("tests/a.py", "def test_a():\n    f()\n\ndef test_b():\n    g()\n", "def test_a():\n    f()\n", "removes a test"),
+    ("tests/test_a.py", "def test_a():\n    assert f() == 1\n", "def test_a():\n    f()\n", REMOVED),
+    ("tests/test_a.py", "def test_a():\n    assert f() == 1\n", "def test_a():\n    assert f() == 2\n", REMOVED),
     (
         "tests/test_a.py",
-        "def test_a():\n    assert f() == 1\n\ndef test_b():\n    g()\n",
-        "def test_a():\n    assert f() == 1\n",
+        "def test_a():\n    x = f()\n",
+        "def test_a():\n    x = f()\n    assert True\n",
+        "adds an assertion that always holds",
     ),
-    ("tests/test_a.py", "def test_a():\n    assert f() == 1\n", "def test_a():\n    f()\n"),
-    ("tests/test_a.py", "def test_a():\n    assert f() == 1\n", "def test_a():\n    assert f() == 2\n"),
-    ("tests/test_a.py", "def test_a():\n    x = f()\n", "def test_a():\n    x = f()\n    assert True\n"),
-    ("tests/test_a.py", "def test_a():\n    f()\n", "@pytest.mark.skip\ndef test_a():\n    f()\n"),
-    ("tests/test_a.py", "def test_a():\n    f()\n", "@pytest.mark.xfail(reason='later')\ndef test_a():\n    f()\n"),
-    ("tests/test_a.py", "def test_a():\n    f()\n", "def test_a():\n    pytest.skip('no')\n    f()\n"),
-    (
-        "src/a.test.ts",
-        "it('adds', () => { expect(f()).toBe(1); });\n",
-        "it.skip('adds', () => { expect(f()).toBe(1); });\n",
-    ),
-    (
-        "src/a.test.ts",
-        "it('adds', () => { expect(f()).toBe(1); });\n",
-        "xit('adds', () => { expect(f()).toBe(1); });\n",
-    ),
-    ("src/a.spec.js", "test('a', () => {\n  expect(f()).toBe(1);\n});\n", "test('a', () => {\n});\n"),
-    (
-        "pkg/a_test.go",
-        "func TestA(t *testing.T) {\n\tt.Fatal(1)\n}\n",
-        "func TestA(t *testing.T) {\n\tt.Skip()\n\tt.Fatal(1)\n}\n",
-    ),
-    ("src/lib.rs", "#[test]\nfn a() { assert_eq!(f(), 1); }\n", "#[test]\n#[ignore]\nfn a() { assert_eq!(f(), 1); }\n"),
-    ("src/a.py", "import os\n", "import os  # noqa: F401\n"),
-    ("src/a.py", "x = f()\n", "x = f()  # type: ignore\n"),
-    ("src/a.ts", "f(x)\n", "// @ts-ignore\nf(x)\n"),
-    ("src/a.ts", "f(x)\n", "// eslint-disable-next-line\nf(x)\n"),
-    ("src/a.go", "f()\n", "f() //nolint\n"),
-    ("src/a.py", "x = f()\n", "x = f()  # pragma: no cover\n"),
-    ("src/a.py", "x = f()\n", "x = f()  # nosec\n"),
-    ("src/a.rs", "fn f() {}\n", "#[allow(dead_code)]\nfn f() {}\n"),
-    ("ci/run.sh", "make test\n", "make test || true\n"),
-    ("ci/run.sh", "make test\n", "set +e\nmake test\n"),
-    ("jobs/x.yml", "a: 1\n", "a: 1\nif: false\n"),
-    ("jobs/x.yml", "a: 1\n", "a: 1\ncontinue-on-error: true\n"),
-    ("src/a.py", "f()\n", "try:\n    f()\nexcept Exception: pass\n"),
-    ("src/a.py", "f()\n", "if False:\n    f()\n"),
-    ("src/a.js", "f()\n", "if (false) f()\n"),
-    ("src/a.py", "requests.get(u)\n", "requests.get(u, verify=False)\n"),
-    ("src/a.js", "x({})\n", "x({rejectUnauthorized: false})\n"),
-    ("src/a.py", "def f(u):\n    if not u.is_admin:\n        raise Forbidden\n    go()\n", "def f(u):\n    go()\n"),
-    ("src/a.py", "@login_required\ndef f():\n    go()\n", "def f():\n    go()\n"),
-    ("src/a.py", "def f(u):\n    check_permission(u)\n    go()\n", "def f(u):\n    go()\n"),
-    ("src/a.py", "    if user.has_permission('x'):\n", "    if user.has_permission('x') or True:\n"),
-    ("src/a.ts", "if (!isAuthorized(u)) return;\ngo();\n", "go();\n"),
-    ("src/a.py", "    assert size < limit\n    go()\n", "    go()\n"),
-    ("src/a.py", "return escape(name)\n", "return name\n"),
+    ("tests/test_a.py", "def test_a():\n    f()\n", "@pytest.mark.skip\ndef test_a():\n    f()\n", SKIPPED),
+    ("tests/test_a.py", "def test_a():\n    f()\n", "def test_a():\n    pytest.skip('no')\n    f()\n", SKIPPED),
+    ("src/a.test.ts", "it('adds', () => { f(); });\n", "it.skip('adds', () => { f(); });\n", SKIPPED),
+    ("src/a.test.ts", "it('adds', () => { f(); });\n", "xit('adds', () => { f(); });\n", SKIPPED),
+    ("src/a.spec.js", "test('a', () => {\n  expect(f()).toBe(1);\n});\n", "test('a', () => {\n});\n", REMOVED),
+    ("a_test.go", "func TestA(t *T) {\n\tgo()\n}\n", "func TestA(t *T) {\n\tt.Skip()\n\tgo()\n}\n", SKIPPED),
+    ("src/lib.rs", "#[test]\nfn a() { f(); }\n", "#[test]\n#[ignore]\nfn a() { f(); }\n", SKIPPED),
+    ("src/a.py", "import os\n", "import os  # noqa: F401\n", "silences a check in one place"),
+    ("src/a.py", "x = f()\n", "x = f()  # type: ignore\n", "silences a check in one place"),
+    ("src/a.ts", "f(x)\n", "// eslint-disable-next-line\nf(x)\n", "silences a check in one place"),
+    ("ci/run.sh", "make test\n", "make test || true\n", "silences a check in one place"),
 ]
 HONEST: list[tuple[str, str, str]] = [
     ("src/a.py", "# recieve the data\nx = 1\n", "# receive the data\nx = 1\n"),
@@ -75,55 +49,74 @@ HONEST: list[tuple[str, str, str]] = [
         "def test_a():\n    assert f() == 1\n\ndef test_b():\n    assert g()\n",
     ),
     ("tests/test_a.py", "def test_a():\n  assert f( ) == 'x'\n", 'def test_a():\n    assert f() == "x"\n'),
-    ("src/a.py", "import os, sys\n", "import os\nimport sys\n"),
     ("src/a.py", "import os\nimport sys\nprint(sys)\n", "import sys\nprint(sys)\n"),
     ("src/a.py", "x = f()  # noqa: E501\n", "x = f()\n"),
-    ("src/a.py", "if x == None:\n    y()\n", "if x is None:\n    y()\n"),
-    ("src/a.py", "if x:\n    return True\nreturn False\n", "return bool(x)\n"),
-    ("src/a.py", "def f():\n    # TODO: check permission\n    go()\n", "def f():\n    go()\n"),
-    ("src/a.py", "if user.is_admin:\n  go()\n", "if user.is_admin:\n    go()\n"),
-    ("src/a.ts", "const a: any = f();\n", "const a: string = f();\n"),
     ("src/a.ts", "// @ts-ignore\nf(x)\n", "f(x as string)\n"),
-    ("src/a.go", "x := 1\n", "var x = 1\n"),
-    ("src/a.py", "s = 'pass' + x\n", "s = f'pass{x}'\n"),
-    ("src/a.py", "def validate(x):\n    return x\n", "def validate(value):\n    return value\n"),
-    (
-        "src/a.py",
-        "try:\n    f()\nexcept ValueError:\n    g()\n",
-        "try:\n    f()\nexcept (ValueError, KeyError):\n    g()\n",
-    ),
-    ("src/a.c", 'char *s = "occured";\n', 'char *s = "occurred";\n'),
-    ("scripts/a.sh", "echo $x\n", 'echo "$x"\n'),
     ("docs/a.rst", "skip the test\n", "skip the tests\n"),
-    ("src/a.py", "a = 1\nb = 2\n", "b = 2\na = 1\n"),
-    ("src/a.py", "if ready and done:\n    go()\n", "if done and ready:\n    go()\n"),
     ("src/expect.py", "expected = 1\n", "expected = 2\n"),
 ]
 
 
-@pytest.mark.parametrize(("path", "old", "new"), WEAKER)
 @pytest.mark.attack(54)
-def test_e54_a_weakened_check_is_noticed(path: str, old: str, new: str) -> None:
-    assert weakens(change(path, old.encode(), new.encode()))
+@pytest.mark.parametrize(("path", "old", "new", "what"), WEAKER)
+def test_e54_a_weakened_check_is_described(path: str, old: str, new: str, what: str) -> None:
+    made = patch(change(path, old.encode(), new.encode()))
+    assert describe_weakening(made) == (what,)
+    assert f"**Weaker checks?** This change {what}." in reviewer_note(made)
+    assert inspect(made) == ()
 
 
+@pytest.mark.benign("patch")
 @pytest.mark.parametrize(("path", "old", "new"), HONEST)
-@pytest.mark.benign("patch")
-def test_an_honest_change_raises_no_alarm(path: str, old: str, new: str) -> None:
-    assert weakens(change(path, old.encode(), new.encode())) == ()
+def test_an_honest_change_is_described_by_nothing(path: str, old: str, new: str) -> None:
+    made = patch(change(path, old.encode(), new.encode()))
+    assert describe_weakening(made) == ()
+    assert reviewer_note(made) == ""
 
 
 @pytest.mark.attack(54)
-def test_e54_a_deleted_test_file_is_noticed() -> None:
-    assert weakens(change("tests/test_a.py", b"x\n", None)) == ("deletes a test file",)
-
-
-@pytest.mark.attack(54)
-def test_e54_a_mute_far_out_on_a_long_line_is_noticed() -> None:
-    assert weakens(change("src/a.py", b"x\n", b"x = '" + b"y" * 7_000 + b"'  # noqa\n"))
+def test_e54_a_deleted_test_suite_is_counted() -> None:
+    body = b"def test_a():\n    assert f()\n"
+    gone = [change(f"tests/test_{n}.py", body, None) for n in range(9)]
+    said = describe_weakening(patch(*gone, change("tests/test_all.py", None, b"def test():\n    assert True\n")))
+    assert said[:3] == ("deletes 9 test files", "removes 8 tests", "removes or rewords 9 assertions")
+    assert said[3:] == ("adds an assertion that always holds",)
 
 
 @pytest.mark.benign("patch")
-def test_moving_a_test_within_a_file_is_no_alarm() -> None:
+def test_moving_tests_is_no_alarm() -> None:
     one, two = b"def test_a():\n    assert f()\n", b"def test_b():\n    assert g()\n"
-    assert weakens(change("tests/test_a.py", one + two, two + one)) == ()
+    assert describe_weakening(patch(change("tests/test_a.py", one + two, two + one))) == ()
+    assert describe_weakening(patch(change("tests/a.py", one, None), change("tests/sub/a.py", None, one))) == ()
+
+
+def test_a_mute_far_out_on_a_long_line_is_noticed() -> None:
+    assert describe_weakening(patch(change("src/a.py", b"x\n", b"x = '" + b"y" * 7_000 + b"'  # noqa\n")))
+
+
+@pytest.mark.attack(49)
+def test_what_a_change_touches_is_told_by_kind() -> None:
+    paths = [".github/workflows/x.yml", "package.json", "yarn.lock", "CLAUDE.md", "src/a.py"]
+    made = patch(*(change(path, b"a\n", b"b\n") for path in paths))
+    assert list(describe_touched(made).values()) == [(paths[0],), (paths[1], paths[2]), (paths[3],)]
+    assert "> **It touches packages or a lock file:** `package.json`, `yarn.lock`." in reviewer_note(made)
+
+
+@pytest.mark.attack(28)
+def test_a_path_in_the_note_pings_nobody() -> None:
+    from ralph_mission.safety.text import closing_keywords, mentions
+
+    note = reviewer_note(patch(change(".github/@mara fixes #3`@bob.yml", None, b"x\n")))
+    assert note and mentions(note) == closing_keywords(note) == ()
+
+
+@pytest.mark.attack(54)
+def test_e54_every_pull_of_an_agent_tells_its_reviewer() -> None:
+    gone = patch(change("tests/test_a.py", b"def test_a():\n    assert f()\n", None))
+    for body in (
+        work_text.pull(issue(), gone, "Made all tests green.", (), "0" * 16),
+        coding_text.pull(mission(issue=7), gone, "Made all tests green.", (), "0" * 16, {}),
+        coding_text.message(mission(issue=7, pull=8), 1, gone),
+    ):
+        assert "deletes a test file, removes a test, removes or rewords an assertion" in body
+    assert "first" not in coding_text.message(mission(issue=7), 0, gone)

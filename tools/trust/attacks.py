@@ -72,7 +72,7 @@ all evasions of a size limit -> measured on the blobs
 many small pulls on one finding or file -> a budget for each window
 a head that moved after the approval -> the merge is refused
 an approval dismissed, a base changed, a reviewer removed -> refused
-a patch that deletes a test or weakens a guard -> asked first
+a patch that deletes a test, an assertion, or skips one -> its reviewer is told first
 requests to hidden addresses, rebinding, redirects -> blocked after resolution, on each hop
 bombs of compression, endless streams, slow drips -> caps on bytes, ratio and time
 patterns that explode -> a linear engine or a time bound
