@@ -1,8 +1,8 @@
 """Finds secrets in any text that would leave, and takes them out: known values, and common token formats.
 
-A known value is found as it stands, as addresses quote it, and in base64, whatever stands around it there. Any other
-writing (hex, reversed, split, compressed) is not: this is against leaks by accident, not against somebody who holds a
-secret and means to send it. Formats are in `token_formats`. Answers name kinds, never values.
+A known value is found as it stands, as addresses quote it, and in base64, whatever stands around it there; terminal
+colours, invisible characters and entities within it do not hide it. Any other writing (hex, reversed, split,
+compressed) does: this is against leaks by accident, not against somebody who holds a secret and means to send it. Formats are in `token_formats`. Answers name kinds, never values.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, takewhile
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
+from ralph_mission.safety.detect import decoded
+from ralph_mission.safety.hidden import without_controls, without_invisible
 from ralph_mission.safety.token_formats import Span, find_formats, is_placeholder
 
 SHORTEST = 8
@@ -33,12 +35,13 @@ Value = TypeVar("Value")
 
 def find_secrets(text: str, known: Sequence[str] = ()) -> tuple[str, ...]:
     """The kinds of secrets in `text`: `known-value`, or a format's name. Never a value."""
-    return tuple(dict.fromkeys(kind for _, _, kind in _spans(text, tuple(known))))
+    look = partial(_spans, known=tuple(known))
+    return tuple(dict.fromkeys(kind for reading in (text, _as_sanitised(text)) for _, _, kind in look(reading)))
 
 
 def redact(text: str, known: Sequence[str] = ()) -> str:
     """`text` with every secret replaced by `[redacted: kind]`."""
-    return _cut_out(text, _spans(text, tuple(known)))
+    return _without_spans(text, partial(_spans, known=tuple(known)))
 
 
 def without(text: str, known: Sequence[str]) -> str:
@@ -48,7 +51,21 @@ def without(text: str, known: Sequence[str]) -> str:
     prompt, memory or a recording says, where a test database's password may be the name of the project or a version,
     and nobody could work on a text without these. Issues, pulls and posts are for `redact`, which spares none.
     """
-    return _cut_out(text, _known_values(text, tuple(value for value in known if not PLAIN.fullmatch(value))))
+    telling = tuple(value for value in known if not PLAIN.fullmatch(value))
+    return _without_spans(text, lambda reading: tuple(_known_values(reading, telling))) if telling else text
+
+
+def _without_spans(text: str, look: Callable[[str], tuple[Span, ...]]) -> str:
+    text = _cut_out(text, look(text))
+    bare = _as_sanitised(text)
+    left = look(bare) if bare != text else ()
+    return _cut_out(bare, left) if left else text
+
+
+@lru_cache(maxsize=256)
+def _as_sanitised(text: str) -> str:
+    """The text without what any sink takes out or decodes, as terminal colours: it must not uncover a secret."""
+    return without_invisible(without_controls(decoded(without_invisible(without_controls(text)))))
 
 
 @lru_cache(maxsize=256)  # each rule and each sink asks about the same texts

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ralph_mission.loop.model import Event, HatOutput, Issue
 from ralph_mission.mission.model import Status
 from ralph_mission.safety.secrets import find_secrets, redact, redact_record, strip_known, texts, without
+from ralph_mission.safety.text import sanitise
 
 KNOWN = "zq" + "x_" + "Qx7Rt2Lm9ZpW4vKd8NsB3y"
 RAW = KNOWN.encode()
@@ -86,6 +87,21 @@ def test_a_redacted_token_is_gone_and_the_rest_stays(kind: str) -> None:
     safe = redact(f"before {TOKENS[kind]} after")
     assert TOKENS[kind] not in safe
     assert safe.startswith("before ") and safe.endswith(" after")
+
+
+@pytest.mark.attack(33)
+@pytest.mark.parametrize("between", ["\x1b[31m", "\u200b", "\u202e", "\x07"], ids=ascii)
+@pytest.mark.parametrize("value", [KNOWN, TOKENS["github-token"]], ids=["known", "token"])
+def test_what_every_sink_takes_out_hides_nothing(value: str, between: str) -> None:
+    for text in (f"see {between}{value} there", f"see {value[:9]}{between}{value[9:]} there"):
+        assert find_secrets(text, [KNOWN])
+        assert value not in sanitise(redact(text, [KNOWN]), "log")
+
+
+@pytest.mark.attack(33)
+def test_an_entity_hides_nothing() -> None:
+    coded = "".join(f"&#{octet};" for octet in RAW)
+    assert redact(f"see {coded} there", [KNOWN]) == "see [redacted: known-value] there"
 
 
 @pytest.mark.benign("secrets")
