@@ -2,7 +2,8 @@
 
 A known value is found as it stands, as addresses quote it, and in base64, whatever stands around it there; terminal
 colours, invisible characters and entities within it do not hide it. Any other writing (hex, reversed, split,
-compressed) does: this is against leaks by accident, not against somebody who holds a secret and means to send it. Formats are in `token_formats`. Answers name kinds, never values.
+compressed) does: this is against leaks by accident, not against somebody who holds a secret and means to send it.
+Formats are in `token_formats`. Answers name kinds, never values.
 """
 
 from __future__ import annotations
