@@ -13,7 +13,8 @@ from pathlib import Path
 
 from ralph_mission.agents import reading
 from ralph_mission.agents.reading import Gave, Said
-from ralph_mission.gateways import shims, solid
+from ralph_mission.gateways import shims
+from ralph_mission.gateways.files import safe_paths
 from ralph_mission.loop.model import Hat, Session
 
 LONGEST = 1_000_000  # bytes
@@ -90,7 +91,7 @@ PLAIN = Client("command")
 def furnish(home: Path, client: Client, files: Mapping[str, str]) -> None:
     """Leave nothing of an earlier session that `client` would obey, then write `files`, by links nowhere else."""
     gone = (*client.fresh, *filter(None, (client.leaves,)))
-    solid.unlink(home, gone)  # a link on the way would have us remove what is somebody's own
+    safe_paths.unlink(home, gone)  # a link on the way would have us remove what is somebody's own
     for name in gone:
         _away(home / name)
     for name, text in files.items():
@@ -105,7 +106,7 @@ def furnish(home: Path, client: Client, files: Mapping[str, str]) -> None:
 
 def left(home: Path, client: Client) -> bytes:
     """What the program left of itself; nothing of a file that is none, or too long."""
-    found = solid.content(home / client.leaves, LONGEST + 1) if client.leaves else None
+    found = safe_paths.content(home / client.leaves, LONGEST + 1) if client.leaves else None
     return found if found and len(found) <= LONGEST else b""
 
 

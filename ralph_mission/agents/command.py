@@ -17,7 +17,8 @@ from pathlib import Path
 
 from ralph_mission.agents import reading
 from ralph_mission.agents.client import PLAIN, Client, Place, furnish, left
-from ralph_mission.gateways import shims, solid
+from ralph_mission.gateways import shims
+from ralph_mission.gateways.files import safe_paths
 from ralph_mission.gateways.git import Identity
 from ralph_mission.gateways.isolation import OPEN, Cage
 from ralph_mission.gateways.process import own_tool, run_foreign
@@ -139,7 +140,7 @@ def _solid(home: Path) -> None:
     parts = home.absolute().parts
     top = parts.index(RUN) if RUN in parts else len(parts) - 1
     way = Path(*parts[top:])
-    solid.unlink(Path(*parts[:top]), (str(way / "bin"), str(way / SHIMS)))
+    safe_paths.unlink(Path(*parts[:top]), (str(way / "bin"), str(way / SHIMS)))
 
 
 def _furnish(home: Path, identity: Identity) -> None:

@@ -31,7 +31,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ralph_mission.agents.command import CommandAgent
-from ralph_mission.gateways import shims, solid
+from ralph_mission.gateways import shims
+from ralph_mission.gateways.files import safe_paths
 from ralph_mission.loop.model import Session, Turn
 from ralph_mission.trouble import Trouble
 
@@ -196,8 +197,8 @@ def _counted(place: Path, session: Session) -> int:
     kept = _kept(place)
     calls = dict(kept.calls) if session.iteration >= kept.iteration else {}
     calls[session.hat.name] = calls.get(session.hat.name, 0) + 1
-    top = solid.top_of(place)
-    solid.unlink(top, (str(place.parent.relative_to(top)),))
+    top = safe_paths.top_of(place)
+    safe_paths.unlink(top, (str(place.parent.relative_to(top)),))
     place.parent.mkdir(parents=True, exist_ok=True)
     shims.put(place, Counted(iteration=session.iteration, calls=calls).model_dump_json())
     return calls[session.hat.name]
@@ -206,7 +207,7 @@ def _counted(place: Path, session: Session) -> int:
 def _kept(place: Path) -> Counted:
     """What was counted; nothing where a session wrote something else."""
     try:
-        return Counted.model_validate_json(solid.content(place, LONGEST) or b"{}")
+        return Counted.model_validate_json(safe_paths.content(place, LONGEST) or b"{}")
     except ValidationError:
         return Counted()
 

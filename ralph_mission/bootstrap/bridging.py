@@ -17,8 +17,8 @@ from pathlib import Path
 from ralph_mission.bootstrap import teams
 from ralph_mission.bootstrap.asked import Asked
 from ralph_mission.bootstrap.loop import Bench, bench
-from ralph_mission.gateways import solid
 from ralph_mission.gateways.checkout_writing import remove_folder
+from ralph_mission.gateways.files import safe_paths
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.worktrees import KEPT
 from ralph_mission.loop.metering import Meter, metered
@@ -109,7 +109,7 @@ def play(git: Git, errand: Errand, meter: Meter, voice: Voice) -> Came:
 def forget(folder: Path) -> None:
     """Remove the homes of the agents that played in the clone."""
     with suppress(OSError):
-        solid.unlink(folder, HOMES)
+        safe_paths.unlink(folder, HOMES)
         for home in (folder / name for name in HOMES):
             if home.is_dir():
                 remove_folder(os.fsencode(home))

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from ralph_mission.gateways import solid
 from ralph_mission.gateways.checkout_kept import remove_folder
+from ralph_mission.gateways.files import safe_paths
 from ralph_mission.gateways.git import Git
 from ralph_mission.stores import outliving
 
@@ -30,5 +30,5 @@ def abandon(git: Git, environment: Mapping[str, str]) -> None:
     """Remove all of them: the settings name no agent. What cannot be removed now is in nobody's way."""
     place = clones(git, environment)
     with suppress(OSError):
-        if solid.own(place).is_dir():
+        if safe_paths.own(place).is_dir():
             remove_folder(os.fsencode(place))

@@ -18,7 +18,7 @@ from ralph_mission.bootstrap.known import known_secrets
 from ralph_mission.bootstrap.press import press
 from ralph_mission.bootstrap.stand_ins import FixedClock, Nowhere, Silence, SystemClock
 from ralph_mission.config import Config
-from ralph_mission.gateways import solid
+from ralph_mission.gateways.files import safe_paths
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.packages import indexes
 from ralph_mission.gateways.telegram_orders import TelegramInbox
@@ -127,9 +127,9 @@ def _new_enough(git: Git) -> None:
 def refuse_links(git: Git) -> None:
     """For whoever is about to look and write: behind a link nothing is, until a person has looked. Raises Trouble."""
     top, ours = git.state_dir.parent, git.state_dir.name  # which a git directory that stands apart calls otherwise
-    names = [name.replace(solid.RALPH, ours, 1) for name in place.FOLDERS]
-    for folder, kept in ((top, names), (git.common_dir, [solid.RALPH_IN_GIT])):
-        if found := solid.links(folder, kept):
+    names = [name.replace(safe_paths.RALPH, ours, 1) for name in place.FOLDERS]
+    for folder, kept in ((top, names), (git.common_dir, [safe_paths.RALPH_IN_GIT])):
+        if found := safe_paths.links(folder, kept):
             raise Trouble(f"{folder / found[0]} is a link", "move it away, then run again")
 
 

@@ -42,7 +42,7 @@ def cancel(word: Signal | None, repo: Path, as_json: bool) -> None:
 
 
 def _cancelled(repo: Path, word: Signal) -> tuple[str, bool]:
-    from ralph_mission.gateways import solid
+    from ralph_mission.gateways.files import safe_paths
     from ralph_mission.gateways.git import Git
     from ralph_mission.stores.loop import place, runs
 
@@ -50,7 +50,7 @@ def _cancelled(repo: Path, word: Signal) -> tuple[str, bool]:
     if git.work_tree is None:
         raise Trouble(f"{repo} has no work tree", "name a checkout with --repo DIR", usage=True)
     if found := _holder(git.git_dir):
-        solid.unlink(git.work_tree, (".ralph/loop",))
+        safe_paths.unlink(git.work_tree, (".ralph/loop",))
         _ask(place.folder(repo, {}), git.git_dir, word)
         return f"{found} was asked to {word}: {SAID[word]}.", True
     cleared = runs.clear_up(git.work_tree, git.git_dir, forget=word == "cancel")

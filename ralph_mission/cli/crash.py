@@ -14,7 +14,7 @@ from pathlib import Path
 from ralph_mission import __version__
 from ralph_mission.bootstrap.known import known_secrets
 from ralph_mission.cli.typed import repo_of
-from ralph_mission.gateways import solid
+from ralph_mission.gateways.files import safe_paths
 from ralph_mission.gateways.git import Git
 from ralph_mission.safety.secrets import redact
 from ralph_mission.trouble import Trouble
@@ -40,7 +40,7 @@ def _state_dir(arguments: list[str]) -> list[Path]:
     # Only where it already is: a crash outside a repository must not leave a folder behind in it.
     with suppress(Trouble, OSError):
         place = Git.open(repo_of(arguments)).state_dir
-        return [solid.own(place)] if place.is_dir() else []
+        return [safe_paths.own(place)] if place.is_dir() else []
     return []
 
 

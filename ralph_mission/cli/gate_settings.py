@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ralph_mission.gateways import durable, solid
+from ralph_mission.gateways.files import atomic, safe_paths
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.remote import Remote
 from ralph_mission.stores import layout
@@ -54,7 +54,7 @@ def on_server(place: Place, kept: Path, config: str | None) -> Said:
             said = _parsed(remote.peek(branch, path) if within else None)
             with suppress(OSError):  # a cache
                 known = {"oid": oid, "config": path, "said": [said.branch, said.path, said.longest.total_seconds()]}
-                durable.write(solid.own(kept) / "settings.json", json.dumps(known).encode())
+                atomic.write(safe_paths.own(kept) / "settings.json", json.dumps(known).encode())
     return said
 
 

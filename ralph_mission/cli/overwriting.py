@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from ralph_mission.cli.uninstall import Fate, read, sealed, untouched
-from ralph_mission.gateways import durable
+from ralph_mission.gateways.files import atomic
 from ralph_mission.gateways.git import Git
 from ralph_mission.report.lines import counted
 from ralph_mission.safety.text import sanitise
@@ -116,6 +116,6 @@ def write(plan: Sequence[Planned], fates: Sequence[Fate]) -> None:
 
 def _write(planned: Planned, decided: Fate) -> None:
     if decided.copy:
-        durable.write(decided.copy, decided.place.read_bytes(), 0o600)
+        atomic.write(decided.copy, decided.place.read_bytes(), 0o600)
     if decided.state in ("new", "replaced"):
-        durable.write(planned.place, sealed(planned.text).encode(), 0o600 if planned.private else 0o666)
+        atomic.write(planned.place, sealed(planned.text).encode(), 0o600 if planned.private else 0o666)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ralph_mission import __version__
-from ralph_mission.gateways import durable
+from ralph_mission.gateways.files import atomic
 from ralph_mission.gateways.git import Git
 from ralph_mission.stores.recordings import EXCLUDE
 
@@ -90,7 +90,7 @@ def _forget_exclude(git: Git) -> bool:
         lines = exclude.read_text("utf-8", "surrogateescape").splitlines(keepends=True)
         kept = [line for line in lines if line.strip() != EXCLUDE]
         if kept != lines:
-            durable.write(exclude, "".join(kept).encode("utf-8", "surrogateescape"))
+            atomic.write(exclude, "".join(kept).encode("utf-8", "surrogateescape"))
             return True
     return False
 

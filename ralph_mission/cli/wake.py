@@ -77,15 +77,14 @@ def _send(repo: Path, config: Path | None, server: Place, header: Header, now: d
     from ralph_mission.bootstrap.cycle import refuse_links
     from ralph_mission.bootstrap.hosting import poster
     from ralph_mission.config import read
-    from ralph_mission.gateways import durable
-    from ralph_mission.stores.anchor import flocked
+    from ralph_mission.gateways.files import atomic, locks
     from ralph_mission.wakers import calls
     from ralph_mission.wakers.dispatch import DispatchWaker
 
     git = Git.open(repo)
     refuse_links(git)
     notes = git.common_dir / "ralph" / "wake.json"
-    with flocked(notes.with_name("waking"), wait=False) as ours:
+    with locks.hold_file(notes.with_name("waking")) as ours:
         if not ours:
             return False, "another wake is at it"
         past = calls.load(notes.read_bytes() if notes.exists() else b"")
@@ -93,7 +92,7 @@ def _send(repo: Path, config: Path | None, server: Place, header: Header, now: d
         objection = calls.objection(past, header, now, limit)
         if objection:
             return False, objection
-        durable.write(notes, calls.dump(calls.called(past, header, now)))
+        atomic.write(notes, calls.dump(calls.called(past, header, now)))
         waker = DispatchWaker(server.repository, poster(server))
         receipt = waker.wake(header.next_due_at or now, header.generation)
     if receipt.status != "done":

@@ -214,9 +214,9 @@ def path_with(folder: Path | None) -> str:
 
 def refused(run_dir: Path) -> tuple[str, ...]:
     """Why commands were refused, oldest first; lines that cannot be read are left out, and all of what is no file."""
-    from ralph_mission.gateways import solid
+    from ralph_mission.gateways.files import safe_paths
 
-    lines = (solid.content(run_dir / RECORD, LONGEST) or b"").split(b"\n")
+    lines = (safe_paths.content(run_dir / RECORD, LONGEST) or b"").split(b"\n")
     return tuple(why for line in lines if (why := _why(line)))
 
 
@@ -231,15 +231,11 @@ def _why(line: bytes) -> str:
 
 def put(place: Path, text: str, mode: int = 0o644) -> None:
     """Replace a file of an agent's home at once: agents that play side by side read it, and a link is not followed."""
-    import tempfile
+    from ralph_mission.gateways.files import atomic
 
     if _stands(place, text, mode):
         return
-    handle, scratch = tempfile.mkstemp(dir=place.parent)
-    with open(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.chmod(scratch, mode)
-    os.replace(scratch, place)
+    atomic.write(place, text.encode(), mode, lasting=False, keep=False)
 
 
 def _stands(place: Path, text: str, mode: int) -> bool:

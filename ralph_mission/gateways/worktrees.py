@@ -7,7 +7,6 @@ was left by a process that died is removed by the next one.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ralph_mission.gateways import checkout_history as history
-from ralph_mission.gateways import solid
 from ralph_mission.gateways.checkout_writing import remove_folder
+from ralph_mission.gateways.files import locks, safe_paths
 from ralph_mission.gateways.git import Git, Identity
 from ralph_mission.gateways.workshop import changed, clone
 from ralph_mission.loop.model import Change
@@ -66,20 +65,20 @@ class Merged:
 def parts(git: Git, commit: str, names: Sequence[str], scratch: Path) -> Iterator[tuple[Part, ...]]:
     """One clone of `commit` for each name, on a branch `work`; all are gone afterwards. Raises Trouble."""
     base = git.resolve(commit)
-    solid.own(scratch).mkdir(parents=True, exist_ok=True)
+    safe_paths.own(scratch).mkdir(parents=True, exist_ok=True)
     with ExitStack() as open_ones:
-        with _held(scratch):  # or another process could take the new folder for an abandoned one
+        with locks.hold_folder(scratch):  # or another process could take the new folder for an abandoned one
             prune(scratch)
             place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=scratch))
             place.chmod(0o711)  # a builder that plays as another user has to get to its clone
             open_ones.callback(_remove, place)
-            open_ones.enter_context(_held(place))
+            open_ones.enter_context(locks.hold_folder(place))
         yield tuple(Part(name, _cloned(git, base, place, open_ones), base) for name in names)
 
 
 def prune(scratch: Path) -> tuple[Path, ...]:
     """Remove what processes left that do not run any more; gives what was removed."""
-    left = tuple(place for place in sorted(scratch.glob(f"{PREFIX}*")) if place.is_dir() and _abandoned(place))
+    left = tuple(place for place in sorted(scratch.glob(f"{PREFIX}*")) if place.is_dir() and not locks.is_held(place))
     for place in left:
         _remove(place)
     return left
@@ -146,28 +145,6 @@ def _met(path: str, taken: Mapping[str, str]) -> str:
         if other == path or other.startswith(f"{path}/") or path.startswith(f"{other}/"):
             return name
     return ""
-
-
-@contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """A lock on a folder, which dies with this process: who finds it free may clean up."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _abandoned(place: Path) -> bool:
-    descriptor = os.open(place, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
 
 
 def _remove(place: Path) -> None:

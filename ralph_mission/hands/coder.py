@@ -16,8 +16,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from ralph_mission.gateways import solid
 from ralph_mission.gateways.checkout_writing import remove_folder
+from ralph_mission.gateways.files import atomic, safe_paths
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.steering import unsteered
 from ralph_mission.gateways.workshop import changed, check_out
@@ -164,7 +164,7 @@ class AgentCoder:
 
     def _folders(self) -> Iterator[Path]:
         with suppress(FileNotFoundError):
-            yield from (one for one in sorted(solid.own(self.place).iterdir()) if _is_folder(one))
+            yield from (one for one in sorted(safe_paths.own(self.place).iterdir()) if _is_folder(one))
 
 
 def _outcome(played: Played) -> Literal["made", "goes on", "failed"]:
@@ -187,13 +187,12 @@ def _tell(folder: Path, made: Made) -> None:
     """Note beside the clone that it is done, so that a cycle which dies now does not ask the agent again."""
     answered = made.answered_at.isoformat() if made.answered_at else ""
     content = json.dumps({"words": made.words, "learned": made.learned, "answered": answered})
-    (folder / f"{NOTE}.new").write_text(content)
-    (folder / f"{NOTE}.new").rename(folder / NOTE)
+    atomic.write(folder / NOTE, content.encode())
 
 
 def _told(folder: Path, commission: Commission) -> Made | None:
     """What the note says; it cannot say that a review was answered which nobody had written when it was."""
-    note = solid.content(folder / NOTE, LONGEST + 1)
+    note = safe_paths.content(folder / NOTE, LONGEST + 1)
     if note is None or len(note) > LONGEST:
         return None
     try:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ralph_mission.gateways import durable, solid
+from ralph_mission.gateways.files import atomic, safe_paths
 from ralph_mission.gateways.git import Git
 from ralph_mission.hands.fixer import Correction, Fix, Fixer, Tree
 from ralph_mission.hands.places import DOCUMENTS
@@ -70,7 +70,7 @@ class FixerObserver:
         if self.cache is None:
             return None
         with suppress(OSError, ValueError, KeyError, TypeError):
-            found = solid.told(self._file(self.cache), CAP)
+            found = safe_paths.told(self._file(self.cache), CAP)
             if found["of"] == [self.fixer.version(), commit]:
                 return Survey(tuple(_decoded(fix) for fix in found["fixes"]), True)
         return None
@@ -80,10 +80,10 @@ class FixerObserver:
             return
         content = {"of": [self.fixer.version(), commit], "fixes": [_encoded(fix) for fix in survey.fixes]}
         with suppress(OSError):  # a cache that cannot be kept costs time and nothing else
-            durable.write(self._file(self.cache), json.dumps(content).encode())
+            atomic.write(self._file(self.cache), json.dumps(content).encode())
 
     def _file(self, cache: Path) -> Path:
-        return solid.own(cache) / f"{self.fixer.name}.json"
+        return safe_paths.own(cache) / f"{self.fixer.name}.json"
 
 
 def _signal(fixer: Fixer, commit: str, fix: Fix) -> Signal:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from ralph_mission.gateways import durable, solid
+from ralph_mission.gateways.files import atomic, safe_paths
 from ralph_mission.observers.result import Result
 
 KEPT = 20
@@ -29,7 +29,7 @@ def load(folder: Path | None, name: str) -> list[Result] | None:
     if folder is None:
         return None
     with suppress(TypeError):
-        return [Result(**entry) for entry in solid.told(folder / f"{name}.json", CAP)]
+        return [Result(**entry) for entry in safe_paths.told(folder / f"{name}.json", CAP)]
     return None
 
 
@@ -39,6 +39,6 @@ def save(folder: Path | None, name: str, results: Sequence[Result]) -> None:
         return
     with suppress(OSError):
         content = json.dumps([asdict(result) for result in results]).encode()
-        durable.write(solid.own(folder) / f"{name}.json", content, lasting=False)
+        atomic.write(safe_paths.own(folder) / f"{name}.json", content, lasting=False)
         for old in sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)[:-KEPT]:
             old.unlink(missing_ok=True)

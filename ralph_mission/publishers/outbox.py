@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ralph_mission.gateways import durable
+from ralph_mission.gateways.files import atomic
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.posts import OUTBOX, Post
 from ralph_mission.publishers.channel import Draw
@@ -53,11 +53,11 @@ class Outbox:
         """Raises OSError."""
         place.parent.mkdir(parents=True, exist_ok=True)
         if not (self.folder / ".gitignore").exists():
-            durable.write(self.folder / ".gitignore", IGNORED.encode())
+            atomic.write(self.folder / ".gitignore", IGNORED.encode())
         picture = self.draw(post.chart) if post.chart else b""
         if picture:
-            durable.write(place.with_suffix(".png"), picture)
-        durable.write(place, _letter(post, head, place.with_suffix(".png").name if picture else "").encode())
+            atomic.write(place.with_suffix(".png"), picture)
+        atomic.write(place, _letter(post, head, place.with_suffix(".png").name if picture else "").encode())
 
     def find(self, key: str) -> Receipt | None:
         """The file of this key, if there is one."""

@@ -7,7 +7,6 @@ that is recognised as ours. Linked work trees share it.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
@@ -18,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.gateways import durable
+from ralph_mission.gateways.files import atomic, locks
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.mission.position import refuse
 
@@ -57,13 +56,13 @@ class Anchorage:
 
     def write(self, mark: Mark) -> None:
         """Remember, durably and all at once. Raises OSError."""
-        durable.write(self.folder / "anchor.json", json.dumps(asdict(mark), indent=1).encode() + b"\n")
+        atomic.write(self.folder / "anchor.json", json.dumps(asdict(mark), indent=1).encode() + b"\n")
 
     def clone(self) -> str:
         """This clone's own name, made up the first time. Raises OSError."""
         place = self.folder / "clone"
         if not place.exists():
-            durable.write(place, secrets.token_hex(6).encode())
+            atomic.write(place, secrets.token_hex(6).encode())
         return place.read_text()
 
     def forget(self) -> None:
@@ -73,33 +72,14 @@ class Anchorage:
     @contextmanager
     def moving(self) -> Iterator[None]:
         """Held while the ref and the anchor move together. Raises OSError."""
-        with flocked(self.folder / "moving", wait=True):
+        with locks.hold_file(self.folder / "moving", wait=None):
             yield
 
     @contextmanager
     def working(self) -> Iterator[bool]:
         """Held for a whole cycle; False when another process of this clone holds it."""
-        with flocked(self.folder / "lock", wait=False) as held:
+        with locks.hold_file(self.folder / "lock") as held:
             yield held
-
-
-@contextmanager
-def flocked(path: Path, wait: bool) -> Iterator[bool]:
-    """An advisory lock that the kernel drops when its holder dies, however it dies.
-
-    No name ends in `.lock`: agents take such files away below `.git`, and with the file a lock lets a second one in.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(descriptor)
 
 
 def this_holder(clone: str = "") -> str:

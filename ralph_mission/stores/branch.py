@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 
+from ralph_mission.gateways.files import locks
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.gateways.packing import pack_loose
 from ralph_mission.gateways.remote import Denied, Remote
@@ -82,7 +83,7 @@ class BranchStore:
         """As in `flows.strokes.WorkStore`; a lock of this clone and its linked work trees, one for each issue."""
         with ExitStack() as lock:
             with explained("lock an issue"):
-                held = lock.enter_context(anchor.flocked(self.anchorage.folder / f"work-{issue}", wait=False))
+                held = lock.enter_context(locks.hold_file(self.anchorage.folder / f"work-{issue}"))
             yield held
 
     @contextmanager

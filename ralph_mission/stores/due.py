@@ -187,12 +187,12 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def _remember(common: Path, oid: str, path: str, known: _Known) -> None:
-    from ralph_mission.gateways import durable, solid
+    from ralph_mission.gateways.files import atomic, safe_paths
 
     when, last = (moment and moment.isoformat() for moment in (known.next_due_at, known.last_cycle_at))
     kept = {"oid": oid, "path": path, "next_due_at": when, "last_cycle_at": last, "paused": known.paused}
     with suppress(OSError):  # a cache; a read-only repository is asked again
-        durable.write(solid.own(common / "ralph") / "due.json", json.dumps(kept).encode())
+        atomic.write(safe_paths.own(common / "ralph") / "due.json", json.dumps(kept).encode())
 
 
 def _read(git: Git, oid: str, path: str) -> _Known | None:

@@ -10,7 +10,7 @@ import re
 import shutil
 from pathlib import Path
 
-from ralph_mission.gateways import durable, solid
+from ralph_mission.gateways.files import atomic, safe_paths
 from ralph_mission.gateways.git import Git
 from ralph_mission.safety.secrets import strip_known
 from ralph_mission.stores import codec
@@ -59,13 +59,13 @@ class Recordings:
         return tuple((match[2], _loaded(file)) for match, file in sorted(files, key=lambda item: int(item[0][1])))
 
     def _write(self, place: Path, name: str, content: bytes) -> None:
-        solid.own(place)
+        safe_paths.own(place)
         if self._count == 0:
             shutil.rmtree(place, ignore_errors=True)  # the same cycle again: its answers are the newer ones
             place.mkdir(parents=True)
             keep_out_of_git(self._git)
             self._forget_old(place)
-        durable.write(place / f"{self._count:02d}-{name}.json", content)
+        atomic.write(place / f"{self._count:02d}-{name}.json", content)
         self._count += 1
 
     def _forget_old(self, newest: Path) -> None:
@@ -80,7 +80,7 @@ def keep_out_of_git(git: Git) -> None:
     text = exclude.read_text("utf-8", "surrogateescape") if exclude.exists() else ""
     if EXCLUDE not in text.splitlines():
         gap = "" if not text or text.endswith("\n") else "\n"
-        durable.write(exclude, f"{text}{gap}{EXCLUDE}\n".encode("utf-8", "surrogateescape"))
+        atomic.write(exclude, f"{text}{gap}{EXCLUDE}\n".encode("utf-8", "surrogateescape"))
 
 
 def _unrecorded(folder: Path, error: OSError) -> Trouble:

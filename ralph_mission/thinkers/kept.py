@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ralph_mission.gateways import durable, solid
+from ralph_mission.gateways.files import atomic, safe_paths
 from ralph_mission.mission.memory import Header
 
 FILE = "thinker.json"
@@ -43,7 +43,7 @@ def load(folder: Path | None, header: Header, booked: Collection[str]) -> Kept:
     if folder is None:
         return here
     with suppress(OSError, ValueError, ValidationError):
-        kept = Kept.model_validate_json(solid.content(folder / FILE, CAP) or b"")
+        kept = Kept.model_validate_json(safe_paths.content(folder / FILE, CAP) or b"")
         same = (kept.lineage, kept.cycle) == (here.lineage, here.cycle)
         fresh = kept.lineage in ("", here.lineage) and here.cycle - kept.cycle <= NAMED
         owed = fresh and kept.paid not in booked
@@ -57,4 +57,4 @@ def save(folder: Path | None, kept: Kept) -> None:
     if folder is None:
         return
     with suppress(OSError):
-        durable.write(solid.own(folder) / FILE, kept.model_dump_json().encode())
+        atomic.write(safe_paths.own(folder) / FILE, kept.model_dump_json().encode())

@@ -11,6 +11,7 @@ import pytest
 from ralph_mission.flows.recover import recover
 from ralph_mission.flows.salvage import Recovered
 from ralph_mission.forges.local import LocalForge, Person
+from ralph_mission.gateways.files import locks
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.mission.effects import Comment, OpenIssue, OpenPull, PushBranch, marker
 from ralph_mission.mission.ledger import (
@@ -25,7 +26,6 @@ from ralph_mission.mission.ledger import (
 from ralph_mission.mission.model import Action, Status
 from ralph_mission.safety.edits import Edit, FileDelta
 from ralph_mission.stores import layout
-from ralph_mission.stores.anchor import flocked
 from ralph_mission.stores.branch import BranchStore
 from ralph_mission.stores.provenance import Branch
 from ralph_mission.trouble import Trouble
@@ -417,7 +417,7 @@ def test_memory_is_moved_with_its_lock_held_and_git_s_error_is_told(
     store, alone = branch_store(repo), list[bool]()
 
     def refused(branch: Branch, new: str, old: str) -> bool:
-        with flocked(store.anchorage.folder / "moving", wait=False) as held:
+        with locks.hold_file(store.anchorage.folder / "moving") as held:
             alone.append(not held)
         raise GitError(("update-ref",), 1, "fatal: no room")
 

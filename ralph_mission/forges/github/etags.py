@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.gateways import durable
+from ralph_mission.gateways.files import atomic
 
 MOST = 8_000_000  # characters of the file
 BALLAST = frozenset({"_links", "node_id", "reactions", "performed_via_github_app", "pinned_comment"})
@@ -73,7 +73,7 @@ class Kept:
         with suppress(OSError, ValueError):
             text = json.dumps({"version": VERSION, "scope": self.scope, "values": self._fitting()})
             self.path.unlink(missing_ok=True)  # or its mode would be kept, whoever made it
-            durable.write(self.path, text.encode(), 0o600, lasting=False)
+            atomic.write(self.path, text.encode(), 0o600, lasting=False)
             self.changed = False
 
     def _fitting(self) -> dict[str, Any]:

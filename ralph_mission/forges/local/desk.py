@@ -7,14 +7,13 @@ look to the last write. A file we cannot read is never written over.
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import re
 import shlex
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,7 @@ from ralph_mission.forges.local import documents
 from ralph_mission.forges.local.front_matter import Mangled
 from ralph_mission.forges.local.threads import Thread
 from ralph_mission.forges.refusal import Refused
-from ralph_mission.gateways import durable, solid
+from ralph_mission.gateways.files import atomic, locks, safe_paths
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.trouble import Damaged, Trouble
@@ -61,20 +60,17 @@ class Desk:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Held while something changes. Makes the folder when there is none yet. Raises Trouble for a link in it."""
-        with open(self._lock(), "a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with ExitStack() as stack:
+            try:
+                for folder in FOLDERS:
+                    safe_paths.own(self.root / folder).mkdir(parents=True, exist_ok=True)
+                stack.enter_context(locks.hold_file(self.root / "lock", wait=None))
+            except OSError as error:
+                if error.errno != errno.ELOOP:
+                    raise
+                raise Trouble(f"{self.root / error.filename} is a link", "move it away, then run again") from None
             self._keep_out_of_git()
             yield
-
-    def _lock(self) -> int:
-        try:
-            for folder in FOLDERS:
-                solid.own(self.root / folder).mkdir(parents=True, exist_ok=True)
-            return self._plain("lock", os.O_CREAT | os.O_WRONLY)
-        except OSError as error:
-            if error.errno != errno.ELOOP:
-                raise
-            raise Trouble(f"{self.root / error.filename} is a link", "move it away, then run again") from None
 
     def _plain(self, name: str, flags: int) -> int:
         """A descriptor of a file in the folder, by no link, never waited for. A second name, as a copy by links makes
@@ -128,7 +124,7 @@ class Desk:
         """A number that no issue or pull ever had. Call it with the lock held. Raises Trouble for a damaged note."""
         taken = (int(path.stem) for folder in FOLDERS for path in self._paths(folder))
         number = max(self._last_number(), *taken, 0) + 1
-        durable.write(self.root / NOTE, f"{number}\n".encode())
+        atomic.write(self.root / NOTE, f"{number}\n".encode())
         return number
 
     def _last_number(self) -> int:
@@ -151,7 +147,7 @@ class Desk:
             documents.parse(text)
         except Mangled as error:
             raise Refused(f"#{thread.number} cannot be kept: {error.what}") from None
-        durable.write(path, text.encode("utf-8", "surrogatepass"))
+        atomic.write(path, text.encode("utf-8", "surrogatepass"))
 
     def anchor(self) -> Anchor | None:
         """The memory position kept here."""
@@ -166,7 +162,7 @@ class Desk:
     def set_anchor(self, anchor: Anchor) -> None:
         """Keep a memory position."""
         with self.locked():
-            durable.write(self.root / "anchor.json", json.dumps(asdict(anchor), indent=1).encode() + b"\n")
+            atomic.write(self.root / "anchor.json", json.dumps(asdict(anchor), indent=1).encode() + b"\n")
 
     def _paths(self, folder: str) -> Iterator[Path]:
         try:
@@ -219,4 +215,4 @@ class Desk:
         if IGNORED.encode() not in lines.splitlines():
             self.exclude.parent.mkdir(exist_ok=True)
             gap = b"\n" if lines and not lines.endswith(b"\n") else b""
-            durable.write(self.exclude, lines + gap + IGNORED.encode() + b"\n")
+            atomic.write(self.exclude, lines + gap + IGNORED.encode() + b"\n")

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.gateways import durable, solid
+from ralph_mission.gateways.files import atomic, safe_paths
 
 KEPT = 3_000
 """Answers that stay; a lock file has some hundred packages."""
@@ -37,7 +37,7 @@ class Shelf:
         """What was kept; None when there is nothing that can be read."""
         with suppress(ValueError, TypeError, KeyError):
             if self.folder is not None:
-                found = solid.told(self._file(self.folder, question), CAP)
+                found = safe_paths.told(self._file(self.folder, question), CAP)
                 return Kept(**{**found, "asked": datetime.fromisoformat(found["asked"])})
         return None
 
@@ -46,13 +46,13 @@ class Shelf:
         with suppress(OSError):
             if self.folder is not None:
                 content = json.dumps({**asdict(kept), "asked": kept.asked.isoformat()}).encode()
-                durable.write(self._file(solid.own(self.folder), question), content, lasting=False)
+                atomic.write(self._file(safe_paths.own(self.folder), question), content, lasting=False)
 
     def tidy(self) -> None:
         """Forget the oldest."""
         with suppress(OSError):
             if self.folder is not None:
-                files = solid.own(self.folder).glob("*.json")
+                files = safe_paths.own(self.folder).glob("*.json")
                 for old in sorted(files, key=lambda file: file.stat().st_mtime_ns)[:-KEPT]:
                     old.unlink(missing_ok=True)
 

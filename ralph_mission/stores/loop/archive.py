@@ -17,7 +17,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from ralph_mission.gateways import solid
+from ralph_mission.gateways.files import safe_paths
 from ralph_mission.loop import progress_log
 from ralph_mission.loop.model import Prd
 from ralph_mission.stores.loop import files
@@ -29,8 +29,8 @@ LAST_BRANCH = ".last-branch"
 HALF = ".ralph-archiving-"
 """How the name of an archive begins that is not whole yet."""
 MADE = re.compile(rf"{re.escape(HALF)}[a-z0-9_]{{8}}")
-PUT = re.compile(r"prd\.json|progress\.txt|\.(prd\.json|progress\.txt)(\.\d+){2}")
-"""What such a one may hold: the two files, and what `files.write` had begun of them."""
+PUT = re.compile(r"prd\.json|progress\.txt|\.(prd\.json|progress\.txt)(\.\d+){1,2}")
+"""What such a one may hold: the two files, and what was being written of them."""
 TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 """What stands under a name that is somebody's already."""
 
@@ -79,7 +79,7 @@ def put_away(folder: Path, branch: str, listed: str | None, log: str, now: datet
 
 def _ready(archive: Path) -> Path:
     """Have the folder, without what a process that died had only begun there."""
-    solid.own(archive).mkdir(parents=True, exist_ok=True)
+    safe_paths.own(archive).mkdir(parents=True, exist_ok=True)
     for half in (place for place in archive.iterdir() if MADE.fullmatch(place.name) and _begun(place)):
         shutil.rmtree(half, ignore_errors=True)
     return archive

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ralph_mission.gateways import solid
+from ralph_mission.gateways.files import safe_paths
 from ralph_mission.loop.model import Change
 from ralph_mission.stores.loop import files, ways
 from ralph_mission.trouble import Trouble
@@ -65,7 +65,7 @@ def _content(root: Path, path: Path) -> bytes | None:
 def _judged(root: Path, landed: Callable[[str], bool]) -> Kept | None:
     """What was judged in the session that died, if its commit landed; anything odd there says nothing."""
     try:
-        said = solid.told(root / JUDGED, 3 * CAP)
+        said = safe_paths.told(root / JUDGED, 3 * CAP)
         kept = {name: text.encode("utf-8", "surrogateescape") for name, text in said["lists"].items()}
         return kept if landed(said["commit"]) else None
     except (ValueError, TypeError, KeyError, AttributeError, Trouble):

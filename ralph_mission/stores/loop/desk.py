@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from ralph_mission.gateways import solid
 from ralph_mission.gateways.checkout_kept import PUT_BACK
+from ralph_mission.gateways.files import safe_paths
 from ralph_mission.loop import completion, handoff
 from ralph_mission.loop.model import (
     Board,
@@ -219,7 +219,7 @@ class Desk:
 
     def restore(self) -> tuple[Change, ...]:
         """As in `ports.Desk`: folders, stories, the logs, records, and what sessions share."""
-        names = solid.unlink(self._root, place.FOLDERS)
+        names = safe_paths.unlink(self._root, place.FOLDERS)
         linked = (*(Change(name, "made a link", PUT_BACK) for name in names), *self._shared.unstrange())
         stories = bool(self._order and self._order.preset.stories)
         lists = (*self._stories.restore(), *self._log.restore()) if stories else ()
@@ -242,7 +242,7 @@ class Desk:
         board = self.board() if output and self._order.preset.stories else self._board
         document = handoff.document(self._order, state_now, board)
         shown = json.dumps(document, indent=2).encode() + b"\n"
-        files.write(self._home / "loop/handoff.json", shown, durable=False)  # it only shows what the state holds
+        files.write(self._home / "loop/handoff.json", shown, lasting=False)  # it only shows what the state holds
         if self._mirrored:
             legacy.mirror(self._root, state_now, document, active=True)
 
@@ -251,7 +251,7 @@ class Desk:
         assert self._state is not None  # a session was played
         where = self._root / state.RUNS / self._state.run_id
         notes = self._root / (self._habits.scratchpad or ".ralph/agent/scratchpad.md")
-        if solid.stays(notes.parent, self._root):  # nothing was read from anywhere else
+        if safe_paths.stays(notes.parent, self._root):  # nothing was read from anywhere else
             runs.clear_scratchpad(notes, where)
         self._tasks.archive(where / f"tasks-{self._state.iteration:04d}.jsonl")
         self._shared.forget(TASKS)
@@ -291,7 +291,7 @@ class Desk:
 
     def _refuse_elsewhere(self, folder: Path) -> None:
         """A person's link is theirs: what a session makes one later is taken away, and told."""
-        if folder.is_relative_to(self._root) and not solid.stays(folder, self._root):
+        if folder.is_relative_to(self._root) and not safe_paths.stays(folder, self._root):
             raise Trouble(f"{folder} leads out of the work tree", files.STRANGE)
 
     @property
@@ -305,7 +305,7 @@ class Desk:
     @property
     def _mirrored(self) -> bool:
         """Whether the stories are kept where the other tool keeps its own, in the work tree."""
-        return self._stories.folder == self._root / ".omc" and solid.stays(self._root / legacy.FOLDER, self._root)
+        return self._stories.folder == self._root / ".omc" and safe_paths.stays(self._root / legacy.FOLDER, self._root)
 
     def _notes_of_run(self) -> str:
         return runs.scratchpad(self._root, self._habits.scratchpad, CAP)[1]

@@ -133,8 +133,6 @@ class EventLog:
             return None
 
     def _write_head(self) -> None:
-        if self.head.is_dir():
-            files.aside(self.head)
         files.write(self.head, _head(self._kept or b""))
 
     def _put_back(self) -> bytes:

@@ -7,22 +7,19 @@ replaced ones keep their mode: an agent under another user reads and writes some
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
-from ralph_mission.gateways import solid
-from ralph_mission.gateways.solid import RALPH
+from ralph_mission.gateways.files import atomic, locks, safe_paths
+from ralph_mission.gateways.files.safe_paths import RALPH
 from ralph_mission.trouble import Trouble
 
-POLL = 0.002
-"""Seconds between two looks at a lock that somebody holds."""
 STRANGE = "move it away, then run again"
 
 
@@ -33,9 +30,11 @@ def read(path: Path, cap: int, top: Path | None = None) -> bytes | None:
     out of it, and a file with a second name is none: sessions write there, and we reach further than they do.
     Anywhere else links are an owner's.
     """
-    if top is None and solid.top_of(path) == path.parent:
+    if top is None and safe_paths.top_of(path) == path.parent:
         return read_named(path, cap)
-    return _read(path, cap, lambda: solid.within(path, top) if top else solid.opened(path, solid.top_of(path)))
+    return _read(
+        path, cap, lambda: safe_paths.within(path, top) if top else safe_paths.opened(path, safe_paths.top_of(path))
+    )
 
 
 def read_named(path: Path, cap: int) -> bytes | None:
@@ -61,52 +60,33 @@ def _read(path: Path, cap: int, opened: Callable[[], int]) -> bytes | None:
     return content
 
 
-def write(path: Path, content: bytes, durable: bool = True) -> None:
-    """Put `content` there, all at once and durably unless told otherwise; makes the folder. Replaces a link.
-
-    Raises OSError."""
+def write(path: Path, content: bytes, *, lasting: bool = True) -> None:
+    """As `atomic.write`, where a session may have left anything in the way: that goes aside. Raises OSError."""
     _make_folder(path.parent)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
-    try:
-        with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
-            _keep_mode(path, file.fileno())
-            file.write(content)
-            file.flush()
-            if durable:
-                os.fsync(file.fileno())
-        _replace(scratch, path)
-    except BaseException:
-        with suppress(OSError):
-            scratch.unlink()
-        raise
+    with suppress(FileNotFoundError):
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            aside(path)
+    atomic.write(path, content, lasting=lasting)
 
 
-def append(path: Path, line: bytes, durable: bool = True) -> None:
-    """Add one line under the file's lock, durably unless told otherwise; makes the file. A torn last line is ended
+def append(path: Path, line: bytes, lasting: bool = True) -> None:
+    """Add one line under the file's lock, lastingly unless told otherwise; makes the file. A torn last line is ended
     first, so that it stays the only one that cannot be read. Raises OSError, and Trouble when the lock stays taken or
     it is no file."""
     with locked(path):
-        add(path, line, durable)
+        add(path, line, lasting)
 
 
-def add(path: Path, line: bytes, durable: bool = True) -> None:
+def add(path: Path, line: bytes, lasting: bool = True) -> None:
     """As `append`, for those who all hold one lock already while they write there."""
     _make_folder(path.parent)
     descriptor = _opened(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK)
     try:
-        put_whole(descriptor, _mend(descriptor) + line.rstrip(b"\n") + b"\n", path)
-        if durable:
+        atomic.append(descriptor, _mend(descriptor) + line.rstrip(b"\n") + b"\n", path)
+        if lasting:
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def put_whole(descriptor: int, content: bytes, path: Path) -> None:
-    """Add `content` to the open file, which is called `path`: all of it or nothing. Raises OSError."""
-    size = os.fstat(descriptor).st_size
-    if os.write(descriptor, content) < len(content):  # one write: an agent may append at the same moment
-        os.ftruncate(descriptor, size)  # the disk is full, or a limit is reached
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
 def remove(path: Path) -> None:
@@ -139,21 +119,15 @@ def locked(path: Path, wait: float = 30) -> Iterator[None]:
     """
     lock = path.with_name(f"{path.name}.lock")
     _make_folder(path.parent)
-    descriptor = _taken(lock, time.monotonic() + wait)
-    if descriptor is None:
-        raise Trouble(f"another process has held {lock} for {wait:g} seconds", f"see who: fuser {lock}; then run again")
-    try:
+    with ExitStack() as stack:
+        try:
+            held = stack.enter_context(locks.hold_file(lock, wait))
+        except OSError as error:
+            raise _strange(lock, error) from None
+        if not held:
+            what = f"another process has held {lock} for {wait:g} seconds"
+            raise Trouble(what, f"see who: fuser {lock}; then run again")
         yield
-    finally:
-        os.close(descriptor)
-
-
-def _replace(scratch: Path, path: Path) -> None:
-    try:
-        os.replace(scratch, path)
-    except IsADirectoryError:
-        aside(path)
-        os.replace(scratch, path)
 
 
 def _make_folder(folder: Path) -> None:
@@ -174,33 +148,6 @@ def _ours(folder: Path) -> tuple[Path, ...]:
     return tuple(Path(*names[: end + 1]) for end in range(first, len(names)))
 
 
-def _taken(lock: Path, deadline: float) -> int | None:
-    while True:
-        descriptor = _opened(lock, os.O_RDWR | os.O_CREAT)
-        if _flocked(descriptor) and _still(lock, descriptor):
-            return descriptor
-        os.close(descriptor)
-        if time.monotonic() >= deadline:
-            return None
-        time.sleep(POLL)
-
-
-def _flocked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _still(lock: Path, descriptor: int) -> bool:
-    """Whether the lock is the one that others will look for: it may have been deleted in between."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(lock, follow_symlinks=False))
-    except FileNotFoundError:
-        return False
-
-
 def _opened(path: Path, flags: int) -> int:
     try:
         return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
@@ -219,15 +166,8 @@ def _strange(path: Path, error: OSError) -> Exception:
     """What to raise for a link, a socket or a folder in the place of a file; any other error is what it is."""
     if error.errno == errno.EPERM:
         return Trouble(f"{path} may be somebody else's file too: it has a second name, or another owner", STRANGE)
-    strange = error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR)
+    strange = error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.EINVAL)
     return Trouble(f"{path} is not a regular file", STRANGE) if strange else error
-
-
-def _keep_mode(path: Path, descriptor: int) -> None:
-    with suppress(FileNotFoundError):
-        found = os.lstat(path)
-        if stat.S_ISREG(found.st_mode):
-            os.fchmod(descriptor, stat.S_IMODE(found.st_mode))
 
 
 def _mend(descriptor: int) -> bytes:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.gateways import solid
+from ralph_mission.gateways.files import safe_paths
 from ralph_mission.loop import handoff
 from ralph_mission.loop.model import State
 from ralph_mission.stores.loop import files
@@ -101,5 +101,5 @@ def _write(root: Path, path: Path, document: Mapping[str, Any]) -> None:
 
 def _put(root: Path, path: Path, content: bytes) -> None:
     """Where a session may have left a link: ours is written in the work tree, or not at all."""
-    solid.keep_within(path, root)
+    safe_paths.keep_within(path, root)
     files.write(path, content)

@@ -7,26 +7,23 @@ when their holder dies, however it dies.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from ralph_mission.gateways import solid
 from ralph_mission.gateways.checkout_live import LOCK, former, held
+from ralph_mission.gateways.files import locks, safe_paths
 from ralph_mission.gateways.process import end_orphans
 from ralph_mission.safety.hidden import without_controls, without_invisible
 from ralph_mission.stores.loop import files, legacy, owners
 from ralph_mission.trouble import Trouble
 
 LONGEST_NOTE = 4096  # bytes
-GLANCES, GLANCE = 10, 0.005
-"""How often a lock is tried, and the seconds in between: who only asks whether a loop runs has it for a moment."""
+GLANCE = 0.05  # seconds that a lock is tried: who only asks whether a loop runs has it for a moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,7 @@ def exclusive(git_dir: Path, root: Path, mode: str, now: datetime) -> Iterator[N
     with _alone(git_dir), _opened(git_dir, os.O_CREAT) as note:
         if former(git_dir):
             raise _busy(Holder())
-        if not _taken(note):
+        if not locks.try_lock(note, GLANCE):
             raise _busy(_note(note))
         _end_left(_note(note))
         _refuse_others(root, now)
@@ -77,7 +74,7 @@ def _alone(git_dir: Path) -> Iterator[None]:
     folder = os.open(git_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with suppress(OSError):  # no folder can be locked on NFS: there the note alone counts, and stays what it is
-            if not _taken(folder):
+            if not locks.try_lock(folder, GLANCE):
                 raise _busy(_said(git_dir))
             _clear_way(git_dir)
         yield
@@ -100,23 +97,13 @@ def _opened(git_dir: Path, flags: int = 0) -> Iterator[int]:
     """The note, by no link: a session may write beside it. Raises OSError, with the whole path."""
     place = git_dir / LOCK
     try:
-        descriptor = solid.opened(place, git_dir, os.O_RDWR | flags)
+        descriptor = safe_paths.opened(place, git_dir, os.O_RDWR | flags)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(place)) from None
     try:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _taken(descriptor: int) -> bool:
-    """Whether it is ours now. Raises OSError."""
-    for _ in range(GLANCES):
-        with suppress(BlockingIOError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        time.sleep(GLANCE)
-    return False
 
 
 def _said(git_dir: Path) -> Holder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ralph_mission.gateways import solid
+from ralph_mission.gateways.files import safe_paths
 from ralph_mission.stores.loop import files
 from ralph_mission.trouble import Trouble
 
@@ -32,7 +32,7 @@ def folder(repo: Path | None, environ: Mapping[str, str]) -> Path:
 
 def prepare(place: Path) -> None:
     """Make the folder, and keep it out of git when it is new. Raises OSError, and Trouble for a link in its place."""
-    if found := solid.links(place.parent, FOLDERS):
+    if found := safe_paths.links(place.parent, FOLDERS):
         raise Trouble(f"{place.parent / found[0]} is a link", files.STRANGE)
     if place.is_dir():
         return

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from ralph_mission.gateways import solid
+from ralph_mission.gateways.files import atomic, safe_paths
 from ralph_mission.loop import progress_log as form
 from ralph_mission.loop.model import Change, Notes
 from ralph_mission.stores.loop import files, ways
@@ -49,8 +48,6 @@ class ProgressLog:
         if not form.lost(self._before, after):
             return ()
         text, links = form.mended(self._before, after), ways.within(self.path, self.root)
-        if self.path.is_dir() and not self.path.is_symlink():
-            os.replace(self.path, self.path.with_name(f"{self.path.name}.{time.monotonic_ns()}"))
         files.write(self.path, text.encode())
         self._before = text
         how = "shortened" if after else "deleted"
@@ -64,10 +61,10 @@ class ProgressLog:
         mended = self.restore()
         if not self._ours():
             mended = (*mended, *self.begin(now))
-        descriptor = solid.within(self.path, self._top, os.O_RDWR | os.O_APPEND)
+        descriptor = safe_paths.within(self.path, self._top, os.O_RDWR | os.O_APPEND)
         try:
             gap = "" if _ends_line(descriptor) else "\n"
-            files.put_whole(descriptor, f"{gap}{entry}".encode(), self.path)
+            atomic.append(descriptor, f"{gap}{entry}".encode(), self.path)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -95,7 +92,7 @@ class ProgressLog:
     def _ours(self) -> bool:
         """Whether a file is there, and no link that leads elsewhere: an agent's could lead anywhere."""
         try:
-            os.close(solid.within(self.path, self._top))
+            os.close(safe_paths.within(self.path, self._top))
         except PermissionError as error:
             return error.errno == errno.EACCES  # told by whoever reads it
         except OSError:
@@ -127,7 +124,7 @@ def _guide(path: Path, top: Path) -> str:
 
 def _ends(path: Path, top: Path) -> str:
     """The text of a file; of a huge one its first and last part. Raises OSError, for a link out of `top` too."""
-    with open(solid.within(path, top), "rb") as file:
+    with open(safe_paths.within(path, top), "rb") as file:
         raw = file.read(MAX_BYTES)
         if os.fstat(file.fileno()).st_size > MAX_BYTES:
             raw = raw[: MAX_BYTES // 2] + b"\n"

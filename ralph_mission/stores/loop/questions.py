@@ -5,16 +5,16 @@ Whoever answers holds a lock beside it, so that nobody waits where nobody listen
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ralph_mission.gateways.files import locks
 from ralph_mission.stores.loop import files
 from ralph_mission.trouble import Trouble
 
@@ -73,40 +73,24 @@ class Questions:
     @contextmanager
     def attended(self) -> Iterator[bool]:
         """Held while somebody answers; gives False when somebody does already."""
-        with self._lock() as descriptor:
-            yield _taken(descriptor)
+        with self._hold() as held:
+            yield held
 
     @property
     def heard(self) -> bool:
         """Whether somebody answers right now."""
-        with self._lock() as descriptor:
-            return not _taken(descriptor)
+        with self._hold() as held:
+            return not held
 
     @property
     def _path(self) -> Path:
         return self.folder / "loop" / "questions.jsonl"
 
-    @contextmanager
-    def _lock(self) -> Iterator[int]:
-        place = self.folder / "loop"
-        place.mkdir(parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(place / "questions.lock", flags, 0o666)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
+    def _hold(self) -> AbstractContextManager[bool]:
+        return locks.hold_file(self.folder / "loop" / "questions.lock")
 
     def _add(self, values: dict[str, str]) -> None:
         files.append(self._path, json.dumps(values, ensure_ascii=False).encode("utf-8", "replace"))
-
-
-def _taken(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _is_question(values: dict[str, Any]) -> bool:

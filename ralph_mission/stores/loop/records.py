@@ -40,8 +40,6 @@ class Records:
 
     def _again(self, place: Path, content: bytes) -> Change:
         how = "modified" if os.path.lexists(place) else "deleted"
-        if place.is_dir() and not place.is_symlink():
-            files.aside(place)
         files.write(place, content)
         return Change(place.relative_to(self.root).as_posix(), how, PUT_BACK)
 

@@ -17,7 +17,7 @@ def say(
     said: dict[str, Any] = {"topic": topic, "payload": payload}
     said |= {"ts": (at or datetime.now(UTC)).isoformat(), "hat": hat, "iteration": iteration}
     line = json.dumps(said, ensure_ascii=False).encode("utf-8", "replace")
-    files.append(path_of(folder), line, durable=False)  # a machine that goes down takes the session with it
+    files.append(path_of(folder), line, lasting=False)  # a machine that goes down takes the session with it
 
 
 def path_of(folder: Path) -> Path:

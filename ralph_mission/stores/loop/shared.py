@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ralph_mission.gateways import solid
 from ralph_mission.gateways.checkout_kept import PUT_BACK
+from ralph_mission.gateways.files import safe_paths
 from ralph_mission.loop.model import Change
 from ralph_mission.stores.loop import files
 
@@ -29,7 +29,7 @@ class Shared:
     def hold(self) -> None:
         """Keep at hand what stands there now."""
         for name in OURS:
-            if (found := solid.content(self._home / name, HELD)) is not None and len(found) < HELD:
+            if (found := safe_paths.content(self._home / name, HELD)) is not None and len(found) < HELD:
                 self._held[name] = found
 
     def forget(self, *names: str) -> None:
@@ -39,7 +39,7 @@ class Shared:
 
     def unstrange(self) -> tuple[Change, ...]:
         """What stands in the place of such a file and is none of ours goes away, unread."""
-        wrong = [name for name in (*OURS, SCRATCHPAD) if not solid.plain(self._home / name)]
+        wrong = [name for name in (*OURS, SCRATCHPAD) if not safe_paths.plain(self._home / name)]
         for name in wrong:
             files.remove(self._home / name)
         return tuple(Change(f".ralph/{name}", "made no file of its own", PUT_BACK) for name in wrong)

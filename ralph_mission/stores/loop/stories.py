@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from ralph_mission.gateways import solid
+from ralph_mission.gateways.files import safe_paths
 from ralph_mission.loop import prd as form
 from ralph_mission.loop.model import Change, Prd
 from ralph_mission.stores.loop import files, ways
@@ -211,4 +211,4 @@ def _reason(error: Exception) -> str:
 
 def _target(path: Path, root: Path) -> Path:
     """Where a link within the work tree leads; one that leads out of it is replaced, not followed."""
-    return path.resolve() if solid.stays(path, root) else path
+    return path.resolve() if safe_paths.stays(path, root) else path

@@ -115,7 +115,7 @@ class Tasks(NamedTuple):
         old = {task.id: task.status for task in before}
         for task in after:
             if old.get(task.id) != task.status:
-                files.add(self.journal, _entry(task, old.get(task.id, ""), moment, os.environ), durable=False)
+                files.add(self.journal, _entry(task, old.get(task.id, ""), moment, os.environ), lasting=False)
 
     def _one_write(self, raw: bytes, new: bytes) -> bool:
         """Whether lines may be added where the list stands, so that a kill leaves all of them or none."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ralph_mission.gateways import solid
 from ralph_mission.gateways.checkout_kept import PUT_BACK
+from ralph_mission.gateways.files import safe_paths
 from ralph_mission.loop.model import Change
 
 
@@ -14,4 +14,4 @@ def within(path: Path, root: Path) -> tuple[Change, ...]:
 
     A person's own link is met before the first session, and refused (`Desk.exclusive`). Raises OSError.
     """
-    return tuple(Change(name, "made a link", PUT_BACK) for name in solid.keep_within(path, root))
+    return tuple(Change(name, "made a link", PUT_BACK) for name in safe_paths.keep_within(path, root))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.gateways.files import locks
 from ralph_mission.stores.loop import files
 from ralph_mission.trouble import Trouble
 
@@ -111,15 +112,15 @@ def test_a_lock_file_that_was_deleted_while_we_waited_is_no_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock = tmp_path / "file.lock"
-    flocked, gone = files._flocked, []
+    try_lock, gone = locks.try_lock, []
 
-    def deleted_first(descriptor: int) -> bool:
+    def deleted_first(descriptor: int, wait: float | None = 0.0) -> bool:
         if not gone:
             lock.unlink()
             gone.append(True)
-        return flocked(descriptor)
+        return try_lock(descriptor, wait)
 
-    monkeypatch.setattr(files, "_flocked", deleted_first)
+    monkeypatch.setattr(locks, "try_lock", deleted_first)
     with files.locked(tmp_path / "file"):
         assert lock.exists()
         with pytest.raises(Trouble), files.locked(tmp_path / "file", wait=0):

@@ -187,7 +187,7 @@ def test_where_the_note_alone_counts_it_is_for_a_person_to_look_at(desk_at: Make
 def test_whoever_asks_at_that_moment_holds_no_loop_up(desk_at: Make, root: Path) -> None:
     asking = os.open(root / ".git", os.O_RDONLY)
     fcntl.flock(asking, fcntl.LOCK_SH)
-    threading.Timer(lock.GLANCE * 2, os.close, (asking,)).start()
+    threading.Timer(lock.GLANCE / 4, os.close, (asking,)).start()
     begun(desk_at())
 
 

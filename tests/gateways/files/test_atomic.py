@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.cli import overwriting
-from ralph_mission.gateways import durable
+from ralph_mission.gateways.files import atomic
 
 TEXTS = (b"one" * 1_000, b"another" * 1_000)
 
@@ -26,7 +26,7 @@ def test_two_threads_that_write_one_file_leave_it_whole(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(os, "fsync", fsync)
     with ThreadPoolExecutor(2) as threads:
-        assert list(threads.map(lambda text: durable.write(tmp_path / "file", text), TEXTS)) == [None, None]
+        assert list(threads.map(lambda text: atomic.write(tmp_path / "file", text), TEXTS)) == [None, None]
     assert (tmp_path / "file").read_bytes() in TEXTS and [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
@@ -49,5 +49,5 @@ def test_a_file_is_on_the_disk_before_it_takes_the_place_of_another(
     sync, take = os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda descriptor: (done.append("sync"), sync(descriptor)))
     monkeypatch.setattr(os, "replace", lambda here, there: (done.append("replace"), take(here, there)))
-    durable.write(tmp_path / "a", b"x")
+    atomic.write(tmp_path / "a", b"x")
     assert done == ["sync", "replace", "sync"]

@@ -1,0 +1,1 @@
+"""Files as everything of ours writes, locks and finds them."""
