@@ -72,7 +72,7 @@ def _attempt(name: str, check: Callable[[], Iterable[Check]]) -> list[Check]:
     except Trouble as trouble:
         return [_wrong(name, trouble)]
     except GitError as error:
-        return [Check(name, "wrong", str(error), "mend the repository: git fsck")]
+        return [Check(name, "wrong", str(error), error.next_step("mend the repository: git fsck"))]
 
 
 def _python() -> Check:

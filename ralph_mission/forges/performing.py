@@ -40,4 +40,4 @@ def failed(effect: Effect, why: object) -> Receipt:
 
 def spoilt(error: GitError) -> Trouble:
     """A repository that git itself cannot work with."""
-    return Trouble(str(error), "look at the repository with: git fsck")
+    return Trouble(str(error), error.next_step("look at the repository with: git fsck"))

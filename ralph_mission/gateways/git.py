@@ -8,6 +8,7 @@ configuration still applies to reading objects, which is all that is done here.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,12 +42,20 @@ TIMED_OUT = 124  # as timeout(1) of GNU coreutils
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
+NO_ROOM = re.compile("No space left on device|Disk quota exceeded")
+ROOM = "free some disk space, then run again"
+
+
 class GitError(Exception):
     """Git said no. `detail` is what it said."""
 
     def __init__(self, command: Sequence[str], code: int, detail: str) -> None:
         super().__init__(f"git {' '.join(command[:2])}: {detail.strip() or f'exit {code}'}")
         self.command, self.code, self.detail = tuple(command), code, detail
+
+    def next_step(self, otherwise: str) -> str:
+        """What a person does about it: `otherwise`, unless it is plain that there was no room."""
+        return ROOM if NO_ROOM.search(self.detail) else otherwise
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ def _check_out(git: Git, commit: str, folder: Path, paths: Iterable[str] | None,
         _materialise(fresh, fresh.write_tree(commit, _entries(changes)), paths)
     except GitError as error:
         what = f"commit {commit[:12]} cannot be checked out: {error.detail.strip()}"
-        raise Trouble(what, "make sure that the repository is complete (git fsck)") from None
+        raise Trouble(what, error.next_step("make sure that the repository is complete (git fsck)")) from None
 
 
 def _entries(changes: Sequence[FileChange]) -> dict[str, tuple[str, bytes] | None]:

@@ -32,7 +32,6 @@ SKIP_CI = "[skip ci]"
 BOOM = (GitError, Denied, OSError)
 READING = "read memory"
 AGAIN = "mend that, then run again; memory is as it was"
-NO_ROOM = re.compile("No space left on device|Disk quota exceeded")
 LOCKED = re.compile(r"\.lock': File exists")
 LOCK_STEP = "wait until the git that holds it has ended; one that nobody holds is removed by: ralph memory recover"
 
@@ -319,8 +318,6 @@ def explained(what: str) -> Iterator[None]:
 
 
 def _next_step(what: str, error: GitError) -> str:
-    if NO_ROOM.search(error.detail):
-        return "free some disk space, then run again; memory is as it was"
     if LOCKED.search(error.detail):
         return LOCK_STEP
-    return NEXT if what == READING else AGAIN
+    return error.next_step(NEXT if what == READING else AGAIN)

@@ -95,3 +95,9 @@ def test_a_question_that_takes_too_long_is_an_error_that_says_so(plumbing, monke
     monkeypatch.setattr(subprocess, "run", slow)
     with pytest.raises(GitError, match="no answer within 3 s"):
         plumbing.run("log", timeout=3.0)
+
+
+@pytest.mark.parametrize("said", ["fatal: write error: No space left on device", "error: Disk quota exceeded"])
+def test_without_room_the_next_step_is_to_make_some_whatever_failed(said):
+    assert GitError(["fast-import"], 128, said).next_step("git fsck") == "free some disk space, then run again"
+    assert GitError(["fast-import"], 128, "fatal: bad object").next_step("git fsck") == "git fsck"

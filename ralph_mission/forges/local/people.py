@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
+from ralph_mission.forges import performing
 from ralph_mission.forges.local import branches, merging, pushing, threads
 from ralph_mission.forges.local.forge import LocalForge
 from ralph_mission.forges.local.identity import person
@@ -104,7 +105,7 @@ class Person:
         except Refused as refused:
             raise Trouble(refused.what, refused.mend or "nothing was changed") from None
         except GitError as error:
-            raise Trouble(str(error), "look at the repository with: git fsck") from None
+            raise performing.spoilt(error) from None
 
 
 def _open_one(thread: Thread) -> Thread:
