@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 
 from ralph_mission.safety.secrets import SHORTEST, find_secrets
 from ralph_mission.safety.token_formats import is_placeholder
@@ -39,6 +40,7 @@ def known_secrets() -> tuple[str, ...]:
     return tuple(sorted(values, key=lambda value: (-len(value), value)))
 
 
+@lru_cache(1024)
 def _is_secret(name: str, value: str) -> bool:
     if _is_our_name(value):
         return False
