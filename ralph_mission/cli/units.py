@@ -1,7 +1,8 @@
-"""The systemd units that `ralph init` writes: a timer that wakes GitHub's loop, a service that watches on its own.
+"""The systemd units that `ralph init` writes: a timer that wakes GitHub's loop, a service that watches on its own, and
+for a host of yours a tunnel to the database and GitHub's runner.
 
-Templates: the instance is the repository's path, so `%f` is where it stands, and one set of units serves every
-repository of a host. Credentials stand beside each repository's state, readable by their owner only, never in a unit.
+Units are templates: the instance is the repository's path (the runner's folder), so `%f` is where it stands, and one
+set serves every repository of a host. Credentials stand beside each repository's state, readable by their owner only.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ralph_mission.cli.template import filled
+from ralph_mission.cli.setup_files import render_template
 from ralph_mission.trouble import Trouble
 from ralph_mission.wakers.timer import instance
 
 ENVIRONMENT = ".ralph/ralph.env"  # in the work tree
 FOLDER = ".ralph/units"  # in the work tree, unless another one is named
+TUNNEL_SETTINGS = ".ralph/tunnel.env"  # in the work tree
+TUNNEL, RUNNER, READER = "ralph-tunnel@.service", "ralph-runner@.service", "ralph-reader.sql"
+ROLE = "ralph_reader"
 
 
 def program() -> str:
@@ -29,12 +33,19 @@ def program() -> str:
 
 def timer() -> dict[str, str]:
     """File name -> text: what asks every minute and dispatches when a cycle is due."""
-    return {"ralph-wake@.service": filled(WAKE, _words()), "ralph-wake@.timer": TIMER}
+    service, clock = "ralph-wake@.service", "ralph-wake@.timer"
+    return {service: render_template(service, PROGRAM=_word(program())), clock: render_template(clock)}
 
 
 def service() -> dict[str, str]:
     """File name -> text: `ralph watch` for as long as the host is up."""
-    return {"ralph-watch@.service": filled(WATCH, _words())}
+    name = "ralph-watch@.service"
+    return {name: render_template(name, PROGRAM=_word(program()))}
+
+
+def host() -> dict[str, str]:
+    """File name -> text: the tunnel to a database, a role there that only reads, the runner."""
+    return {name: render_template(name) for name in (TUNNEL, RUNNER, READER)}
 
 
 def commands(files: Mapping[str, str], folder: Path, repo: Path) -> tuple[str, str]:
@@ -45,8 +56,17 @@ def commands(files: Mapping[str, str], folder: Path, repo: Path) -> tuple[str, s
     return f"systemctl --user link {' '.join(units)}", f"systemctl --user enable --now {name}"
 
 
-def _words() -> dict[str, str]:
-    return {"PROGRAM": _word(program()), "CREDENTIALS": f"%f/{ENVIRONMENT}"}
+def host_steps(folder: Path, repo: Path) -> Iterator[str]:
+    """What only a person can do for `host`, in order, one line each; docs/server.md says more."""
+    tunnel, runner, reader = (shlex.quote(str(folder / name)) for name in (TUNNEL, RUNNER, READER))
+    yield f"where the database is, as its superuser: psql -v ON_ERROR_STOP=1 -d NAME -f {reader}"
+    yield f"then give the role a password, in psql: \\password {ROLE}"
+    yield f"name that host in {repo / TUNNEL_SETTINGS}, and let ssh know its key: ssh USER@HOST true"
+    yield f"systemctl --user link {tunnel} {runner}"
+    yield f"systemctl --user enable --now {shlex.quote(f'ralph-tunnel@{instance(repo)}.service')}"
+    yield f"set DATABASE_URL to postgresql://{ROLE}:PASSWORD@127.0.0.1:5432/NAME where the runner keeps secrets"
+    yield "configure GitHub's runner in a folder of its own (docs/server.md), then:"
+    yield 'systemctl --user enable --now "ralph-runner@$(systemd-escape --path FOLDER).service"'
 
 
 def _word(path: str) -> str:
@@ -54,68 +74,3 @@ def _word(path: str) -> str:
         raise Trouble("the path of ralph holds a control character", "install it elsewhere", usage=True)
     escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{escaped}"'
-
-
-WAKE = """\
-# Asks whether a cycle is due and, when one is, wakes the loop on GitHub. Started by ralph-wake@.timer.
-[Unit]
-Description=Wake Ralph for %f when a cycle is due
-Documentation=man:systemd.timer(5)
-After=network-online.target
-
-[Service]
-Type=oneshot
-# GITHUB_REPOSITORY and GITHUB_TOKEN; readable by its owner only.
-EnvironmentFile=CREDENTIALS
-ExecStart=PROGRAM wake --repo %f
-# 10: not due. That is the usual answer.
-SuccessExitStatus=10
-TimeoutStartSec=5min
-NoNewPrivileges=yes
-UMask=0077
-"""
-
-TIMER = """\
-# Every minute: the gate turns away what comes too early, and one wake is sent for each due time.
-[Unit]
-Description=Ask every minute whether Ralph is due for %f
-
-[Timer]
-OnCalendar=minutely
-AccuracySec=5s
-
-[Install]
-WantedBy=timers.target
-"""
-
-WATCH = """\
-# Runs Ralph's cycles when they are due, without GitHub Actions.
-[Unit]
-Description=Ralph watches over %f
-After=network-online.target
-
-[Service]
-Type=exec
-# Tokens and keys of what you use; readable by its owner only.
-EnvironmentFile=CREDENTIALS
-ExecStart=PROGRAM watch --repo %f
-# 130: it was asked to stop, and did. 2: a mistake in the settings, which a restart does not mend.
-SuccessExitStatus=130
-Restart=on-failure
-RestartSec=60
-RestartPreventExitStatus=2
-TimeoutStopSec=2min
-NoNewPrivileges=yes
-UMask=0077
-
-[Install]
-WantedBy=default.target
-"""
-
-CREDENTIALS = """\
-# Credentials for Ralph's units: NAME=value, one a line. Keep this file at mode 0600, and out of git.
-# Waking needs a token with `contents: write` for this one repository (a fine-grained one is enough).
-# GITHUB_REPOSITORY=owner/name
-# GITHUB_TOKEN=
-# ANTHROPIC_API_KEY=
-"""

@@ -1,7 +1,4 @@
-"""The workflow that `ralph init` writes for a repository on GitHub: `.github/workflows/ralph-loop.yml`.
-
-Everything that goes into it has been checked against a pattern first: nothing here can end a YAML scalar.
-"""
+"""The workflows that `ralph init` writes for a repository on GitHub: the loop's, and those in which agents act."""
 
 from __future__ import annotations
 
@@ -14,19 +11,25 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from ralph_mission.cli.workflow_pieces import written
+from ralph_mission.cli.setup_files import render_template
 from ralph_mission.gateways.git import Git
 from ralph_mission.trouble import Trouble
-from ralph_mission.wakers.facts import EVENT
-from ralph_mission.wakers.heartbeat import BASELINE, EVERY
+from ralph_mission.wakers.facts import EVENT, PUBLISH, REVIEW, WORK
 
-PLACE = ".github/workflows/ralph-loop.yml"
+PLACES: Mapping[str, str] = {
+    "cycle": ".github/workflows/ralph-loop.yml",
+    "work": ".github/workflows/ralph-work.yml",
+    "review": ".github/workflows/ralph-review.yml",
+    "publish": ".github/workflows/ralph-publish.yml",
+}
+"""Where each stands, by the mode of the action that it runs."""
+LISTENS: Mapping[str, str] = {"cycle": EVENT, "work": WORK, "review": REVIEW, "publish": PUBLISH}
+"""What wakes each."""
 UNKNOWN = "this installation does not know which commit of the action it is"
 NAMED = "ralph init --action OWNER/NAME@COMMIT (docs/action.md says which)"
 LABELS = ("self-hosted",)
 _ACTION = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100})@([A-Za-z0-9][A-Za-z0-9._/-]{0,127})")
 _STEP = re.compile(rf"^ +- id: ralph\n +uses: {_ACTION.pattern}(?=\s|$)", re.M)  # as we write it
-_USES = re.compile(r"^[ -]*uses:[ ]*[\"']?([^\s\"'#]+)", re.M)
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _ON_GITHUB = re.compile(
@@ -139,16 +142,6 @@ def _remotes(git: Git) -> list[tuple[str, str]]:
     return sorted(named, key=lambda remote: remote[0] != "origin")
 
 
-def uses(text: str) -> tuple[str, ...]:
-    """What the steps of a workflow use, in order."""
-    return tuple(found[1] for found in _USES.finditer(text))
-
-
-def loose(used: str) -> bool:
-    """Whether what a step uses may change without a commit here: neither of this repository nor pinned."""
-    return not used.startswith(("./", "docker://")) and not _SHA.fullmatch(used.rpartition("@")[2])
-
-
 def labels_in(present: str) -> tuple[str, ...]:
     """The labels that a workflow of ours names already; the default where there is none."""
     found = re.search(r"^    runs-on: \[?([A-Za-z0-9._, -]+)\]?$", present, re.M)
@@ -169,77 +162,6 @@ def runs_on(labels: tuple[str, ...]) -> str:
     return labels[0] if len(labels) == 1 else f"[{', '.join(labels)}]"
 
 
-def render(action: Action, labels: tuple[str, ...]) -> str:
-    """The file."""
-    words = {
-        "RUNNER": runs_on(labels),
-        "ACTION": str(action),
-        "EVENT": EVENT,
-        "EVERY": EVERY,
-        "BASELINE": BASELINE,
-    }
-    return written(CYCLE, words)
-
-
-CYCLE = """\
-# Ralph looks after this repository: a heartbeat, a hand on the button, or a wake of its own making.
-# A wake that comes before the next cycle is due ends within seconds and changes nothing.
-RISK
-name: ralph-loop
-
-on:
-  schedule:
-    # The heartbeat asks every 15 minutes whether a cycle is due, off the full hour, when GitHub is busiest.
-    - cron: "EVERY"
-    # The baseline: every 6 hours, whatever else gets lost.
-    - cron: "BASELINE"
-  workflow_dispatch:
-    inputs:
-      staged:
-        description: Change nothing, say what would happen
-        type: boolean
-        default: false
-      force:
-        description: Run even when no cycle is due
-        type: boolean
-        default: false
-  repository_dispatch:
-    types: [EVENT]
-
-NOTHING_BY_DEFAULT
-
-jobs:
-  cycle:
-    name: One cycle
-    runs-on: RUNNER
-    timeout-minutes: 60
-    # One cycle at a time, and never one cut off half-way. A wake that is lost this way the heartbeat makes up for.
-    concurrency:
-      group: ralph-loop
-      cancel-in-progress: false
-    permissions:
-      contents: write # the memory branch, ralph/* branches, waking itself by a dispatch
-      issues: write # one issue for each mission, labels, comments
-      pull-requests: write # opening, answering and, once approved, merging pull requests
-ALIVE
-KILL_SWITCH
-    steps:
-      # It checks the repository out itself, and only when a cycle is due.
-      - id: ralph
-        uses: ACTION
-        with:
-          staged: ${{ inputs.staged }}
-          force: ${{ inputs.force }}
-          # Each of these enables what it is for and is optional: Settings, Secrets and variables, Actions.
-          anthropic-api-key: ${{ secrets.ANTHROPIC_API_KEY }}
-          database-url: ${{ secrets.DATABASE_URL }}
-          twitter-api-key: ${{ secrets.TWITTER_API_KEY }}
-          twitter-api-secret: ${{ secrets.TWITTER_API_SECRET }}
-          twitter-access-token: ${{ secrets.TWITTER_ACCESS_TOKEN }}
-          twitter-access-token-secret: ${{ secrets.TWITTER_ACCESS_TOKEN_SECRET }}
-          twitter-bearer-token: ${{ secrets.TWITTER_BEARER_TOKEN }}
-          telegram-bot-token: ${{ secrets.TELEGRAM_BOT_TOKEN }}
-          telegram-channel-id: ${{ secrets.TELEGRAM_CHANNEL_ID }}
-          discord-webhook-url: ${{ secrets.DISCORD_WEBHOOK_URL }}
-          discord-bot-token: ${{ secrets.DISCORD_BOT_TOKEN }}
-"""
+def render_workflow(mode: str, action: Action, labels: tuple[str, ...]) -> str:
+    """The file of a mode. What goes into it was checked against a pattern: nothing can end a YAML scalar."""
+    return render_template(Path(PLACES[mode]).name, RUNNER=runs_on(labels), ACTION=str(action))

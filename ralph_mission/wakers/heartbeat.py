@@ -6,8 +6,6 @@ import re
 
 from ralph_mission.wakers.facts import Facts, Standing, Way
 
-EVERY = "7,22,37,52 * * * *"  # every 15 minutes; on the full hour the queue is longest
-BASELINE = "41 */6 * * *"  # seed 003: every 6 hours, whatever else is lost
 _CRON = re.compile(r"^\s*-\s*cron:\s*\S", re.M)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.workflow_agents import render
+from ralph_mission.cli.workflow import render_workflow
 from tests.action.conftest import serving
 from tests.action.runner import INSTALLED, Job, Runner
 from tests.action.test_action import HOSTILE
@@ -19,7 +19,7 @@ from tests.helpers import git
 pytestmark = pytest.mark.long  # takes ten seconds or more
 KEY = "key-of-the-model-4711"
 MODE = {"mode": "review"}
-REVIEWS = render("review", INSTALLED, ("self-hosted",))
+REVIEWS = render_workflow("review", INSTALLED, ("self-hosted",))
 SETTINGS = "hands: {fixers: [], agent: {kind: command, run: 'python3 agent.py', sandbox: env}}\n"
 AGENT = """\
 import json, os, pathlib, subprocess, sys

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.cli.workflow_agents import render
+from ralph_mission.cli.workflow import render_workflow
 from tests.action.runner import INSTALLED, REPOSITORY, Job, Runner
 from tests.action.test_action import HOSTILE
 from tests.fakes.github import FakeGitHub
@@ -29,7 +29,7 @@ def idle(cold: Runner) -> Runner:
 def start(runner: Runner, github: FakeGitHub, mode: str, event: str, payload: Mapping[str, Any]) -> Job:
     """One event at a repository with the workflow of a mode."""
     told = {"repository": {"default_branch": "main"}, **payload}
-    text = render(mode, INSTALLED, ("self-hosted",))
+    text = render_workflow(mode, INSTALLED, ("self-hosted",))
     job = runner.run(github.token(), github.url, event, payload=told, workflow=text)
     assert job.code == 0, job.log
     return job
@@ -135,7 +135,7 @@ def test_a_forged_payload_is_refused_before_anything(
     idle: Runner, github: FakeGitHub, mode: str, client_payload: dict[str, Any]
 ) -> None:
     told = {"repository": {"default_branch": "main"}, "client_payload": client_payload}
-    text = render(mode, INSTALLED, ("self-hosted",))
+    text = render_workflow(mode, INSTALLED, ("self-hosted",))
     job = idle.run(github.token(), github.url, "repository_dispatch", payload=told, workflow=text)
     assert job.code != 0 and "write it like 7" in job.log
     assert (job.starts, job.checkouts, job.owned, github.journal) == ([], [], [], [])

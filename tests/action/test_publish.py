@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.workflow_agents import render
+from ralph_mission.cli.workflow import render_workflow
 from tests.action.conftest import serving
 from tests.action.runner import INSTALLED, Job, Runner
 from tests.action.test_action import HOSTILE
@@ -89,7 +89,7 @@ def test_it_wakes_nobody_and_leaves_no_secret_behind(jobs: Publishing) -> None:
 
 
 def test_the_workflow_that_init_writes_runs_on_the_label(jobs: Publishing, runner: Runner) -> None:
-    flow = render("publish", INSTALLED, ("self-hosted",))
+    flow = render_workflow("publish", INSTALLED, ("self-hosted",))
     job = runner.run(jobs.github.token(), jobs.github.url, "issues", payload=EVENT, workflow=flow)
     assert job.code == 0, job.log
     other = {**EVENT, "label": {"name": "bug"}}

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.cli.checks_github import present, reviewing
-from ralph_mission.cli.workflow import Action
-from ralph_mission.cli.workflow_agents import PLACES, render
+from ralph_mission.cli.workflow import PLACES, Action, render_workflow
 from tests.cli.doctor_place import WORKFLOW, Place
 
 JOB = "github-actions[bot]"
@@ -16,13 +15,13 @@ JOB = "github-actions[bot]"
 
 def written(folder: Path, mode: str) -> Path:
     """A checkout with the workflow of a mode as `init` writes it."""
-    text = render(mode, Action("mara/ralph", "a" * 40), ("self-hosted", "gpu"))
+    text = render_workflow(mode, Action("mara/ralph", "a" * 40), ("self-hosted", "gpu"))
     (folder / PLACES[mode]).parent.mkdir(parents=True, exist_ok=True)
     (folder / PLACES[mode]).write_text(text)
     return folder
 
 
-@pytest.mark.parametrize("mode", PLACES)
+@pytest.mark.parametrize("mode", ["work", "review", "publish"])
 def test_a_self_hosted_runner_for_agents_of_a_public_repository_is_wrong(
     here: Place, tmp_path: Path, mode: str
 ) -> None:

@@ -6,7 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
-from ralph_mission.cli.template import render
+from ralph_mission.cli.setup_files import render_settings
 from ralph_mission.config import Config, load, read
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.model import Limits
@@ -36,24 +36,24 @@ def test_an_exclude_file_keeps_its_lines_and_gets_ours_once(tmp_path: Path) -> N
     exclude.parent.mkdir(exist_ok=True)
     exclude.write_text("*.swp")
     cli_here("init", repo=repo)
-    cli_here("init", "--yes", repo=repo)
+    cli_here("init", "--force", repo=repo)
     assert exclude.read_text() == "*.swp\n/.ralph/\n"
 
 
-def test_an_existing_file_is_not_overwritten_without_a_terminal(tmp_path: Path) -> None:
+def test_a_file_that_is_there_and_differs_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
     repo = make_repo(tmp_path)
     (repo / "ralph.yml").write_text("owners: [mara]\n")
     told = cli("init", repo=repo)
     assert told.code == 2
-    assert "ralph.yml is there already (1 of its lines would go)" in told.err
-    assert "--keep" in told.err and "--yes" in told.err
+    assert "ralph.yml is there already, and nothing was written" in told.err and "--force" in told.err
     assert (repo / "ralph.yml").read_text() == "owners: [mara]\n"
+    assert git(repo, "status", "--porcelain") == "?? ralph.yml"
 
 
-def test_yes_overwrites(tmp_path: Path) -> None:
+def test_force_overwrites(tmp_path: Path) -> None:
     repo = make_repo(tmp_path)
     (repo / "ralph.yml").write_text("owners: [mara]\n")
-    assert cli_here("init", "--yes", repo=repo).code == 0
+    assert cli_here("init", "--force", repo=repo).code == 0
     assert read(Git.open(repo)).owners == ()
 
 
@@ -62,7 +62,7 @@ def test_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
     target = tmp_path / "elsewhere"
     target.write_text("mine")
     (repo / "ralph.yml").symlink_to(target)
-    assert cli_here("init", "--yes", repo=repo).code == 2
+    assert cli_here("init", "--force", repo=repo).code == 2
     assert target.read_text() == "mine"
 
 
@@ -92,20 +92,20 @@ def test_a_tool_that_is_not_here_is_written_as_a_comment(tmp_path: Path) -> None
 
 
 def test_every_recipe_is_written_so_that_it_loads() -> None:
-    names = [command.name for command in load(render(RECIPES)).observers.commands]
+    names = [command.name for command in load(render_settings(RECIPES)).observers.commands]
     assert names == [recipe.settings["name"] for recipe in RECIPES]
 
 
 def test_a_commented_recipe_loads_once_it_is_uncommented() -> None:
-    text = render(RECIPES[:1], RECIPES[1:])
+    text = render_settings(RECIPES[:1], RECIPES[1:])
     uncommented = re.sub(r"^    # ((?:-|  ).*)$", r"    \1", text, flags=re.MULTILINE)
     assert len(load(uncommented).observers.commands) == len(RECIPES)
 
 
 def test_what_is_commented_out_shows_the_default() -> None:
-    text = re.sub(r"^( *)# ([a-z]+: .*)$", r"\1\2", render(()), flags=re.MULTILINE)
+    text = re.sub(r"^( *)# ([a-z]+: .*)$", r"\1\2", render_settings(()), flags=re.MULTILINE)
     config = load(text)
-    assert text != render(())
+    assert text != render_settings(())
     assert config.limits.limits() == Limits()
     assert (config.schedule, config.memory, config.forge) == (Config().schedule, Config().memory, Config().forge)
     assert config.hands.fixers == Config().hands.fixers

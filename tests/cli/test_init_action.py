@@ -108,7 +108,7 @@ def test_what_was_to_do_is_done_by_naming_the_commit(tmp_path: Path) -> None:
 def test_a_commit_that_was_named_once_stays_named(tmp_path: Path) -> None:
     repo = hosted(tmp_path)
     cli_here("init", "--action", PINNED, repo=repo)
-    assert states(cli_here("init", "--runner", "gpu", "--json", repo=repo))["ralph-loop.yml"] == "replaced"
+    assert states(cli_here("init", "--runner", "gpu", "--force", "--json", repo=repo))["ralph-loop.yml"] == "replaced"
     (job,) = workflow(repo)["jobs"].values()
     assert (job["steps"][0]["uses"], job["runs-on"]) == (PINNED, "gpu")
 

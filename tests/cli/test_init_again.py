@@ -1,4 +1,4 @@
-"""`ralph init` a second time: ours is renewed, and nobody loses a file."""
+"""`ralph init` a second time: nothing that differs is overwritten unasked."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def test_a_second_time_changes_nothing(tmp_path: Path) -> None:
     assert set(states(told).values()) == {"unchanged"}
 
 
-def test_our_own_unedited_workflow_is_replaced_without_a_question(tmp_path: Path) -> None:
+def test_a_workflow_is_written_anew_when_asked_to(tmp_path: Path) -> None:
     repo = hosted(tmp_path)
     cli_here("init", repo=repo)
-    told = cli_here("init", "--runner", "gpu", "--json", repo=repo)
+    told = cli_here("init", "--runner", "gpu", "--force", "--json", repo=repo)
     assert states(told)["ralph-loop.yml"] == "replaced"
 
 
@@ -35,8 +35,9 @@ def test_what_was_chosen_once_stays_chosen(tmp_path: Path) -> None:
     jobs = workflow(repo)["jobs"]
     assert states(cli_here("init", "--json", repo=repo))["ralph.yml"] == "unchanged"
     assert all(job["runs-on"] == ["self-hosted", "gpu"] for job in jobs.values())
-    cli_here("init", "--wake", "timer", repo=repo)
-    assert read(Git.open(repo)).schedule.wake == "timer"
+    told = cli_here("init", "--wake", "timer", "--json", repo=repo)
+    assert states(told)["ralph.yml"] == "kept" and "in ralph.yml: schedule: {wake: timer}" in told.json["steps"]
+    assert read(Git.open(repo)).schedule.wake == "heartbeat"
 
 
 def test_an_edited_workflow_is_in_the_way_and_nothing_is_written(tmp_path: Path) -> None:
@@ -44,16 +45,17 @@ def test_an_edited_workflow_is_in_the_way_and_nothing_is_written(tmp_path: Path)
     cli_here("init", repo=repo)
     edited = (repo / LOOP).read_text().replace("timeout-minutes: 60", "timeout-minutes: 30")
     (repo / LOOP).write_text(edited)
-    told = cli_here("init", "--wake", "timer", repo=repo)
+    told = cli_here("init", "--runner", "gpu", "--wake", "timer", repo=repo)
     assert told.code == 2
     assert "ralph-loop.yml is there already" in told.err
     assert (repo / LOOP).read_text() == edited
     assert not (repo / ".ralph").exists()
+    assert states(cli_here("init", "--wake", "timer", "--json", repo=repo))["ralph-loop.yml"] == "kept"
 
 
 def test_a_folder_that_is_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
     repo, elsewhere = hosted(tmp_path / "repo"), tmp_path / "elsewhere"
     elsewhere.mkdir()
     (repo / ".github").symlink_to(elsewhere)
-    assert cli_here("init", "--yes", repo=repo).code == 2
+    assert cli_here("init", "--force", repo=repo).code == 2
     assert list(elsewhere.iterdir()) == []

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from ralph_mission.cli import workflow_agents
+from ralph_mission.cli import workflow
 from tests.cli.init_place import LOOP, PINNED, SHA, TOOLS, hosted, states
 from tests.helpers import Result, cli_here
 
 pytestmark = pytest.mark.usefixtures("known_commit")
 ROOT = Path(__file__).resolve().parents[2]
-PLACES = workflow_agents.PLACES
+PLACES = {mode: place for mode, place in workflow.PLACES.items() if mode != "cycle"}
 
 
 def init(repo: Path, *options: str) -> Result:
@@ -51,12 +51,12 @@ def test_both_at_once_with_the_runner_and_the_commit_that_were_named(tmp_path: P
         assert act["steps"][0]["with"]["mode"] == mode
 
 
-def test_a_second_init_renews_what_is_there_and_keeps_its_runner(tmp_path: Path) -> None:
+def test_another_action_renews_what_is_there_and_keeps_its_runner(tmp_path: Path) -> None:
     repo = hosted(tmp_path)
     init(repo, "--review", "--runner", "self-hosted, gpu")
-    init(repo)
     other = f"mara/ralph_mission@{SHA[::-1]}"
-    told = states(init(repo, "--action", other))
+    assert cli_here("init", "--action", other, repo=repo).code == 2
+    told = states(init(repo, "--action", other, "--force"))
     assert (told["ralph-review.yml"], "ralph-work.yml" in told) == ("replaced", False)
     assert job(flow(repo, "review"))["steps"][0]["uses"] == other
     assert job(flow(repo, "review"))["runs-on"] == ["self-hosted", "gpu"]
@@ -66,11 +66,17 @@ def test_a_persons_workflow_of_that_name_is_not_overwritten(tmp_path: Path) -> N
     repo = hosted(tmp_path)
     init(repo)
     (repo / PLACES["work"]).write_text("name: mine\n")
-    assert cli_here("init", "--work", repo=repo).code == 2
-    told = init(repo, "--work", "--keep")
-    assert states(told)["ralph-work.yml"] == "kept"
-    assert any("listen to ralph-work-trigger" in step for step in told.json["steps"])
+    assert "ralph-work.yml is there already" in cli_here("init", "--work", repo=repo).err
     assert "ralph-work.yml" not in states(init(repo, "--wake", "heartbeat"))
+
+
+def test_a_loop_of_a_persons_own_stays_beside_it(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    init(repo)
+    (repo / LOOP).write_text("name: mine\n")
+    told = init(repo, "--work")
+    assert (states(told)["ralph-loop.yml"], states(told)["ralph-work.yml"]) == ("kept", "new")
+    assert any("listen to ralph-loop-trigger" in step for step in told.json["steps"])
 
 
 def test_what_only_a_person_can_do_is_said(tmp_path: Path) -> None:
@@ -101,14 +107,6 @@ def test_publishing_asks_for_no_agent_and_every_network_is_optional(tmp_path: Pa
         "telegram-bot-token", "telegram-channel-id", "discord-webhook-url",
     }  # fmt: skip  # one set
     assert act["permissions"]["pull-requests"] == "read"
-
-
-def test_uninstall_takes_them_away(tmp_path: Path) -> None:
-    repo = hosted(tmp_path)
-    init(repo, "--work", "--review", "--publish")
-    gone = {"ralph-work.yml", "ralph-review.yml", "ralph-publish.yml"}
-    assert states(init(repo, "--uninstall")).keys() >= gone
-    assert not (repo / ".github").exists()
 
 
 @pytest.mark.parametrize("runner", ["self-hosted", "self-hosted,linux,x64", "ubuntu-latest"])

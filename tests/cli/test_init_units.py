@@ -74,6 +74,6 @@ def test_credentials_that_a_person_filled_in_are_never_overwritten(tmp_path: Pat
     cli_here("init", "--wake", "timer", repo=repo)
     place = repo / ".ralph" / "ralph.env"
     place.write_text("GITHUB_TOKEN=x\n")
-    told = cli_here("init", "--wake", "timer", "--yes", "--json", repo=repo)
+    told = cli_here("init", "--wake", "timer", "--force", "--json", repo=repo)
     assert states(told)["ralph.env"] == "kept"
     assert place.read_text() == "GITHUB_TOKEN=x\n"

@@ -37,7 +37,7 @@ def test_asking_for_the_workflow_leaves_a_persons_settings_alone(tmp_path: Path)
     repo = hosted(tmp_path)
     (repo / "ralph.yml").write_text("owners: [mara]\n")
     assert cli_here("init", repo=repo).code == 2
-    told = cli_here("init", "--wake", "auto", "--yes", "--json", repo=repo)
+    told = cli_here("init", "--wake", "auto", "--json", repo=repo)
     assert states(told) == {"ralph.yml": "kept", "ralph-loop.yml": "new"}
     assert told.json["wrote"] is None
     assert (repo / "ralph.yml").read_text() == "owners: [mara]\n"

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.workflow import Action, render
+from ralph_mission.cli.workflow import Action, render_workflow
 from ralph_mission.config.settings import Schedule
 from ralph_mission.wakers import WAKERS, best
 from ralph_mission.wakers.facts import Facts, look
 from ralph_mission.wakers.timer import instance
 
-PLAIN = render(Action("a/b", "v1"), ("self-hosted",))
+PLAIN = render_workflow("cycle", Action("a/b", "v1"), ("self-hosted",))
 HERE = "srv-harbour"
 TIMERS = frozenset({f"ralph-wake@{HERE}.timer"})
 

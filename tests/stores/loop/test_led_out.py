@@ -11,7 +11,6 @@ import pytest
 
 import ralph_mission
 from ralph_mission.bootstrap import clones
-from ralph_mission.cli import overwriting
 from ralph_mission.gateways.checkout_kept import PUT_BACK
 from ralph_mission.gateways.git import Git
 from ralph_mission.loop.model import Change, HatOutput
@@ -209,7 +208,7 @@ def test_every_folder_below_ralphs_own_is_known() -> None:
     product = "".join(path.read_text() for path in Path(ralph_mission.__file__).parent.rglob("*.py"))
     named = {f".ralph/{name}" for name in re.findall(r'state_dir / "([a-z]+)"', product)}
     assert {".ralph/cycles", ".ralph/cache"} <= named <= set(place.FOLDERS)
-    assert {f".ralph/{clones.PLACE}", f".ralph/{overwriting.COPIES}"} <= set(place.FOLDERS)
+    assert {f".ralph/{clones.PLACE}"} <= set(place.FOLDERS)
 
 
 @pytest.mark.attack(46)
