@@ -174,9 +174,9 @@ PROMISES = (
         "I16",
         "Web observers reach no hidden address, on any hop, after resolution.",
         (
-            "gateways/test_web_hostile.py::test_no_spelling_of_a_private_address_reaches_it",
-            "gateways/test_web_hostile.py::test_no_name_of_a_private_address_reaches_it",
-            "gateways/test_web_hostile.py::test_no_redirect_leads_to_a_private_place",
+            "gateways/http/test_guard_hostile.py::test_no_spelling_of_a_private_address_reaches_it",
+            "gateways/http/test_guard_hostile.py::test_no_name_of_a_private_address_reaches_it",
+            "gateways/http/test_guard_hostile.py::test_no_redirect_leads_to_a_private_place",
         ),
     ),
     Promise(

@@ -44,10 +44,10 @@ class Bot:
 
     def ask(self, method: str, wait: int = 0, **fields: Any) -> Any:
         """What `method` gives; sent once. Raises Refused, and Trouble when nobody knows what became of it."""
-        from ralph_mission.gateways.networks import Reader  # takes a while to load
+        from ralph_mission.gateways.networks import ask_network, open_session  # takes a while to load
 
-        with Reader("Telegram", self.seconds + wait) as reader:
-            answer = reader.post(f"{self.api.rstrip('/')}/bot{self.token}/{method}", json=fields)
+        address = f"{self.api.rstrip('/')}/bot{self.token}/{method}"
+        answer = ask_network("Telegram", lambda: open_session(self.seconds + wait).post(address, json=fields))
         try:
             found = answer.json()
         except (ValueError, RecursionError):

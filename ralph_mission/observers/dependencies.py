@@ -37,7 +37,7 @@ from ralph_mission.observers.text import one_line
 from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
-    from ralph_mission.gateways.web import Web
+    from ralph_mission.gateways.http.guard import Web
 
 NAME = telling.NAME
 MOST_BUMPS = 20
@@ -75,9 +75,9 @@ def build(
     told = indexes.own_environment() if environment is None else environment
     endpoint = told.get("OSV_API_URL", OSV).rstrip("/")
     if web is None:
-        from ralph_mission.gateways.web import Guarded
+        from ralph_mission.gateways.http.guard import GuardedWeb
 
-        web = Guarded(allow=indexes.hosts(told, told.get("OSV_API_URL", "")))
+        web = GuardedWeb(allow=indexes.hosts(told, told.get("OSV_API_URL", "")))
     return Dependencies(settings, git, web, Shelf(cache / NAME if cache else None), bumper, endpoint, told, pulls)
 
 

@@ -18,7 +18,7 @@ from ralph_mission.gateways.packages.versions import ahead, patches
 from ralph_mission.trouble import Trouble
 
 if TYPE_CHECKING:
-    from ralph_mission.gateways.web import Web
+    from ralph_mission.gateways.http.guard import Web
 
 Against = Mapping[Subject, Sequence[Advisory]]
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable
-from contextvars import copy_context
+from concurrent.futures import wait
 from typing import Any
 
+from ralph_mission.gateways.deadline import start_call
 from ralph_mission.gateways.process import STOPPED
 from ralph_mission.mission.model import Sighting
 from ralph_mission.mission.ports import Gaze, Observer
@@ -27,8 +28,6 @@ def together(asked: Iterable[tuple[Observer, Gaze]], patience: float) -> Generat
     An observer whose own `seconds` are more has those. What it raises is its own to handle.
     """
     looks = [_Look(observer, gaze, patience) for observer, gaze in asked]
-    for one in looks:
-        one.start()
     try:
         yield from (one.seen() for one in looks)
     finally:
@@ -58,38 +57,30 @@ class OneAtATime:
         return held
 
 
-class _Look(threading.Thread):
+class _Look:
     """One observer at work; whatever it runs asks `late` whether it should end."""
 
     def __init__(self, observer: Observer, gaze: Gaze, patience: float) -> None:
-        super().__init__(name=f"ralph {observer.name}", daemon=True)
-        self.observer, self.gaze = observer, gaze
+        self.observer, self.gaze, self.late = observer, gaze, threading.Event()
         self.patience = max(patience, getattr(observer, "seconds", 0.0))
-        self.late = threading.Event()
-        self._seen: Sighting | None = None
-        self._began = time.monotonic()
+        self._until = time.monotonic() + self.patience
+        self.call = start_call(self._observe, f"ralph {observer.name}")
 
-    def run(self) -> None:
-        """As `threading.Thread` calls it."""
-        copy_context().run(self._look)
-
-    def _look(self) -> None:
+    def _observe(self) -> Sighting:
         STOPPED.set(self.late.is_set)
-        self._seen = self.observer.observe(self.gaze)
+        return self.observer.observe(self.gaze)
 
     def seen(self) -> Sighting:
         """What it saw, once it has, or once its time is over."""
-        self.join(max(0.0, self._began + self.patience - time.monotonic()))
-        if self._seen is not None:
-            return self._seen
-        detail = f"not finished within {self.patience:g} s" if self.is_alive() else "failed unexpectedly"
+        try:
+            return self.call.result(max(0.0, self._until - time.monotonic()))
+        except Exception:
+            detail = "failed unexpectedly" if self.call.done() else f"not finished within {self.patience:g} s"
         return Sighting(self.observer.name, "unavailable", detail=detail, cursor=self.gaze.cursor)
 
 
 def _end(looks: Iterable[_Look]) -> None:
-    alive = [one for one in looks if one.is_alive()]
+    alive = [one for one in looks if not one.call.done()]
     for one in alive:
         one.late.set()
-    patience = time.monotonic() + GRACE
-    for one in alive:
-        one.join(max(0.0, patience - time.monotonic()))
+    wait([one.call for one in alive], timeout=GRACE)

@@ -13,7 +13,7 @@ from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.posts import Chart, Post
 from ralph_mission.publishers.channel import Draw, wanted
 from ralph_mission.publishers.said import Said, in_order
-from ralph_mission.publishers.wire import PATIENCE, Answer, Wire, ask, base, no
+from ralph_mission.publishers.wire import PATIENCE, Answer, ask, base, no, open_session
 from ralph_mission.safety.text import cut, said
 from ralph_mission.trouble import Trouble
 
@@ -46,14 +46,14 @@ class Discord:
 
     def check(self) -> str:
         """The webhook's name. Raises Trouble."""
-        answer = ask(lambda: Wire(self.patience).request("GET", self.url))
+        answer = ask(lambda: open_session(self.patience).request("GET", self.url))
         if not answer.ok or "id" not in answer.body:
             raise Trouble(no("Discord", answer, _reason(answer), MENDS).detail, KEYS)
         return f"as {said(str(answer.body.get('name') or 'a webhook'), 60)}"
 
     def _link(self, detail: str) -> str:
         """Where the message is: only the webhook knows in which server it is. "" where it does not tell."""
-        hook = ask(lambda: Wire(self.patience).request("GET", self.url)).body
+        hook = ask(lambda: open_session(self.patience).request("GET", self.url)).body
         thread = self.url.partition("?thread_id=")[2]
         names = (hook.get("guild_id"), thread or hook.get("channel_id"), detail.partition(" ")[0].removeprefix("id="))
         known = all(isinstance(name, str) and name.isdigit() for name in names)
@@ -73,7 +73,7 @@ class Discord:
         return self._said(self._post(data={"payload_json": json.dumps(told)}, files=files))
 
     def _post(self, **content: Any) -> Answer:
-        return ask(lambda: Wire(self.patience).request("POST", self.url, params={"wait": "true"}, **content))
+        return ask(lambda: open_session(self.patience).request("POST", self.url, params={"wait": "true"}, **content))
 
     def _said(self, answer: Answer) -> Said:
         name = answer.body.get("id")

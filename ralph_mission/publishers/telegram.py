@@ -17,7 +17,7 @@ from ralph_mission.mission.posts import Post
 from ralph_mission.publishers.channel import Draw, wanted
 from ralph_mission.publishers.lengths import units
 from ralph_mission.publishers.said import Said, in_order
-from ralph_mission.publishers.wire import PATIENCE, Answer, Wire, ask, base, no
+from ralph_mission.publishers.wire import PATIENCE, Answer, ask, base, no, open_session
 from ralph_mission.safety.text import said
 from ralph_mission.trouble import Trouble
 
@@ -76,14 +76,16 @@ class Telegram:
         url = self._address("sendPhoto")
         data = {"chat_id": self.chat, **fields, **({"reply_parameters": json.dumps(_reply(to))} if to else {})}
         files = {"photo": ("chart.png", picture, "image/png")}
-        return self._said(ask(lambda: Wire(self.patience).request("POST", url, data=data, files=files)))
+        return self._said(ask(lambda: open_session(self.patience).request("POST", url, data=data, files=files)))
 
     def _post(self, method: str, to: str, **fields: object) -> Answer:
         url, more = self._address(method), {"reply_parameters": _reply(to)} if to else {}
-        return ask(lambda: Wire(self.patience).request("POST", url, json={"chat_id": self.chat, **fields, **more}))
+        return ask(
+            lambda: open_session(self.patience).request("POST", url, json={"chat_id": self.chat, **fields, **more})
+        )
 
     def _call(self, method: str, **query: str) -> Answer:
-        return ask(lambda: Wire(self.patience).request("GET", self._address(method), params=query))
+        return ask(lambda: open_session(self.patience).request("GET", self._address(method), params=query))
 
     def _address(self, method: str) -> str:
         return f"{self.url}/bot{self.token}/{method}"

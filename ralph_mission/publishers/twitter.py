@@ -15,11 +15,12 @@ from typing import Any, cast
 import requests
 
 from ralph_mission.extras import require_extra
+from ralph_mission.gateways.http.client import NoAnswer
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.posts import Chart, Post
 from ralph_mission.publishers.channel import Draw, wanted
 from ralph_mission.publishers.said import Said, in_order
-from ralph_mission.publishers.wire import PATIENCE, Answer, Wire, ask, base, no
+from ralph_mission.publishers.wire import PATIENCE, Answer, ask, base, no, open_session
 from ralph_mission.safety.text import cut, said
 from ralph_mission.trouble import Trouble
 
@@ -64,7 +65,7 @@ class Twitter:
         import tweepy  # takes a while to load
 
         client = tweepy.Client(None, *self.keys, return_type=requests.Response, wait_on_rate_limit=False)
-        client.session = Wire(self.patience, {USUAL: self.url})
+        client.session = open_session(self.patience, {USUAL: self.url})
         return client
 
     def _say(self, client: Any, text: str, to: str, medium: str) -> Said:
@@ -106,8 +107,8 @@ class Twitter:
                 return call()
             except HTTPException as refusal:
                 return cast("requests.Response", refusal.response)
-            except (ValueError, AttributeError, TypeError) as error:  # it stumbles over bodies that X never sends
-                raise requests.exceptions.ContentDecodingError(type(error).__name__) from None
+            except (ValueError, AttributeError, TypeError):  # it stumbles over bodies that X never sends
+                raise NoAnswer("gave no answer that can be read") from None
 
         return ask(told)
 

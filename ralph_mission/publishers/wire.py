@@ -5,16 +5,13 @@ What goes wrong is told apart by the one question that counts: may it have got t
 
 from __future__ import annotations
 
-import io
-import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import requests
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
-from ralph_mission.gateways.networks import in_time, no_login
+from ralph_mission.gateways.http.client import HttpLimits, HttpSession, NoAnswer
 from ralph_mission.mission.ports import LATER
 from ralph_mission.publishers.said import Said
 from ralph_mission.trouble import Trouble
@@ -22,8 +19,6 @@ from ralph_mission.trouble import Trouble
 PATIENCE = 20.0  # seconds for connecting, and for each piece of an answer
 WHOLE = 60.0  # seconds for a request and its answer
 BYTES = 1_000_000  # of an answer
-PIECE = 65_536
-NOT_SENT = (NewConnectionError, ConnectTimeoutError, ssl.SSLCertVerificationError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,66 +38,18 @@ class Answer:
         return 200 <= self.status < 300
 
 
-class Wire(requests.Session):
-    """A session whose every request is bounded. `instead` replaces the beginning of an address by another one."""
-
-    def __init__(self, patience: float = PATIENCE, instead: Mapping[str, str] | None = None) -> None:
-        super().__init__()
-        self.auth = no_login
-        self.patience, self.instead = patience, dict(instead or {})
-        self.headers["Connection"] = "close"
-
-    def request(self, method: str, url: str, **options: Any) -> requests.Response:  # type: ignore[override]  # fewer choices
-        """As requests does it, but for what may not be chosen. Raises OSError, and urllib3's own exceptions."""
-        for begins, other in self.instead.items():
-            url = other + url.removeprefix(begins) if url.startswith(begins) else url
-        options |= {"timeout": self.patience, "allow_redirects": False, "stream": True}
-        try:
-            return in_time(lambda: _bounded(requests.Session.request(self, method, url, **options)), WHOLE)
-        finally:
-            self.close()  # a connection that is kept may be dead by the next request, and a cut one is doubt
-
-    def get_redirect_target(self, resp: requests.Response) -> None:
-        """Nowhere: requests would read where it leads to, and all that is said there, even if it follows nothing."""
-
-
-def _bounded(response: requests.Response) -> requests.Response:
-    """The same answer, read to its end."""
-    kept = bytearray()
-    with response:
-        while piece := response.raw.read1(PIECE, decode_content=True):
-            kept += piece
-            if len(kept) > BYTES:
-                raise requests.exceptions.ChunkedEncodingError("an answer without an end")
-    made = requests.Response()
-    made.status_code, made.reason, made.url = response.status_code, response.reason, response.url
-    made.headers, made.encoding, made.request = response.headers, response.encoding, response.request
-    made.raw = io.BytesIO(bytes(kept))
-    return made
+def open_session(patience: float = PATIENCE, rewrite: Mapping[str, str] | None = None) -> HttpSession:
+    """A session whose requests are each of a connection of their own. `rewrite` replaces beginnings of addresses."""
+    return HttpSession(HttpLimits(WHOLE, patience, BYTES), rewrite)
 
 
 def ask(call: Callable[[], requests.Response]) -> Answer:
     """What came of a request. Never raises for what a network does; words of exceptions may hold a secret."""
     try:
         response = call()
-    except requests.exceptions.Timeout as error:
-        late = not isinstance(error, requests.exceptions.ConnectTimeout)
-        return Answer(0, sent=late, why="did not answer in time")
-    except requests.exceptions.RequestException as error:
-        if any(isinstance(one, NOT_SENT) for one in _causes(error)):
-            return Answer(0, sent=False, why="cannot be reached")
-        return Answer(0, why="broke the connection off")
-    except (HTTPError, OSError, ValueError):
-        return Answer(0, why="gave no answer that can be read")
+    except NoAnswer as error:
+        return Answer(0, sent=error.sent, why=str(error))
     return Answer(response.status_code, _body(response), response.headers)
-
-
-def _causes(error: BaseException, depth: int = 8) -> Iterator[BaseException]:
-    yield error
-    inner = [*error.args, getattr(error, "reason", None), error.__cause__, error.__context__]
-    for one in inner:
-        if depth and isinstance(one, BaseException):
-            yield from _causes(one, depth - 1)
 
 
 def _body(response: requests.Response) -> Mapping[str, Any]:

@@ -7,13 +7,13 @@ no text of a provider stands in it.
 from __future__ import annotations
 
 import asyncio
-import threading
 import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.extras import install_command
+from ralph_mission.gateways.deadline import call_within
 from ralph_mission.thinkers.answer import Answer, wrong
 from ralph_mission.thinkers.asking import Question, Reply, size
 from ralph_mission.thinkers.wire import Access, TooLong, client
@@ -194,14 +194,13 @@ def _counted(reply: Reply, spent: RunUsage, sent: int, most: tuple[int, int]) ->
 
 def _within(seconds: float, work: Callable[[], Coroutine[Any, Any, Reply]], late: Reply) -> Reply:
     """What it comes to, or `late`: a name look-up that hangs, or a library that does, holds up nobody."""
-    came: list[Reply] = []
 
-    def run() -> None:
+    def run() -> Reply:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # libraries warn in a provider's words
-            came.append(asyncio.run(work()))
+            return asyncio.run(work())
 
-    thread = threading.Thread(target=run, name="ralph thinker", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    return came[0] if came else late
+    try:
+        return call_within(seconds, run, "ralph thinker")
+    except TimeoutError:
+        return late

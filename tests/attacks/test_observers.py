@@ -18,7 +18,7 @@ from ralph_mission.gateways.database.address import read
 from ralph_mission.gateways.database.queries import Interest, Query
 from ralph_mission.gateways.database.sessions import Caps
 from ralph_mission.gateways.database.sql import opened
-from ralph_mission.gateways.web_address import Refused, place
+from ralph_mission.gateways.http.address import AddressRefused, parse_address
 from ralph_mission.observers import web
 from ralph_mission.trouble import Trouble
 from tests.agents.clients import play
@@ -48,7 +48,7 @@ def test_an_address_that_leads_inside_is_not_asked(url: str) -> None:
     def never(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
 
-    from ralph_mission.gateways.web import Guarded
+    from ralph_mission.gateways.http.guard import GuardedWeb
 
     dialled: list[str] = []
 
@@ -57,7 +57,7 @@ def test_an_address_that_leads_inside_is_not_asked(url: str) -> None:
         raise OSError
 
     with pytest.raises(Trouble):
-        Guarded(resolve=never, dial=dial).get(url)
+        GuardedWeb(resolve=never, connect=dial).get(url)
     assert dialled == []
 
 
@@ -66,8 +66,8 @@ def test_an_address_that_leads_inside_is_not_asked(url: str) -> None:
 def test_an_ordinary_address_may_be_watched(url: str) -> None:
     assert web.Settings.model_validate({"name": "x", "kind": "page", "url": url}).url
     try:
-        assert place(url)
-    except Refused as refused:
+        assert parse_address(url)
+    except AddressRefused as refused:
         pytest.fail(refused.what)
 
 

@@ -150,14 +150,11 @@ def a_stranger_takes_the_name(harbour: Hub, call: Call) -> None:
 @contextmanager
 def patience(seconds: float) -> Iterator[None]:
     """Nobody waits here long for an answer that does not come, and nobody takes a slow one for none."""
-    plain = networks.Wire.__init__
-
-    def made(self, patience=seconds, instead=None):
-        plain(self, seconds, instead)
+    plain = networks.HttpLimits
 
     with (
         mock.patch.dict(github.connect.__kwdefaults__, {"timeout": seconds}),
         mock.patch.object(remote, "PATIENCE", seconds),
-        mock.patch.object(networks.Wire, "__init__", made),
+        mock.patch.object(networks, "HttpLimits", lambda whole, pause, size: plain(whole, seconds, size)),
     ):
         yield

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.gateways.http.guard import GuardedWeb
 from ralph_mission.gateways.packages import managers, reading, rooms
 from ralph_mission.gateways.process import STOPPED
-from ralph_mission.gateways.web import Guarded
 from ralph_mission.hands.bumps import Bumps
 from ralph_mission.mission.model import Actor, Pull, Severity, Sighting, Signal, Touch
 from ralph_mission.observers import dependencies
@@ -500,7 +500,7 @@ def test_an_update_that_is_ignored_is_not_told(tmp_path: Path, registry: Registr
 
 def test_a_fresh_repository_has_nothing(tmp_path: Path) -> None:
     place = project(tmp_path, {"README.md": "# Fine\n"})
-    web = Guarded()
+    web = GuardedWeb()
     seen = dependencies.build(dependencies.Settings(), place.git, web=web, environment={}).observe(place.gaze())
     assert (seen.status, seen.detail) == ("ok", "no lock files and no exact versions")
 

@@ -20,8 +20,9 @@ from urllib.parse import urlsplit
 from ralph_mission.forges.github import limits
 from ralph_mission.forges.github.etags import Kept, Page, slim
 from ralph_mission.forges.github.limits import Absent, Answer, Doubt
-from ralph_mission.forges.github.wire import Boundless, Unsent, Wire
+from ralph_mission.forges.github.wire import Wire
 from ralph_mission.forges.refusal import Refused
+from ralph_mission.gateways.http.client import NoAnswer
 from ralph_mission.gateways.place import Place
 from ralph_mission.mission.ledger import NOT_ATTEMPTED
 from ralph_mission.trouble import Trouble
@@ -128,10 +129,10 @@ class Api:
             try:
                 answer = self._exchange(method, place, body, etag)
                 problem = ""
-            except Boundless as error:
-                what = f"{urlsplit(self.place.api).netloc} gave {error}"
-                raise Trouble(what, "check GITHUB_API_URL; the next wake tries again", who="forge") from None
-            except OSError as error:
+            except NoAnswer as error:
+                if error.final:
+                    what = f"{urlsplit(self.place.api).netloc} {error}"
+                    raise Trouble(what, "check GITHUB_API_URL; the next wake tries again", who="forge") from None
                 answer, problem = Answer(0, {}), str(error)
             pause = limits.wait_for(answer, self.now)
             if pause is not None:
@@ -141,7 +142,7 @@ class Api:
             elif (delay := next(delays, None)) is not None:
                 self.sleep(delay)
             elif problem:
-                what = f"cannot reach {urlsplit(self.place.api).netloc} ({problem})"
+                what = f"cannot reach {urlsplit(self.place.api).netloc} (it {problem})"
                 raise Trouble(what, "nothing was lost; the next wake tries again", who="network")
             else:
                 return answer
@@ -189,10 +190,10 @@ class Api:
         self.counts.mutations += 1
         try:
             answer = self._exchange(method, self._below(path), body)
-        except Unsent as error:
-            raise Refused(f"{NOT_ATTEMPTED}cannot reach GitHub ({error})") from None
-        except OSError as error:
-            raise Doubt(f"the answer was lost ({error})") from None
+        except NoAnswer as error:
+            if not error.sent:
+                raise Refused(f"{NOT_ATTEMPTED}cannot reach GitHub (it {error})") from None
+            raise Doubt(f"the answer was lost (it {error})") from None
         finally:
             self._last_mutation = time.monotonic()
         if answer.ok and answer.readable:
@@ -220,7 +221,7 @@ class Api:
         return Refused(f"{NOT_ATTEMPTED}GitHub's rate limit: try again after {self._no_mutation_before:%H:%M:%S} UTC")
 
     def _exchange(self, method: str, place: str, body: Any = None, etag: str = "") -> Answer:
-        """One request. Raises OSError without the token in it; Unsent when it certainly never left."""
+        """One request. Raises NoAnswer, without the token in it."""
         self.counts.total += 1
         status, headers, text = self._wire.request(method, place, body, {"If-None-Match": etag} if etag else {})
         self._look_at_the_clock(headers.get("date", ""))

@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
+from ralph_mission.gateways.http.guard import Web
 from ralph_mission.gateways.packages.affected import UNTOLD, Affected, of_osv
 from ralph_mission.gateways.packages.keeping import Kept, Shelf
 from ralph_mission.gateways.packages.model import Ecosystem
 from ralph_mission.gateways.packages.versions import step
-from ralph_mission.gateways.web import Web
 from ralph_mission.trouble import Trouble
 
 OSV = "https://api.osv.dev"

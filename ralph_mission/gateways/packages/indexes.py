@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ralph_mission.gateways.http.address import PORTS
 from ralph_mission.gateways.packages.model import Ecosystem, Package
 from ralph_mission.gateways.process import run_foreign
-from ralph_mission.gateways.web_address import PORTS
 
 NAMES: Mapping[Ecosystem, tuple[str, ...]] = {
     "PyPI": ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"),

@@ -19,9 +19,9 @@ from urllib.parse import quote, unquote, urlsplit
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
 from packaging.version import InvalidVersion
 
+from ralph_mission.gateways.http.guard import Web, WebAnswer
 from ralph_mission.gateways.packages.keeping import Kept, Shelf
 from ralph_mission.gateways.packages.model import Ecosystem, Release
-from ralph_mission.gateways.web import Answer, Web
 from ralph_mission.trouble import Trouble
 
 CAP = 12_000_000
@@ -125,7 +125,7 @@ def _restored(kept: Kept) -> tuple[Release, ...]:
     return tuple(Release(str(version), bool(gone), str(runtime)) for version, gone, runtime in kept.facts)
 
 
-def _read(question: Question, answer: Answer) -> tuple[Release, ...]:
+def _read(question: Question, answer: WebAnswer) -> tuple[Release, ...]:
     try:
         if question.ecosystem == "npm":
             return tuple(_npm(json.loads(answer.content)))

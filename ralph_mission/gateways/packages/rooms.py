@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ralph_mission.gateways.git import Entry, Git
+from ralph_mission.gateways.http.address import parse_address
+from ralph_mission.gateways.http.guard import GuardedWeb
 from ralph_mission.gateways.packages.handed import addresses, handed
 from ralph_mission.gateways.packages.model import Project
 from ralph_mission.gateways.packages.reading import LARGEST, sizes
 from ralph_mission.gateways.packages.registries import apart
 from ralph_mission.gateways.process import Finished, run_foreign
-from ralph_mission.gateways.web import Guarded
-from ralph_mission.gateways.web_address import place
 from ralph_mission.trouble import Trouble
 
 Contents = dict[str, bytes]
@@ -117,11 +117,11 @@ def astray(files: Contents, base: str, allow: Collection[str], until: float) -> 
     try:
         handed(files)
         named = (*addresses(files), *([apart(base)[0]] if base else []))
-        asked = {place(url).origin: url for url in named}
+        asked = {parse_address(url).origin: url for url in named}
         if len(asked) > PLACES:
             raise Trouble(f"its files name more than {PLACES} places of the web", "update it yourself")
         for url in asked.values():
-            Guarded(allow, min(NAMES, until - time.monotonic())).admit(url)
+            GuardedWeb(allow, min(NAMES, until - time.monotonic())).admit(url)
     except Trouble as trouble:
         return f"{trouble.what}; {trouble.next_step}"
     return ""

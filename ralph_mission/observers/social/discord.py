@@ -36,17 +36,17 @@ class Discord:
         asked = questions(NAME, self._asked(), now) if self.token and self.channel else ()
         return Seen(f"{counted(len(measured), 'post')} measured, {counted(len(asked), 'question')}", measured, asked)
 
-    def _reader(self) -> Any:
-        from ralph_mission.gateways.networks import Reader  # takes a while to load
+    def _read(self, address: str, headers: Mapping[str, str] | None = None, **query: str) -> Any:
+        from ralph_mission.gateways.networks import open_session, read_json  # takes a while to load
 
-        return Reader(NAME, self.seconds)
+        return read_json(NAME, open_session(self.seconds), address, headers, **query)
 
     def _measured(self, posts: Mapping[str, Posted]) -> Iterable[Measured]:
         """A message that somebody deleted is passed over."""
-        reader, address = self._reader(), self.webhook.partition("?")[0].rstrip("/")
+        address = self.webhook.partition("?")[0].rstrip("/")
         for id, post in [(id, post) for id, post in posts.items() if id.isascii() and id.isdigit()][:AT_ONCE]:
             try:
-                found = reader.json(f"{address}/messages/{id}")
+                found = self._read(f"{address}/messages/{id}")
             except Trouble as trouble:
                 if trouble.what.endswith("404"):
                     continue
@@ -57,7 +57,7 @@ class Discord:
 
     def _asked(self) -> tuple[Asked, ...]:
         address = f"{self.api.rstrip('/')}/channels/{self.channel}/messages"
-        found = self._reader().json(address, {"Authorization": f"Bot {self.token}"}, limit=str(LISTED))
+        found = self._read(address, {"Authorization": f"Bot {self.token}"}, limit=str(LISTED))
         messages = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
         answered = {str(reference.get("message_id")) for one in messages
                     if isinstance(reference := one.get("message_reference"), dict)}  # fmt: skip  # one set

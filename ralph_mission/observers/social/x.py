@@ -47,10 +47,10 @@ class X:
         import requests
         import tweepy  # both take a while to load
 
-        from ralph_mission.gateways.networks import Reader
+        from ralph_mission.gateways.networks import open_session
 
         client = tweepy.Client(self.token, return_type=requests.Response, wait_on_rate_limit=False)
-        client.session = Reader(NAME, self.seconds, USUAL, self.api)
+        client.session = open_session(self.seconds, {USUAL: self.api})
         return client
 
     def _measured(self, client: Any, posts: Mapping[str, Posted]) -> tuple[Measured, ...]:
@@ -88,12 +88,12 @@ def _data(call: Callable[[], Any]) -> Any:
     """The `data` of an answer, None where there is none. Raises Trouble; words of exceptions may hold anything."""
     import tweepy
 
-    from ralph_mission.gateways.networks import refused
+    from ralph_mission.gateways.networks import ask_network, refusal
 
     try:
-        body = call().json()
+        body = ask_network(NAME, call).json()
     except tweepy.HTTPException as error:
-        raise refused(NAME, error.response.status_code) from None
+        raise refusal(NAME, error.response.status_code) from None
     except (tweepy.TweepyException, ValueError, RecursionError):
         what = "X answers with something that nobody can read"
         raise Trouble(what, "look at TWITTER_API_URL", who="network") from None

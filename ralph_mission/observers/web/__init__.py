@@ -1,6 +1,6 @@
 """Observes the web: feeds, JSON documents, pages and searches, each a source of its own with its own pace.
 
-What comes is read by a program of its own (`reading`) and told as quotations; the guard is `gateways/web.py`.
+What comes is read by a program of its own (`reading`) and told as quotations; the guard is `gateways/http/guard.py`.
 """
 
 from __future__ import annotations

@@ -10,12 +10,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ralph_mission.extras import require_extra
-from ralph_mission.gateways.web import Answer, Guarded
-from ralph_mission.gateways.web_address import Refused, place
-from ralph_mission.gateways.web_robots import Robots
+from ralph_mission.gateways.http.address import AddressRefused, parse_address
+from ralph_mission.gateways.http.guard import GuardedWeb, WebAnswer
 from ralph_mission.observers import cache
 from ralph_mission.observers.result import Result
 from ralph_mission.observers.web.errands import Errands
+from ralph_mission.observers.web.robots import Robots
 from ralph_mission.trouble import Trouble
 
 KEPT = 100_000  # characters of a robots.txt that is kept for the day
@@ -33,7 +33,7 @@ class Conditions:
     modified: str
 
 
-def search(endpoint: str, query: str, allow: Collection[str], seconds: float) -> Answer:
+def search(endpoint: str, query: str, allow: Collection[str], seconds: float) -> WebAnswer:
     """Send a query. Raises Unset without an endpoint, Trouble as the web does."""
     if not endpoint:
         raise Unset("not configured: nobody says where to search", "set SEARCH_URL in the environment")
@@ -41,15 +41,15 @@ def search(endpoint: str, query: str, allow: Collection[str], seconds: float) ->
     usual = f"{endpoint.rstrip('/')}/search?format=json&q={words}"  # as SearXNG has it
     url = endpoint.replace("{query}", words) if "{query}" in endpoint else usual
     try:
-        own = place(url).door  # whoever names an endpoint in the environment means it, private or not
-    except Refused as refused:
+        own = parse_address(url).door  # whoever names an endpoint in the environment means it, private or not
+    except AddressRefused as refused:
         raise Trouble(f"SEARCH_URL: {refused.what}", "set it to a plain http or https address", who="you") from None
-    return Guarded((*allow, own), seconds).get(url, headers={"Accept": "application/json"})
+    return GuardedWeb((*allow, own), seconds).get(url, headers={"Accept": "application/json"})
 
 
 def fetch(
-    web: Guarded, url: str, since: Conditions, folder: Path | None, now: datetime, errands: Errands | None = None
-) -> Answer:
+    web: GuardedWeb, url: str, since: Conditions, folder: Path | None, now: datetime, errands: Errands | None = None
+) -> WebAnswer:
     """Ask for a page as its host's robots.txt allows, which is kept in `folder` for the day. Raises Trouble.
 
     `errands` ask a host for it once for all sources that look at once.

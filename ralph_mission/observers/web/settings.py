@@ -9,15 +9,15 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from ralph_mission.extras import missing_module
-from ralph_mission.gateways.web_address import Refused, place
+from ralph_mission.gateways.http.address import AddressRefused, parse_address
 from ralph_mission.mission.model import Severity
 from ralph_mission.observers.settings import Duration, Section, Slug
 
 
 def _address(url: str) -> str:
     try:
-        place(url)
-    except Refused as error:
+        parse_address(url)
+    except AddressRefused as error:
         raise ValueError(error.what) from None
     return url
 

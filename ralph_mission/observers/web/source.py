@@ -13,9 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ralph_mission.gateways.http.address import parse_address
+from ralph_mission.gateways.http.guard import GuardedWeb, WebAnswer
 from ralph_mission.gateways.process import run_foreign
-from ralph_mission.gateways.web import Answer, Guarded
-from ralph_mission.gateways.web_address import place
 from ralph_mission.mission.model import Sighting, Signal
 from ralph_mission.mission.ports import Gaze
 from ralph_mission.observers import cache
@@ -110,19 +110,19 @@ class Source:
         detail = one_line(f"{trouble.what}; {trouble.next_step}", 300)
         return Sighting(self.name, "unavailable", detail=detail, cursor=cursor)
 
-    def _ask(self, before: Cursor, now: datetime) -> Answer:
+    def _ask(self, before: Cursor, now: datetime) -> WebAnswer:
         told = self.settings
         if told.kind == "search":
             answer = asking.search(self.endpoint, told.query, self.allow, self.seconds)
         else:
-            web, known = Guarded(self.allow, self.seconds), Conditions(before.etag, before.modified)
+            web, known = GuardedWeb(self.allow, self.seconds), Conditions(before.etag, before.modified)
             answer = asking.fetch(web, told.url or "", known, self.folder, now, self.errands)
         if answer.status != 200 and not (answer.status == 304 and (before.etag or before.modified)):
-            what = f"{place(answer.url).authority} answers with status {answer.status}"
+            what = f"{parse_address(answer.url).authority} answers with status {answer.status}"
             raise Trouble(what, "look at its address in ralph.yml if this lasts", who="network")
         return answer
 
-    def _read(self, answer: Answer, before: str | None, scratch: Path) -> dict[str, Any]:
+    def _read(self, answer: WebAnswer, before: str | None, scratch: Path) -> dict[str, Any]:
         search = self.settings.kind == "search"
         asked = {
             "kind": "json" if search else self.settings.kind,
@@ -141,7 +141,7 @@ class Source:
         )
         found: dict[str, Any] = json.loads(done.stdout) if done.code == 0 else {"complaint": EXHAUSTED}
         if "complaint" in found:
-            what = f"what {place(answer.url).authority} sent {found['complaint']}"
+            what = f"what {parse_address(answer.url).authority} sent {found['complaint']}"
             raise Trouble(what, "look at url, kind and path of the source in ralph.yml", who="network")
         return found
 

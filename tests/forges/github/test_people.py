@@ -33,17 +33,6 @@ def test_account_of_a_person_does_all_that_the_bot_does(world: GitHubWorld) -> N
     assert [issue.number for issue in world.forge.issues()] == [number]
 
 
-def test_connection_that_rested_is_not_trusted(world: GitHubWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.forge.issues()
-    wire, closed = world.forge.api._wire, []
-    monkeypatch.setattr(wire._line.inner.session, "close", lambda: closed.append(1))
-    world.forge.api.get("/labels")
-    assert not closed
-    wire._used -= 20
-    world.forge.api.get("/labels")
-    assert closed
-
-
 def test_token_of_an_app_without_its_usual_prefix_has_a_viewer(world: GitHubWorld) -> None:
     token = world.fake.token()
     world.fake.world.tokens["v1.abc"] = world.fake.world.tokens.pop(token)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.gateways.http.guard import CAP, NONE, WebAnswer
 from ralph_mission.gateways.packages import managers
 from ralph_mission.gateways.packages.advisories import MOST, Advisories, Subject
 from ralph_mission.gateways.packages.keeping import Shelf
-from ralph_mission.gateways.web import CAP, NONE, Answer
 from ralph_mission.hands import bumps
 from ralph_mission.observers import dependencies
 from ralph_mission.trouble import Trouble
@@ -34,7 +34,7 @@ class Slow:
     now: float = 0.0
     asked: list[str] = field(default_factory=list)
 
-    def post(self, url: str, body: bytes, *, headers: Mapping[str, str] = NONE, cap: int = CAP) -> Answer:
+    def post(self, url: str, body: bytes, *, headers: Mapping[str, str] = NONE, cap: int = CAP) -> WebAnswer:
         vulns = [{"id": id, "modified": "2030"} for id in self.ids]
         rows = [
             {"vulns": vulns, **({"next_page_token": "x"} if self.more else {})} for _ in json.loads(body)["queries"]
@@ -43,14 +43,14 @@ class Slow:
 
     def get(
         self, url: str, *, etag: str = "", modified: str = "", headers: Mapping[str, str] = NONE, cap: int = CAP
-    ) -> Answer:
+    ) -> WebAnswer:
         self.asked.append(url.rpartition("/")[2])
         return self._answer({"id": self.asked[-1]}, 500 if self.asked[-1] in self.broken else 200)
 
-    def _answer(self, said: object, status: int = 200) -> Answer:
+    def _answer(self, said: object, status: int = 200) -> WebAnswer:
         self.now += self.each
         content = b"[" * 100_000 if self.nested else json.dumps(said).encode()
-        return Answer("https://osv.example.org", status, content, "application/json", "", "")
+        return WebAnswer("https://osv.example.org", status, content, "application/json", "", "")
 
 
 def advisories(osv: Slow, cache: Path) -> Advisories:

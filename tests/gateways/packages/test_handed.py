@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from ralph_mission.gateways.http.address import parse_address
 from ralph_mission.gateways.packages import managers
 from ralph_mission.gateways.packages.handed import addresses, handed
-from ralph_mission.gateways.web_address import place
 from ralph_mission.trouble import Trouble
 
 EVIL = "http://127.0.0.1:9/x"
@@ -144,7 +144,7 @@ def test_paths_within_the_repository_are_handed_on() -> None:
 def test_a_user_whose_name_looks_like_a_public_host_hides_no_other_one(between: str) -> None:
     with pytest.raises(Trouble, match=r"can be read in two ways|names a user"):
         for url in addresses({"package.json": asking(f"https://1.1.1.1{between}@127.0.0.1:9/x.tgz").encode()}):
-            place(url)
+            parse_address(url)
 
 
 def test_an_address_that_is_made_of_the_environment_is_refused() -> None:

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from ralph_mission.gateways.http.guard import CAP, NONE, WebAnswer
 from ralph_mission.gateways.packages.keeping import Shelf
 from ralph_mission.gateways.packages.model import Release
 from ralph_mission.gateways.packages.registries import Question, Registries, Told
-from ralph_mission.gateways.web import CAP, NONE, Answer
 
 BASE = "https://registry.example.org"
 BUOY = Question("PyPI", BASE, "buoy")
@@ -28,10 +28,10 @@ class Saying:
 
     def get(
         self, url: str, *, etag: str = "", modified: str = "", headers: Mapping[str, str] = NONE, cap: int = CAP
-    ) -> Answer:
-        return Answer(url, 200, self.content, self.content_type, "", "")
+    ) -> WebAnswer:
+        return WebAnswer(url, 200, self.content, self.content_type, "", "")
 
-    def post(self, url: str, body: bytes, *, headers: Mapping[str, str] = NONE, cap: int = CAP) -> Answer:
+    def post(self, url: str, body: bytes, *, headers: Mapping[str, str] = NONE, cap: int = CAP) -> WebAnswer:
         raise AssertionError("nothing is sent")
 
 

@@ -6,11 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.gateways.web import Guarded
-from ralph_mission.gateways.web_robots import Robots, polite
+from ralph_mission.gateways.http.guard import GuardedWeb
+from ralph_mission.observers.web.robots import Robots
 from ralph_mission.trouble import Trouble
-from tests.gateways.test_web import lead_to
+from tests.gateways.http.test_guard import lead_to
 from tests.gateways.web_server import reply, saying, serving, site
+
+
+def polite(web: GuardedWeb) -> GuardedWeb:
+    """The same web, which obeys robots.txt on every hop."""
+    return replace(web, permit=Robots(web).permit)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +40,7 @@ from tests.gateways.web_server import reply, saying, serving, site
 def test_rules_are_obeyed(rules: str, path: str, may: bool) -> None:
     page = reply(b"here")
     with serving(site({"/robots.txt": reply(rules.encode()), path.partition("?")[0]: page})) as server:
-        web = polite(Guarded((server.place,)))
+        web = polite(GuardedWeb((server.place,)))
         if may:
             assert web.get(server.url + path).content == b"here"
         else:
@@ -47,7 +52,7 @@ def test_rules_are_obeyed(rules: str, path: str, may: bool) -> None:
 @pytest.mark.parametrize(("status", "may"), [("404 Not Found", True), ("403 Forbidden", True), ("503 Busy", False)])
 def test_a_host_without_rules_may_be_read_and_one_that_cannot_tell_may_not(status: str, may: bool) -> None:
     with serving(site({"/robots.txt": reply(b"", status), "/a": reply(b"here")})) as server:
-        web = polite(Guarded((server.place,)))
+        web = polite(GuardedWeb((server.place,)))
         if may:
             assert web.get(f"{server.url}/a").content == b"here"
         else:
@@ -62,13 +67,13 @@ def test_a_redirect_is_asked_for_at_its_own_host() -> None:
         serving(site({"/a": lead_to(other)})) as first,
         pytest.raises(Trouble, match=r"robots\.txt"),
     ):
-        polite(Guarded((first.place, other.place))).get(f"{first.url}/a")
+        polite(GuardedWeb((first.place, other.place))).get(f"{first.url}/a")
     assert other.paths == ["/robots.txt"]
 
 
 def test_a_host_is_asked_for_its_rules_once() -> None:
     with serving(saying(reply(b"here"))) as server:
-        robots = Robots(Guarded((server.place,)))
+        robots = Robots(GuardedWeb((server.place,)))
         web = replace(robots.web, permit=robots.permit)
         for path in ("/a", "/b"):
             web.get(server.url + path)
@@ -78,5 +83,5 @@ def test_a_host_is_asked_for_its_rules_once() -> None:
 def test_robots_txt_is_asked_for_no_more_than_any_address() -> None:
     with serving(saying(reply(b"", "302 Found", Location="http://127.0.0.2:1/"))) as server:
         with pytest.raises(Trouble, match=r"leads on|not a public place"):
-            polite(Guarded((server.place,))).get(f"{server.url}/a")
+            polite(GuardedWeb((server.place,))).get(f"{server.url}/a")
         assert server.paths == ["/robots.txt"]

@@ -25,12 +25,12 @@ _TRANSLATED = IPv6Network("64:ff9b::/96")  # RFC 6052, the way to IPv4 where the
 _SPECIAL = (IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24"))  # some Pythons take parts of them for public
 
 
-class Refused(Trouble):
+class AddressRefused(Trouble):
     """A place that must not be asked, whoever names it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WebAddress:
     """A URL taken apart. `host` in lower case, without brackets or a last dot; `target` is path and query."""
 
     scheme: str
@@ -67,8 +67,8 @@ class Place:
         return bool({self.host, self._bracketed, self.door} & {name.lower() for name in allow})
 
 
-def place(url: str) -> Place:
-    """Where `url` leads. Raises Refused for all but plain http and https URLs without a user in them."""
+def parse_address(url: str) -> WebAddress:
+    """Where `url` leads. Raises AddressRefused for all but plain http and https URLs without a user in them."""
     if len(url) > LONGEST or _AMBIGUOUS.search(url):
         raise _refused("it is too long, or has spaces, control characters or backslashes in it")
     try:
@@ -81,27 +81,27 @@ def place(url: str) -> Place:
     if "@" in parts.netloc or not parts.hostname or parts.netloc.endswith(":") or port == 0:
         raise _refused("it names a user, no host, or no port")
     target = quote(parts.path or "/", safe=_WRITTEN) + (f"?{quote(parts.query, safe=_WRITTEN)}" if parts.query else "")
-    return Place(parts.scheme, _host(parts.hostname, "[" in parts.netloc), port or PORTS[parts.scheme], target)
+    return WebAddress(parts.scheme, _host(parts.hostname, "[" in parts.netloc), port or PORTS[parts.scheme], target)
 
 
-def public(address: str) -> bool:
+def is_public(address: str) -> bool:
     """Whether anybody on the Internet could be there; False of what is no address."""
     try:
         there = ip_address(address)
     except ValueError:
         return False
-    return _public_4(there) if isinstance(there, IPv4Address) else _public_6(there)
+    return _is_public_4(there) if isinstance(there, IPv4Address) else _is_public_6(there)
 
 
-def _public_4(there: IPv4Address) -> bool:
+def _is_public_4(there: IPv4Address) -> bool:
     return there.is_global and not there.is_multicast and not there.is_reserved and not _within(there, _SPECIAL)
 
 
-def _public_6(there: IPv6Address) -> bool:
+def _is_public_6(there: IPv6Address) -> bool:
     if there.scope_id:
         return False
     if there in _TRANSLATED:
-        return _public_4(IPv4Address(there.packed[-4:]))
+        return _is_public_4(IPv4Address(there.packed[-4:]))
     return there in _UNICAST and there.is_global and not _within(there, _TUNNELS)
 
 
@@ -132,5 +132,5 @@ def _address(written: str) -> str:
         raise _refused("its host is an address in an unusual form") from None
 
 
-def _refused(why: str) -> Refused:
-    return Refused(f"a web address was refused: {why}", "write a plain http or https address", who="network")
+def _refused(why: str) -> AddressRefused:
+    return AddressRefused(f"a web address was refused: {why}", "write a plain http or https address", who="network")

@@ -6,10 +6,10 @@ Without one (4xx) everything may be read; one that cannot be read (5xx, no conne
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from ralph_mission.gateways.web import AGENT, Guarded
-from ralph_mission.gateways.web_address import place
+from ralph_mission.gateways.http.address import parse_address
+from ralph_mission.gateways.http.guard import AGENT, GuardedWeb
 from ralph_mission.trouble import Trouble
 
 CAP = 512_000  # bytes: RFC 9309 wants 500 KiB at least
@@ -19,7 +19,7 @@ CAP = 512_000  # bytes: RFC 9309 wants 500 KiB at least
 class Robots:
     """Asks each origin once; `known` are the texts, by origin. `once` may have an answer for an origin already."""
 
-    web: Guarded
+    web: GuardedWeb
     known: MutableMapping[str, str] = field(default_factory=dict)
     once: Callable[[str, Callable[[], str]], str] = lambda origin, ask: ask()
 
@@ -27,7 +27,7 @@ class Robots:
         """Nothing when `url` may be read. Raises Trouble when it may not, or when nobody can tell."""
         from protego import Protego
 
-        there = place(url)
+        there = parse_address(url)
         if there.origin not in self.known:
             self.known[there.origin] = self.once(there.origin, lambda: self._text(there.origin))
         if not Protego.parse(self.known[there.origin]).can_fetch(there.url, AGENT):
@@ -37,11 +37,7 @@ class Robots:
     def _text(self, origin: str) -> str:
         answer = self.web.get(f"{origin}/robots.txt", cap=CAP)
         if answer.status >= 500 or answer.status == 429:
-            what = f"{place(origin).authority} cannot say what programs may read (robots.txt, status {answer.status})"
+            host = parse_address(origin).authority
+            what = f"{host} cannot say what programs may read (robots.txt, status {answer.status})"
             raise Trouble(what, "nothing was lost; the next cycle tries again", who="network")
         return answer.content.decode("utf-8", "replace") if answer.status == 200 else ""
-
-
-def polite(web: Guarded) -> Guarded:
-    """The same web, which obeys robots.txt on every hop."""
-    return replace(web, permit=Robots(web).permit)

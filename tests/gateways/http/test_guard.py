@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import gzip
 import socket
 import ssl
-import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from ralph_mission.gateways import web_wire
-from ralph_mission.gateways.web import Guarded
+from ralph_mission.gateways.http.guard import GuardedWeb
 from ralph_mission.trouble import Trouble
 from tests.gateways.web_server import Server, reply, saying, serving, site
 
 SOMEWHERE = "93.184.216.34"  # public; the tripwire raises when a test really connects to it
 
 
-def allowing(*servers: Server, **more: object) -> Guarded:
-    return Guarded(tuple(server.place for server in servers), **more)  # type: ignore[arg-type]  # fields by name
+def allowing(*servers: Server, **more: object) -> GuardedWeb:
+    return GuardedWeb(tuple(server.place for server in servers), **more)  # type: ignore[arg-type]  # fields by name
 
 
 def lead_to(server: Server) -> bytes:
     return reply(b"", "302 Found", Location=f"{server.url}/x")
 
 
-def trouble_of(web: Guarded, url: str, **more: object) -> Trouble:
+def trouble_of(web: GuardedWeb, url: str, **more: object) -> Trouble:
     with pytest.raises(Trouble) as caught:
         web.get(url, **more)  # type: ignore[arg-type]  # as `get` takes them
     assert caught.value.who == "network"
@@ -64,18 +59,6 @@ def test_a_kept_header_that_is_none_is_not_sent(etag: str) -> None:
 def test_an_error_status_is_an_answer() -> None:
     with serving(saying(reply(b"gone", "410 Gone"))) as server:
         assert allowing(server).get(server.url).status == 410
-
-
-@pytest.mark.parametrize("encoding", ["gzip", "x-gzip", "GZIP"])
-def test_gzip_is_undone(encoding: str) -> None:
-    with serving(saying(reply(gzip.compress(b"hello" * 100), Content_Encoding=encoding))) as server:
-        assert allowing(server).get(server.url).content == b"hello" * 100
-
-
-def test_chunks_are_put_together() -> None:
-    answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n"
-    with serving(saying(answer)) as server:
-        assert allowing(server).get(server.url).content == b"abcde"
 
 
 def test_a_post_sends_its_body_once_and_follows_nothing() -> None:
@@ -123,7 +106,7 @@ def test_a_name_is_asked_at_the_address_that_was_checked() -> None:
             dialled.append((address, port))
             return socket.create_connection(("127.0.0.1", server.port), seconds)
 
-        web = Guarded(resolve=lambda host, port: [SOMEWHERE], dial=dial)
+        web = GuardedWeb(resolve=lambda host, port: [SOMEWHERE], connect=dial)
         assert web.get("http://example.org/x").content == b"here"
     assert dialled == [(SOMEWHERE, 80)]
     assert b"Host: example.org\r\n" in server.asked[0]
@@ -137,7 +120,7 @@ def test_the_next_address_of_a_name_is_tried_when_one_is_dead() -> None:
         def dial(address: str, port: int, seconds: float) -> socket.socket:
             return socket.create_connection(("127.0.0.1", free if address == "1.1.1.1" else server.port), seconds)
 
-        web = Guarded(resolve=lambda host, port: ["1.1.1.1", SOMEWHERE], dial=dial)
+        web = GuardedWeb(resolve=lambda host, port: ["1.1.1.1", SOMEWHERE], connect=dial)
         assert web.get("http://example.org/").content == b"here"
 
 
@@ -152,59 +135,27 @@ def test_a_name_is_resolved_in_its_plain_form(written: str) -> None:
         asked.append(host)
         raise OSError
 
-    assert "no address" in trouble_of(Guarded(resolve=resolve), written).what
+    assert "no address" in trouble_of(GuardedWeb(resolve=resolve), written).what
     assert asked[0] in ("example.org", "xn--bcher-kva.example")
 
 
 def test_a_host_that_nobody_answers_at_is_trouble() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    said = trouble_of(Guarded((f"127.0.0.1:{port}",)), f"http://127.0.0.1:{port}/?key=hush")
+    said = trouble_of(GuardedWeb((f"127.0.0.1:{port}",)), f"http://127.0.0.1:{port}/?key=hush")
     assert said.what == f"127.0.0.1:{port} refused or broke the connection"
-
-
-def test_a_server_without_tls_is_no_https() -> None:
-    with serving(saying(reply())) as server:
-        said = trouble_of(allowing(server, seconds=2.0), server.url.replace("http", "https"))
-    assert "TLS" in said.what or "did not answer" in said.what
 
 
 # --- https
 
 
-@pytest.fixture
-def certified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ssl.SSLContext]:
-    """A server's certificate for secure.example, which this machine trusts for the time being."""
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    made = f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -keyout {key} -out {certificate} -subj /CN=x"
-    subprocess.run([*made.split(), "-addext", "subjectAltName=DNS:secure.example"], check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    web_wire._context.cache_clear()
-    yield context
-    web_wire._context.cache_clear()
-
-
-def leading_to(server: Server) -> Guarded:
+def leading_to(server: Server) -> GuardedWeb:
     """Every name is public, and answered by `server`."""
 
     def dial(address: str, port: int, seconds: float) -> socket.socket:
         return socket.create_connection(("127.0.0.1", server.port), seconds)
 
-    return Guarded(resolve=lambda host, port: [SOMEWHERE], dial=dial, seconds=2.0)
-
-
-def test_https_is_spoken_with_the_name_at_the_checked_address(certified: ssl.SSLContext) -> None:
-    with serving(saying(reply(b"here")), certified) as server:
-        assert leading_to(server).get("https://secure.example/").content == b"here"
-
-
-def test_a_certificate_of_another_name_is_not_trusted(certified: ssl.SSLContext) -> None:
-    with serving(saying(reply(b"here")), certified) as server:
-        said = trouble_of(leading_to(server), "https://other.example/")
-    assert "no certificate that can be trusted" in said.what
-    assert server.asked == []
+    return GuardedWeb(resolve=lambda host, port: [SOMEWHERE], connect=dial, seconds=2.0)
 
 
 def test_a_redirect_out_of_https_is_not_followed(certified: ssl.SSLContext) -> None:
