@@ -20,7 +20,8 @@ _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-
 _NUMERIC = re.compile(r"(?:[0-9]+|0x[0-9a-f]*)$")
 _WRITTEN = "%/:=&?~#+!$,;'@()*[]|"  # what stays as it is in a path and a query
 _UNICAST = IPv6Network("2000::/3")
-_TUNNELS = (IPv6Network("2001::/32"), IPv6Network("2002::/16"))  # Teredo and 6to4: an address within an address
+# Teredo and 6to4: an address within an address; and what documents use (RFC 9637), which some Pythons take for public
+_UNUSED = (IPv6Network("2001::/32"), IPv6Network("2002::/16"), IPv6Network("3fff::/20"))
 _TRANSLATED = IPv6Network("64:ff9b::/96")  # RFC 6052, the way to IPv4 where there is IPv6 alone
 _SPECIAL = (IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24"))  # some Pythons take parts of them for public
 
@@ -102,7 +103,7 @@ def _is_public_6(there: IPv6Address) -> bool:
         return False
     if there in _TRANSLATED:
         return _is_public_4(IPv4Address(there.packed[-4:]))
-    return there in _UNICAST and there.is_global and not _within(there, _TUNNELS)
+    return there in _UNICAST and there.is_global and not _within(there, _UNUSED)
 
 
 def _within(there: IPv4Address | IPv6Address, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
