@@ -225,24 +225,20 @@ def test_a_silence_that_is_shorter_than_the_deadline_may_be_asked_again() -> Non
 
 
 def test_nothing_is_sent_once_it_was_given_up() -> None:
-    connected, given_up, before = threading.Event(), threading.Event(), set(threading.enumerate())
-    with serving(saying(reply())) as server:
+    given_up, (ours, theirs) = threading.Event(), socket.socketpair()
 
-        def dial(seconds: float) -> socket.socket:
-            given_up.wait(60)
-            plug = socket.create_connection(("127.0.0.1", server.port), seconds)
-            connected.set()
-            return plug
+    def dial(seconds: float) -> socket.socket:
+        given_up.wait(60)
+        return ours
 
-        with pytest.raises(NoAnswer) as caught:
-            HttpSession(HttpLimits(0.2, 60.0, CAP), dial=dial).post(server.url)
-        assert not caught.value.sent
-        given_up.set()
-        assert connected.wait(60)
-        for thread in set(threading.enumerate()) - before:
-            if thread.name == "ralph http":
-                thread.join(60)
-        assert server.asked == []
+    with theirs, pytest.raises(NoAnswer) as caught:
+        try:
+            HttpSession(HttpLimits(0.2, 60.0, CAP), dial=dial).post("http://example.org/")
+        finally:
+            given_up.set()
+            theirs.settimeout(60)
+            assert theirs.recv(100) == b""  # closed, and nothing came before
+    assert (caught.value.sent, caught.value.final) == (False, True)
 
 
 @pytest.mark.parametrize("name", ["X-A", "Host", "User-Agent"])
