@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -73,8 +72,7 @@ def dying(harbour: Hub, at: int = 0, kind: str = "before") -> Iterator[Life]:
     life = Life(at, kind)
     undo = [harbour.fake.before(life.coming), harbour.fake.after(life.answered)]
     patches = [mock.patch.object(owner, name, _mortal(owner, name, life)) for owner, name in WAYS_OUT]
-    patches.append(mock.patch.object(networks.Wire, "request", _counted(life)))
-    patches.append(mock.patch.object(threading, "excepthook", _in_silence(threading.excepthook)))
+    patches.append(mock.patch.object(networks, "HttpSession", _counted(life)))
     try:
         for patch in patches:
             patch.start()
@@ -100,29 +98,24 @@ def _mortal(owner: type, name: str, life: Life):
     return call
 
 
-def _in_silence(usual):
-    """An observer's thread dies with its process, and nobody hears of it."""
-    return lambda told: None if told.exc_type is Died else usual(told)
-
-
 def _counted(life: Life):
-    """A request to a network, counted on its way out: their servers know no hooks."""
-    original = networks.Wire.request
+    """A session for posts whose requests are counted on their way out: the networks' servers know no hooks."""
 
-    def request(self, method, url, **options):
-        _require(life)
-        path = urlsplit(url).path
-        network = next(name for begins, name in NETWORKS.items() if path.startswith(begins))
-        asked = Request(method, path, {}, transport="network", below=f"/{network}")
-        try:
-            life.coming(asked)
-            answer = original(self, method, url, **options)
-            life.answered(asked, answer)
-        except Crash:
-            raise Died from None
-        return answer
+    class Counted(networks.HttpSession):
+        def request(self, method, url, **options):
+            _require(life)
+            path = urlsplit(url).path
+            network = next(name for begins, name in NETWORKS.items() if path.startswith(begins))
+            asked = Request(method, path, {}, transport="network", below=f"/{network}")
+            try:
+                life.coming(asked)
+                answer = super().request(method, url, **options)
+                life.answered(asked, answer)
+            except Crash:
+                raise Died from None
+            return answer
 
-    return request
+    return Counted
 
 
 def _require(life: Life) -> None:

@@ -26,6 +26,7 @@ from unittest import mock
 from ralph_mission.flows import publish
 from ralph_mission.flows.strokes import House
 from ralph_mission.forges.github.wire import Wire
+from ralph_mission.gateways.http.client import HttpSession
 from ralph_mission.gateways.remote import Remote
 from ralph_mission.mission.cycle import Request, run_cycle
 from ralph_mission.publishers import wire as networks
@@ -144,15 +145,13 @@ def by_letter(runner: Runner) -> tuple[str, int]:
     return a_publishing(runner) if runner.letter == PUBLISHER else a_cycle(runner)
 
 
-WAYS = (*WAYS_OUT, (networks.Wire, "request"))
-
-
 @contextmanager
 def scheduled() -> Iterator[None]:
     """What leaves a runner's machine passes its scheduler while this lasts."""
     with ExitStack() as stack:
-        for owner, name in WAYS:
+        for owner, name in WAYS_OUT:
             stack.enter_context(mock.patch.object(owner, name, _asking(owner, name)))
+        stack.enter_context(mock.patch.object(networks, "HttpSession", PostingSession))
         yield
 
 
@@ -169,10 +168,16 @@ def _asking(owner: type, name: str) -> Callable[..., Any]:
     return call
 
 
+class PostingSession(HttpSession):
+    """A session for posts: its requests pass their runner's scheduler."""
+
+    request = _asking(HttpSession, "request")
+
+
 def _is_effect(owner: type, arguments: tuple[Any, ...]) -> bool:
     if owner is Remote:
         return arguments[0] == "push"
-    if owner is networks.Wire:
+    if owner is HttpSession:
         return arguments[0] != "GET"
     return owner is Wire and arguments[0] != "GET" and not arguments[1].endswith("/graphql")
 

@@ -121,19 +121,20 @@ def watched(harbour: Hub) -> Iterator[Witness]:
     """Watch while something happens."""
     witness = Witness(harbour)
     undo = [harbour.fake.before(witness.coming), harbour.fake.after(witness.answered)]
-    cycle, send = Hub.cycle, networks.Wire.request
+    cycle = Hub.cycle
 
     def begun(self, *arguments: Any, **request: Any) -> Any:
         witness.begins()
         return cycle(self, *arguments, **request)
 
-    def sent(self, method: str, url: str, **options: Any) -> Any:
-        if method != "GET":
-            witness.posting(url)
-        return send(self, method, url, **options)
+    class Watched(networks.HttpSession):
+        def request(self, method: str, url: str, **options: Any) -> Any:
+            if method != "GET":
+                witness.posting(url)
+            return super().request(method, url, **options)
 
     try:
-        with mock.patch.object(Hub, "cycle", begun), mock.patch.object(networks.Wire, "request", sent):
+        with mock.patch.object(Hub, "cycle", begun), mock.patch.object(networks, "HttpSession", Watched):
             yield witness
     finally:
         for end in undo:
