@@ -12,7 +12,7 @@ from ralph_mission.forges.history import is_ancestor
 from ralph_mission.forges.refusal import Refused
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.mission.effects import MARKER, PushBranch
-from ralph_mission.safety.edits import FileDelta, apply
+from ralph_mission.safety.patch import FileDelta, apply
 
 OURS = "ralph/"
 

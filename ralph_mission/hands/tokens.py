@@ -8,7 +8,7 @@ import tomllib
 
 from packaging.utils import canonicalize_name
 
-from ralph_mission.safety.manifests import SECTIONS
+from ralph_mission.safety.bumps import SECTIONS
 
 
 def python_pins(text: str, name: str, old: str, new: str) -> str:

@@ -21,9 +21,8 @@ from ralph_mission.mission.model import Action, Mission, Status
 from ralph_mission.mission.overlap import touched_by
 from ralph_mission.mission.proposal import Proposal
 from ralph_mission.mission.step_parts import Circumstances, Step, proposed, story, told, waited
-from ralph_mission.safety.edits import deltas
 from ralph_mission.safety.objections import inspect
-from ralph_mission.safety.patch import Patch, patch_ids
+from ralph_mission.safety.patch import Patch, deltas, patch_ids
 
 
 def follow(mission: Mission, facts: Facts, made: Made, around: Circumstances) -> Step:

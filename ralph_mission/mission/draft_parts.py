@@ -13,8 +13,7 @@ from ralph_mission.mission.ledger import Record, key_of
 from ralph_mission.mission.model import Action, Branch, Finding, Limits, Mission, Pull, Status
 from ralph_mission.mission.overlap import touched_by
 from ralph_mission.mission.posts import Wording
-from ralph_mission.safety.edits import deltas
-from ralph_mission.safety.patch import Patch, measure, patch_ids
+from ralph_mission.safety.patch import Patch, deltas, measure, patch_ids
 
 PATCH_LINES = 2_000  # a proposal shows its patch; nobody reads more than this on a forge
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 from ralph_mission.mission.posts import OUTBOX, Post
 from ralph_mission.mission.threads import Touch
-from ralph_mission.safety.edits import FileDelta
+from ralph_mission.safety.patch import FileDelta
 
 MARKER = re.compile(r"<!-- ralph:v1 key=([0-9a-f]{8,64})(?: [a-z]+=[^\s>]+)* -->")
 

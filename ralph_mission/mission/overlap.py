@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ralph_mission.mission.effects import Effect, OpenPull, PushBranch
 from ralph_mission.mission.model import Finding, Pull, Touch
-from ralph_mission.safety.edits import Edit, edits
-from ralph_mission.safety.patch import Patch, patch_ids
+from ralph_mission.safety.patch import Edit, Patch, edits, patch_ids
 from ralph_mission.safety.text import closing_keywords
 
 _NUMBER = re.compile(r"(?<!\d)\d{1,18}$")

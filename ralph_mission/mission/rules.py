@@ -18,7 +18,7 @@ from ralph_mission.mission.model import Action, Issue, Tier, Verdict
 from ralph_mission.mission.overlap import closes, does_the_same, recent, same_change, touches
 from ralph_mission.mission.proposal import Bench, Proposal
 from ralph_mission.safety import objections, paths, secrets, text
-from ralph_mission.safety.edits import sketch
+from ralph_mission.safety.patch import sketch
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,7 @@ from ralph_mission.mission.rules import RULES
 from ralph_mission.mission.wording import plain
 from ralph_mission.mission.work import KIND, asked_again, change_keys, key, pull_key, released
 from ralph_mission.mission.work_terms import FAILED, READY, TRIES, WORKING, Played
-from ralph_mission.safety.edits import deltas, sketch
-from ralph_mission.safety.patch import Patch, patch_ids
+from ralph_mission.safety.patch import Patch, deltas, patch_ids, sketch
 
 REFUSALS = 3  # times in a row that an open state may be stuck until it is given up
 UNSAID = "why may not be told here; the log of its run says it"

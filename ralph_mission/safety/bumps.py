@@ -1,6 +1,10 @@
 """Whether a change of a manifest or a lock file moves patch-level versions and does nothing else.
 
-In a manifest only exact versions of packages that are asked for may differ (`manifests`), by a patch upwards (`steps`).
+A patch leaves alone what a release breaks with. Below 1.0 that is the leftmost number that is not zero (as npm's `^`
+has it): 0.3.1 → 0.3.2 is patch, 0.3 → 0.4 and 0.0.3 → 0.0.4 are major.
+
+In a manifest only exact versions of packages that are asked for may differ, by a patch upwards. A version counts where
+packages are asked for and nowhere else: not in a script, an address, an option or a comment.
 A lock file is judged on its text alone, without knowing the format: a line may differ only in versions, by such a
 patch, and in what a package manager derives from that (digests, sizes, times, names of archives). No line may be of a
 kind that was not there before, so no package, source, script or server can come in; and a digest moves with the version
@@ -9,15 +13,153 @@ of its entry alone, so no archive can be put in the place of another.
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import IntEnum
 from fnmatch import fnmatch
+from typing import Any
 
-from ralph_mission.safety.lines import changed
-from ralph_mission.safety.manifests import Raised, raised
-from ralph_mission.safety.patch import REGULAR, FileChange, Patch, is_binary, split
-from ralph_mission.safety.steps import NUMBER, Numbers, is_patch, numbers, series
+from ralph_mission.safety.patch import REGULAR, FileChange, Patch, changed, is_binary, split
+
+# --- versions --------------------------------------------------------------------------
+
+NUMBER = r"\d{1,18}"
+"""One of a version's numbers; what is longer is none."""
+Numbers = tuple[int, ...]
+
+
+class Step(IntEnum):
+    """How far a version is from another: smaller steps promise more."""
+
+    PATCH = 1
+    MINOR = 2
+    MAJOR = 3
+
+    @property
+    def word(self) -> str:
+        """patch, minor or major."""
+        return self.name.lower()
+
+
+def numbers(spelled: str) -> Numbers:
+    """The numbers of a version as it is written."""
+    return tuple(map(int, re.findall(NUMBER, spelled)))
+
+
+def series(version: Sequence[int]) -> Numbers:
+    """The numbers that every patch of a version has in common with it."""
+    return tuple(version[:2] if any(version[:2]) else version[:3])
+
+
+def size(old: Sequence[int], new: Sequence[int]) -> Step:
+    """How large the step is between the numbers of two versions that differ."""
+    if series(old) == series(new):
+        return Step.PATCH
+    return Step.MINOR if old[0] == new[0] != 0 else Step.MAJOR
+
+
+def is_patch(old: str, new: str) -> bool:
+    """Whether `new` is newer than `old`, and a patch of it."""
+    before, after = numbers(old), numbers(new)
+    return before < after and size(before, after) is Step.PATCH
+
+
+# --- manifests -------------------------------------------------------------------------
+
+LONGEST = 4_000
+"""Characters of a line of TOML that is still read: a dotted key costs the square of its length."""
+SECTIONS = ("dependencies", "devDependencies", "optionalDependencies")
+"""Of a package.json."""
+_END = r"(?![\w.*+!-])"
+_PIN = re.compile(
+    rf"(?P<before>\s*[A-Za-z0-9][\w.-]*+\s*+(?:\[[^\]\n]*\]\s*+)?===?\s*)"
+    rf"(?P<version>{NUMBER}(?:\.{NUMBER})+(?:\.post{NUMBER})?){_END}(?P<after>.*)",
+    re.DOTALL,
+)
+_BARE = re.compile(rf"(?P<before>={{0,2}}v?)(?P<version>{NUMBER}(?:\.{NUMBER}){{2,}}(?:\.post{NUMBER})?)(?P<after>)")
+_NODE = {f"{section} *": _BARE for section in SECTIONS}
+_PYTHON = {
+    "project dependencies *": _PIN,
+    "project optional-dependencies * *": _PIN,
+    "dependency-groups * *": _PIN,
+    "build-system requires *": _PIN,
+    "tool uv dev-dependencies *": _PIN,
+    "tool uv constraint-dependencies *": _PIN,
+    "tool uv override-dependencies *": _PIN,
+    "tool poetry dependencies *": _BARE,
+    "tool poetry dependencies * version": _BARE,
+    "tool poetry dev-dependencies *": _BARE,
+    "tool poetry dev-dependencies * version": _BARE,
+    "tool poetry group * dependencies *": _BARE,
+    "tool poetry group * dependencies * version": _BARE,
+}
+"""Where packages are asked for, and how an exact version is written there."""
+Raised = tuple[str, str]
+Where = tuple[str, ...]
+
+
+def raised(path: str, old: Sequence[str], new: Sequence[str]) -> list[Raised] | None:
+    """(old, new) of each exact version that differs between the lines of two texts; None when anything else does."""
+    try:
+        if path.endswith(".json"):
+            found = list(_found(json.loads("".join(old)), json.loads("".join(new)), _NODE))
+        elif path.endswith(".toml") and max(map(len, (*old, *new))) > LONGEST:
+            return None
+        elif path.endswith(".toml"):
+            found = list(_found(tomllib.loads("".join(old)), tomllib.loads("".join(new)), _PYTHON))
+        else:
+            found = list(_required(old, new))
+    except (ValueError, RecursionError):
+        return None
+    return None if None in found else [pair for pair in found if pair]
+
+
+def _required(old: Sequence[str], new: Sequence[str]) -> Iterator[Raised | None]:
+    """Of requirements, line by line; what goes on from the line above is no requirement."""
+    if len(old) != len(new):
+        yield None
+    for above, before, after in zip(["", *old], old, new, strict=False):
+        if before != after:
+            yield None if above.rstrip("\r\n").endswith("\\") else _pair(_PIN, before, after)
+
+
+def _found(old: Any, new: Any, places: Mapping[str, re.Pattern[str]]) -> Iterator[Raised | None]:
+    for where, before, after in _differences(old, new, ()):
+        pattern = next((places[place] for place in places if _is_at(place, where)), None)
+        yield _pair(pattern, before, after) if pattern else None
+
+
+def _is_at(place: str, where: Where) -> bool:
+    parts = place.split()
+    same = len(parts) == len(where) and all(part in ("*", key) for part, key in zip(parts, where, strict=True))
+    return same and not (parts[:2] == ["tool", "poetry"] and "python" in where)  # which is no package
+
+
+def _differences(old: Any, new: Any, where: Where) -> Iterator[tuple[Where, Any, Any]]:
+    """The leaves of two documents that differ; where their shapes do, the whole."""
+    if isinstance(old, dict) and isinstance(new, dict) and list(old) == list(new):
+        for key in old:
+            yield from _differences(old[key], new[key], (*where, key))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for before, after in zip(old, new, strict=True):
+            yield from _differences(before, after, (*where, "*"))
+    elif old != new:
+        yield where, old, new
+
+
+def _pair(pattern: re.Pattern[str], old: Any, new: Any) -> Raised | None:
+    if not isinstance(old, str) or not isinstance(new, str):
+        return None
+    before, after = pattern.fullmatch(old), pattern.fullmatch(new)
+    if not before or not after or any(before[part] != after[part] for part in ("before", "after")):
+        return None
+    return before["version"], after["version"]
+
+
+# --- changes ---------------------------------------------------------------------------
 
 LOCKS = ("uv.lock", "poetry.lock", "yarn.lock", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml")
 MANIFESTS = ("package.json", "pyproject.toml", "*requirements*.txt", "constraints*.txt")

@@ -1,16 +1,20 @@
-"""What a change really is: measured on blobs, never on what a diff says of itself.
+"""What a change really is: measured on blobs, never on what a diff says of itself; and its compact form.
 
-A `Patch` holds the full old and new content of every changed path, so nothing that
-only a diff tool believes (attributes, renames, binary heuristics) can hide a line.
+A `Patch` holds the full old and new content of every changed path, so nothing that only a diff tool believes
+(attributes, renames, binary heuristics) can hide a line. A `FileDelta` is the same as line edits against a known base,
+which can be stored: `edits(old, new)` and `apply(old, edits)` are inverse for UTF-8 text; anything else has
+no compact form and never goes into an automatic pull.
+
+Lines are compared by Myers' O(ND) with a bounded cost, so a hostile file cannot make it quadratic. Where the budget
+runs out the whole middle counts as replaced: more than really changed, never less.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-from ralph_mission.safety.lines import changed
+from typing import TypeVar
 
 REGULAR = "100644"
 EXECUTABLE = "100755"
@@ -23,6 +27,16 @@ WIDTH = 500
 Every further 500 bytes begun count as another line, so an 800 kB line counts as 1,600 and
 prose that is written one paragraph a line is not punished.
 """
+
+
+Line = TypeVar("Line", str, bytes)
+Span = tuple[int, int, int, int]
+"""`old[a:b]` became `new[c:d]`, 0-based and half-open."""
+
+DEEPEST = 500
+"""Edits looked for. Ten times the largest automatic change; beyond it the exact number matters to nobody."""
+BUDGET = 4_000_000
+"""Steps of the inner loop, about a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,3 +177,133 @@ def _status(change: FileChange) -> str:
 
 def _type(mode: str) -> str:
     return mode[:3] if mode else "100"
+
+
+# --- the compact form ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace `delete` lines from 0-based line `start` of the old file by `insert` (ends kept)."""
+
+    start: int
+    delete: int
+    insert: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileDelta:
+    """One path's change. `mode` "" deletes the path; a new file is edits against nothing."""
+
+    path: str
+    mode: str
+    edits: tuple[Edit, ...]
+
+
+def edits(old: bytes, new: bytes) -> tuple[Edit, ...]:
+    """The line edits that turn `old` into `new`. Raises UnicodeDecodeError when not UTF-8."""
+    before, after = _lines(old), _lines(new)
+    return tuple(Edit(a, b - a, tuple(after[c:d])) for a, b, c, d in changed(before, after))
+
+
+def apply(old: bytes, changes: tuple[Edit, ...]) -> bytes:
+    """`old` with the edits made. Raises ValueError when they do not fit it."""
+    lines = _lines(old)
+    for edit in reversed(changes):
+        if edit.start + edit.delete > len(lines):
+            raise ValueError(f"edit at line {edit.start + 1} reaches past the end of the file")
+        lines[edit.start : edit.start + edit.delete] = edit.insert
+    return "".join(lines).encode()
+
+
+def deltas(patch: Patch) -> tuple[FileDelta, ...]:
+    """The compact form of a patch. Raises UnicodeDecodeError when a side is not UTF-8."""
+    return tuple(_delta(change) for change in patch.changes)
+
+
+def sketch(files: Iterable[FileDelta], base: str) -> Patch:
+    """A patch of the same paths, modes, size and new text as `files`, for judging them where the old text is not known.
+
+    Every line that goes stands for itself as an empty one.
+    """
+    return Patch(base, tuple(_sketched(file) for file in files))
+
+
+def _sketched(file: FileDelta) -> FileChange:
+    gone = b"\n" * sum(edit.delete for edit in file.edits)
+    come = "".join(line for edit in file.edits for line in edit.insert).encode()
+    if not file.mode:
+        return FileChange(file.path, REGULAR, "", b"\n", None)
+    return FileChange(file.path, REGULAR if gone else "", file.mode, gone or None, come)
+
+
+def _delta(change: FileChange) -> FileDelta:
+    if change.new is None:
+        return FileDelta(change.path, "", ())
+    return FileDelta(change.path, change.new_mode, edits(change.old or b"", change.new))
+
+
+def _lines(text: bytes) -> list[str]:
+    # Only "\n" ends a line here: other separators must survive byte for byte.
+    parts = text.decode().split("\n")
+    return [part + "\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
+
+
+# --- which lines differ -----------------------------------------------------------------
+
+
+def changed(old: Sequence[Line], new: Sequence[Line]) -> tuple[Span, ...]:
+    """The spans that differ, in order and apart. Minimal within the budget."""
+    head = _common(old, new)
+    tail = _common(old[head:][::-1], new[head:][::-1])
+    before, after = old[head : len(old) - tail], new[head : len(new) - tail]
+    return tuple((a + head, b + head, c + head, d + head) for a, b, c, d in _middle(before, after))
+
+
+def _common(old: Sequence[Line], new: Sequence[Line]) -> int:
+    shorter = min(len(old), len(new))
+    return next((index for index in range(shorter) if old[index] != new[index]), shorter)
+
+
+def _middle(old: Sequence[Line], new: Sequence[Line]) -> list[Span]:
+    if not old and not new:
+        return []
+    numbers: dict[Line, int] = {}
+    a = [numbers.setdefault(line, len(numbers)) for line in old]
+    b = [numbers.setdefault(line, len(numbers)) for line in new]
+    trace = _frontiers(a, b, min(DEEPEST, BUDGET // (len(a) + len(b))))
+    return [(0, len(a), 0, len(b))] if trace is None else _spans(trace, len(a), len(b))
+
+
+def _frontiers(a: list[int], b: list[int], deepest: int) -> list[dict[int, int]] | None:
+    """How far each diagonal got before each edit; None when more than `deepest` edits are needed."""
+    frontier, trace = {1: 0}, []
+    for depth in range(deepest + 1):
+        trace.append(dict(frontier))
+        for k in range(-depth, depth + 1, 2):
+            x = frontier[k + 1] if _goes_down(frontier, k, depth) else frontier[k - 1] + 1
+            while x < len(a) and 0 <= x - k < len(b) and a[x] == b[x - k]:
+                x += 1
+            frontier[k] = x
+            if x >= len(a) and x - k >= len(b):
+                return trace
+    return None
+
+
+def _goes_down(frontier: dict[int, int], k: int, depth: int) -> bool:
+    return k == -depth or (k != depth and frontier[k - 1] < frontier[k + 1])
+
+
+def _spans(trace: list[dict[int, int]], x: int, y: int) -> list[Span]:
+    """Walk back from the end: the edits, joined where they touch."""
+    spans: list[Span] = []
+    for depth in range(len(trace) - 1, 0, -1):
+        down = _goes_down(trace[depth], x - y, depth)
+        k = x - y + (1 if down else -1)
+        x = trace[depth][k]
+        y = x - k
+        edit = (x, x, y, y + 1) if down else (x, x + 1, y, y)
+        if spans and spans[-1][0] == edit[1] and spans[-1][2] == edit[3]:
+            edit = (edit[0], spans[-1][1], edit[2], spans.pop()[3])
+        spans.append(edit)
+    return spans[::-1]

@@ -9,7 +9,7 @@ import pytest
 from ralph_mission.forges.local import LocalForge, Person
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.effects import OpenPull, PushBranch, marker
-from ralph_mission.safety.edits import Edit, FileDelta
+from ralph_mission.safety.patch import Edit, FileDelta
 from tests.helpers import NOON, Result, cli_here, commit, git, make_repo
 
 KEY = "a1" * 8

@@ -7,7 +7,7 @@ import pytest
 from ralph_mission.mission.effects import (
     PushBranch,
 )
-from ralph_mission.safety.edits import FileDelta
+from ralph_mission.safety.patch import FileDelta
 from tests.contract.forge_world import (
     OTHER,
     WHEN,

@@ -22,7 +22,7 @@ from ralph_mission.mission.effects import (
 )
 from ralph_mission.mission.model import Actor
 from ralph_mission.mission.ports import Forge
-from ralph_mission.safety.edits import Edit, FileDelta
+from ralph_mission.safety.patch import Edit, FileDelta
 
 WHEN = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 KEY, OTHER = "a1" * 8, "b2" * 8

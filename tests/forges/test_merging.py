@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.safety.edits import FileDelta
+from ralph_mission.safety.patch import FileDelta
 from ralph_mission.trouble import Trouble
 from tests.contract.forge_contract import line, merge_pull, new_file, pulled
 from tests.forges.conftest import LocalWorld

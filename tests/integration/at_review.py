@@ -20,7 +20,7 @@ from ralph_mission.mission.effects import OpenPull, PushBranch, marker
 from ralph_mission.mission.ledger import Batch, OpenState, key_of
 from ralph_mission.mission.model import Review
 from ralph_mission.report.loop_voice import PlainLoopVoice
-from ralph_mission.safety.edits import Edit, FileDelta
+from ralph_mission.safety.patch import Edit, FileDelta
 from tests.helpers import NOON
 from tests.integration.at_work import Place
 

@@ -23,8 +23,7 @@ from ralph_mission.mission.ledger import ChatYes, EffectRecord, OpenState
 from ralph_mission.mission.model import Action, Mission, Status
 from ralph_mission.mission.posts import Post
 from ralph_mission.mission.proposal import Proposal
-from ralph_mission.safety.edits import Edit, FileDelta
-from ralph_mission.safety.patch import REGULAR
+from ralph_mission.safety.patch import REGULAR, Edit, FileDelta
 from ralph_mission.trouble import Trouble
 from tests.crash.past import Snapshot
 from tests.crash.town import PUBLISHERS, Town, town

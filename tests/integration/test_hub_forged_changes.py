@@ -9,8 +9,7 @@ import pytest
 from ralph_mission.mission.effects import EditComment, OpenPull, PushBranch
 from ralph_mission.mission.ledger import EffectRecord, MonitorRecord, monitor_key
 from ralph_mission.mission.model import Action, Finding, Status
-from ralph_mission.safety.edits import Edit, FileDelta
-from ralph_mission.safety.patch import REGULAR, FileChange, Patch
+from ralph_mission.safety.patch import REGULAR, Edit, FileChange, FileDelta, Patch
 from tests.helpers import git
 from tests.integration.forging import (
     ASKING,

@@ -24,8 +24,7 @@ from ralph_mission.mission.model import (
     Tier,
 )
 from ralph_mission.mission.proposal import Bench, Proposal, Spent
-from ralph_mission.safety.edits import deltas
-from ralph_mission.safety.patch import REGULAR, FileChange, Patch
+from ralph_mission.safety.patch import REGULAR, FileChange, Patch, deltas
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 BASE = "b" * 40

@@ -18,8 +18,7 @@ from ralph_mission.mission.policy import judge, judge_all
 from ralph_mission.mission.posts import Post
 from ralph_mission.mission.proposal import Spent
 from ralph_mission.mission.rules import RULES
-from ralph_mission.safety.edits import Edit, FileDelta
-from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Patch, patch_ids
+from ralph_mission.safety.patch import EXECUTABLE, REGULAR, Edit, FileChange, FileDelta, Patch, patch_ids
 from tests.mission.build import (
     BASE,
     BOT,

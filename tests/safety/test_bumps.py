@@ -7,10 +7,9 @@ import re
 import pytest
 
 from ralph_mission.gateways.packages.versions import step
-from ralph_mission.safety.bumps import counted, follows, only_patches
+from ralph_mission.safety.bumps import Step, counted, follows, only_patches
 from ralph_mission.safety.objections import inspect
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Patch
-from ralph_mission.safety.steps import Step
 
 DIGEST, OTHER = "a1" * 32, "b2" * 32
 HOST = "https://index.example.org"

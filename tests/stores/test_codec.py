@@ -26,8 +26,7 @@ from ralph_mission.mission.effects import (
 )
 from ralph_mission.mission.ledger import CallRecord, EffectRecord, OpenState, Record
 from ralph_mission.mission.model import Acceptance, Action, Finding, Severity, Sighting, Signal
-from ralph_mission.safety.edits import Edit, FileDelta
-from ralph_mission.safety.patch import FileChange, Patch
+from ralph_mission.safety.patch import Edit, FileChange, FileDelta, Patch
 from ralph_mission.stores import codec
 from tests.helpers import NOON
 from tests.stores.making import claim, finding, intended, monitor, planned, settled

@@ -24,7 +24,7 @@ from ralph_mission.mission.ledger import (
     monitor_key,
 )
 from ralph_mission.mission.model import Action, Status
-from ralph_mission.safety.edits import Edit, FileDelta
+from ralph_mission.safety.patch import Edit, FileDelta
 from ralph_mission.stores import layout
 from ralph_mission.stores.branch import BranchStore
 from ralph_mission.stores.provenance import Branch

@@ -21,7 +21,7 @@ from ralph_mission.gateways.packages.model import Bump, Tool
 from ralph_mission.gateways.packages.node import plain_yaml
 from ralph_mission.gateways.packages.rooms import Room
 from ralph_mission.gateways.process import own_tool, run_foreign
-from ralph_mission.safety.manifests import SECTIONS
+from ralph_mission.safety.bumps import SECTIONS
 
 UV = ("lock", "--no-config", "--no-build", "--no-progress", "--no-python-downloads", "--color", "never")
 NPM = ("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund", "--git=/bin/false")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from ralph_mission.safety.bumps import Step as Step
 from ralph_mission.safety.patch import Patch
-from ralph_mission.safety.steps import Step as Step
 
 Ecosystem = Literal["PyPI", "npm"]
 """As advisories name them."""

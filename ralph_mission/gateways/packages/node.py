@@ -13,7 +13,7 @@ import yaml
 
 from ralph_mission.gateways.packages.model import Package, Project
 from ralph_mission.gateways.packages.numbering import Lines
-from ralph_mission.safety.manifests import SECTIONS
+from ralph_mission.safety.bumps import SECTIONS
 
 LOCKS = ("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml")
 MANIFEST = "package.json"

@@ -11,7 +11,7 @@ from packaging.version import InvalidVersion
 from packaging.version import Version as PythonVersion
 
 from ralph_mission.gateways.packages.model import Ecosystem, Release
-from ralph_mission.safety.steps import Step, size
+from ralph_mission.safety.bumps import Step, size
 
 Version = PythonVersion | semver.Version
 SOUND = re.compile(r"[0-9A-Za-z.!+_-]{1,100}")
