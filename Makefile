@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX = $(CURDIR)/.venv/bytecode
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-long test-real crash guards trust check bench lock clean
+.PHONY: help install install-dev run test test-long test-real crash guards mutants trust check bench lock clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##/  make \1	/p' Makefile
@@ -45,6 +45,13 @@ crash: install-dev  ## every moment of dying, every fault at every write, every 
 guards: install-dev  ## the guard of each promise and rule switched off once: a named test has to fail (minutes)
 	@$(BIN)/python -m tests.guards --jobs $(WORKERS)
 
+mutants: install-dev  ## what the tests of safety and policy do not notice when it is changed (hours)
+	@$(BIN)/python -I -m pip install -qq --disable-pip-version-check --no-deps --require-hashes --only-binary=:all: \
+	  -r requirements-mutants.lock
+	@$(BIN)/python -m mutmut run --max-children $(WORKERS)
+	@$(BIN)/python -m mutmut export-cicd-stats
+	@cat mutants/mutmut-cicd-stats.json
+
 trust: install-dev  ## measure everything that docs/trust.md says, and write it anew (hours)
 	@$(BIN)/python -m tools.trust all
 
@@ -68,6 +75,6 @@ lock: install-dev  ## pin the newest dependencies that fit, with hashes and with
 	@$(BIN)/python -I scripts/lock.py
 
 clean:  ## remove what make made: .venv, the sample, caches
-	@rm -rf .venv sample .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv sample mutants .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 export REPO

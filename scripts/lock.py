@@ -23,7 +23,7 @@ def main() -> None:
     extras = tuple(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
     with tempfile.TemporaryDirectory(prefix="ralph-lock-") as folder:
         every = Path(folder) / "every.lock"
-        every.write_text(resolve("--group", "dev", "--group", "release", *options(extras), "--upgrade"))
+        every.write_text(resolve("--group", "dev", "--group", "release", "--group", "mutants", *options(extras), "--upgrade"))
         pinned = ("--constraint", str(every))
         base = resolve("--group", "build", *pinned)
         parts = {"": base} | {extra: without(resolve("--extra", extra, *pinned), base) for extra in extras}
@@ -31,6 +31,8 @@ def main() -> None:
         dev = resolve("--group", "dev", *options(extras, but=LARGE), *pinned)
         named = "".join(f"-r {file(name)}\n" for name in held)
         parts["dev"] = named + without(dev, *(parts[name] for name in held))
+        more = resolve("--group", "dev", "--group", "mutants", *options(extras, but=LARGE), *pinned)
+        parts["mutants"] = without(more, dev)
         parts["release"] = resolve("--only-group", "release", *pinned)
         for name, text in parts.items():
             (ROOT / file(name)).write_text(text)
