@@ -23,7 +23,8 @@ def main() -> None:
     extras = tuple(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
     with tempfile.TemporaryDirectory(prefix="ralph-lock-") as folder:
         every = Path(folder) / "every.lock"
-        every.write_text(resolve("--group", "dev", "--group", "release", "--group", "mutants", *options(extras), "--upgrade"))
+        groups = (word for group in ("dev", "release", "mutants") for word in ("--group", group))
+        every.write_text(resolve(*groups, *options(extras), "--upgrade"))
         pinned = ("--constraint", str(every))
         base = resolve("--group", "build", *pinned)
         parts = {"": base} | {extra: without(resolve("--extra", extra, *pinned), base) for extra in extras}
