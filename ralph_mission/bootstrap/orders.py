@@ -65,7 +65,7 @@ def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], N
     from ralph_mission.flows.orders import Attendant
     from ralph_mission.stores.loop import place
     from ralph_mission.stores.loop.beside import Beside
-    from ralph_mission.stores.loop.questions import Questions
+    from ralph_mission.stores.loop.guidance import Questions
 
     house = build(repo, config)
     chat, root = inbox(house.config, os.environ, house.ports.clock.now, wait), house.git.work_tree

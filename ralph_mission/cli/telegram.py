@@ -51,7 +51,7 @@ def _asked(repo: Path, config: Path | None, question: str) -> str:
     """The answer, or what to do without one: waiting for a person never holds a loop up for good."""
     from ralph_mission.bootstrap.orders import patience
     from ralph_mission.stores.loop import place
-    from ralph_mission.stores.loop.questions import Questions
+    from ralph_mission.stores.loop.guidance import Questions
 
     folder = place.folder(repo if repo != Path() else None, os.environ)
     place.prepare(folder)

@@ -52,8 +52,10 @@ def is_forge_lost(forge: Forge, state: OpenState) -> bool:
 
 
 def _is_forge_new(forge: Forge, past: Recollection) -> bool:
-    """Whether it was never told of memory, though work of an earlier cycle had come to its end there."""
-    return bool(past.memory.completed) and forge.lists_at_once and forge.anchor() is None
+    """Whether it was never told of memory and has nothing of ours, though work had come to its end there."""
+    if not past.memory.completed or not forge.lists_at_once or forge.anchor() is not None:
+        return False
+    return not forge.has_our_work()
 
 
 def _has_issue(forge: Forge, number: int) -> bool:

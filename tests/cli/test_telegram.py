@@ -20,8 +20,7 @@ from ralph_mission.flows import control
 from ralph_mission.flows.orders import Attendant
 from ralph_mission.loop.model import State
 from ralph_mission.stores.loop import lock, signals, state
-from ralph_mission.stores.loop.guidance import Guide
-from ralph_mission.stores.loop.questions import Questions
+from ralph_mission.stores.loop.guidance import Guide, Questions
 from tests.fakes.networks.bot_api import GROUP, OWNER, STRANGER, TOKEN, BotApi, known_bot_api
 from tests.helpers import cli_here, make_repo
 from tests.integration.world import World, world

@@ -1,4 +1,4 @@
-"""Memory that is gone is no new beginning where the forge holds our work."""
+"""Memory that is gone is no new beginning where the forge holds our work, nor is a forge that is gone."""
 
 from __future__ import annotations
 
@@ -8,11 +8,26 @@ from typing import Any
 import pytest
 
 from ralph_mission.mission.gathering import check_anchor
-from ralph_mission.trouble import Trouble
+from ralph_mission.mission.ledger import OpenState, Recollection
+from ralph_mission.mission.memory import CompletedNote, Header, Memory
+from ralph_mission.mission.model import Mission
+from ralph_mission.trouble import Missing, Trouble
+from tests.mission.build import mission
 
 
-def ports(our_work: bool) -> Any:
-    return SimpleNamespace(forge=SimpleNamespace(anchor=lambda: None, has_our_work=lambda: our_work))
+def ports(our_work: bool, issues: tuple[int, ...] = (), proof: bool = True) -> Any:
+    def issue(number: int) -> int:
+        if number not in issues:
+            raise Missing(f"there is no issue #{number}", "look")
+        return number
+
+    forge = SimpleNamespace(anchor=lambda: None, has_our_work=lambda: our_work, issue=issue, lists_at_once=proof)
+    return SimpleNamespace(forge=forge)
+
+
+def memory(*missions: Mission, completed: bool = False) -> Recollection:
+    notes = (CompletedNote("2026-05-04", "a mission", 1, "merged"),) if completed else ()
+    return Recollection(Memory(Header(lineage="a", serial=4), completed=notes), OpenState(missions=missions), "0" * 40)
 
 
 def test_work_of_ours_without_any_memory_stops_the_cycle():
@@ -23,3 +38,17 @@ def test_work_of_ours_without_any_memory_stops_the_cycle():
 
 def test_a_repository_that_never_saw_us_is_a_new_beginning():
     check_anchor(ports(our_work=False), None)
+
+
+@pytest.mark.parametrize("past", [memory(mission(issue=4)), memory(completed=True)], ids=["missions", "completed"])
+def test_a_forge_that_has_nothing_of_what_memory_knows_stops_the_cycle(past):
+    with pytest.raises(Trouble, match="the forge holds none of them") as caught:
+        check_anchor(ports(our_work=False), past)
+    assert "ralph memory recover" in caught.value.next_step
+    check_anchor(ports(our_work=True), past)
+
+
+def test_where_a_list_is_no_proof_or_an_issue_is_there_a_cycle_goes_on():
+    check_anchor(ports(our_work=False, proof=False), memory(mission(issue=4), completed=True))
+    check_anchor(ports(our_work=False, issues=(4,)), memory(mission(issue=4), mission(issue=5)))
+    check_anchor(ports(our_work=False), memory(mission(issue=0)))

@@ -12,8 +12,7 @@ from ralph_mission.mission.answering import OpenQuestion
 from ralph_mission.mission.posts import Order
 from ralph_mission.stores.codec import Unreadable
 from ralph_mission.stores.loop import lock, place, signals, state
-from ralph_mission.stores.loop.guidance import Guide
-from ralph_mission.stores.loop.questions import Questions
+from ralph_mission.stores.loop.guidance import Guide, Questions
 from ralph_mission.stores.loop.stories import Stories
 from ralph_mission.trouble import Trouble
 

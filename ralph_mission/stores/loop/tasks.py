@@ -2,6 +2,10 @@
 
 Whoever changes it holds its lock from the first look to the last byte, and the file is replaced whole, or gets its new
 lines by one write: a kill leaves the list as it was or as it should be. Readers take no lock.
+
+One JSON object per line, in the shape of ralph-orchestrator: its states are written (`open`, `in_progress`, `closed`,
+`failed`) and both vocabularies are read. A line that nobody changed stays as it is, byte for byte; in one that was
+changed, fields we do not know stay.
 """
 
 from __future__ import annotations
@@ -10,12 +14,13 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ralph_mission.loop import tasks as lifecycle
-from ralph_mission.loop.task import Task
-from ralph_mission.stores.loop import files, owners, tasks_text
+from ralph_mission.loop.task import Task, TaskStatus
+from ralph_mission.stores.loop import files, owners
 
 CAP = 32 * 1024 * 1024
 """Bytes; some hundred thousand tasks."""
@@ -24,6 +29,25 @@ PAGE = 4096
 """Bytes between two places where a kill may cut a write."""
 
 All = tuple[Task, ...]
+
+WRITTEN: dict[TaskStatus, str] = {
+    "pending": "open", "ready": "open", "active": "in_progress", "done": "closed", "failed": "failed",
+}  # fmt: skip  # one table
+STATES: dict[str, TaskStatus] = {
+    "open": "pending", "pending": "pending", "ready": "pending", "blocked": "pending",
+    "in_progress": "active", "active": "active",
+    "closed": "done", "done": "done", "completed": "done",
+    "failed": "failed",
+}  # fmt: skip  # one table
+NEEDS = ("blocked_by", "needs", "depends_on")
+
+
+class Line(NamedTuple):
+    """One line of the file. `task` is None when it is none, and `wrong` says why ("" for an empty line)."""
+
+    raw: bytes
+    task: Task | None = None
+    wrong: str = ""
 
 
 class Tasks(NamedTuple):
@@ -81,7 +105,7 @@ class Tasks(NamedTuple):
         """Give back what `owner` left active, once it is known to have ended. The tasks it gave back."""
         with files.locked(self.path):
             raw = self._raw()
-            before = _settled(tasks_text.lines(raw))
+            before = _settled(_parse(raw))
             after = lifecycle.released(before, owner)
             if after != before:
                 self._put(raw, before, after, {})
@@ -99,7 +123,7 @@ class Tasks(NamedTuple):
     def _change(self, change: Callable[[All], tuple[All, Task]], more: dict[str, dict[str, str]] | None = None) -> Task:
         with files.locked(self.path):
             raw = self._raw()
-            before = _settled(tasks_text.lines(raw))
+            before = _settled(_parse(raw))
             after, task = change(before)
             if after != before:
                 self._put(raw, before, after, more or {})
@@ -107,11 +131,11 @@ class Tasks(NamedTuple):
 
     def _put(self, raw: bytes, before: All, after: All, more: dict[str, dict[str, str]]) -> None:
         moment = self.now().isoformat()
-        new = tasks_text.added(after[len(before) :], moment, more) if after[: len(before)] == before else b""
+        new = _render_new(after[len(before) :], moment, more) if after[: len(before)] == before else b""
         if new and self._one_write(raw, new):
             files.add(self.path, new)
         else:
-            files.write(self.path, tasks_text.text(tasks_text.lines(raw), after, moment, more))
+            files.write(self.path, _render(_parse(raw), after, moment, more))
         old = {task.id: task.status for task in before}
         for task in after:
             if old.get(task.id) != task.status:
@@ -122,8 +146,8 @@ class Tasks(NamedTuple):
         whole = raw.endswith(b"\n") and len(raw) % PAGE + len(new) <= PAGE
         return whole and not self.path.is_symlink() and os.access(self.path, os.W_OK)
 
-    def _lines(self) -> tuple[tasks_text.Line, ...]:
-        return tasks_text.lines(self._raw())
+    def _lines(self) -> tuple[Line, ...]:
+        return _parse(self._raw())
 
     def _raw(self) -> bytes:
         return files.read(self.path, CAP) or b""
@@ -136,7 +160,7 @@ class Tasks(NamedTuple):
         return name
 
 
-def _settled(found: tuple[tasks_text.Line, ...]) -> All:
+def _settled(found: tuple[Line, ...]) -> All:
     return lifecycle.settled([line.task for line in found if line.task])
 
 
@@ -144,3 +168,124 @@ def _entry(task: Task, before: str, moment: str, environ: Mapping[str, str]) -> 
     who = {"owner": task.owner, "hat": environ.get("RALPH_HAT", ""), "iteration": environ.get("RALPH_ITERATION", "")}
     said = {"ts": moment, "topic": f"task.{task.status}", "task": task.id, "from": before}
     return json.dumps(said | {name: value for name, value in who.items() if value}).encode()
+
+
+# --- how a line reads and is written ---
+
+
+@lru_cache(maxsize=2)
+def _parse(content: bytes) -> tuple[Line, ...]:
+    """The lines of a file. The first of two with the same id counts; the other is told of and kept."""
+    found = [_line(raw) for raw in content.split(b"\n") if raw.strip()]
+    ids = [line.task.id for line in found if line.task]
+    seen: set[str] = set()
+    return tuple(found if len(set(ids)) == len(ids) else (_once(line, seen) for line in found))
+
+
+def _render(found: tuple[Line, ...], tasks: tuple[Task, ...], moment: str, more: dict[str, dict[str, str]]) -> bytes:
+    """The file with `tasks` in it. `more` are fields to set by id; `moment` (ISO 8601) dates what changed."""
+    known = {line.task.id for line in found if line.task}
+    now = {task.id: task for task in tasks}
+    kept = [
+        _rewritten(line, now.get(line.task.id), moment, more)
+        if line.task and (more or now.get(line.task.id) is not line.task)
+        else line.raw
+        for line in found
+    ]
+    new = tuple(task for task in tasks if task.id not in known)
+    return b"".join(line + b"\n" for line in kept if line) + _render_new(new, moment, more)
+
+
+def _render_new(tasks: tuple[Task, ...], moment: str, more: dict[str, dict[str, str]]) -> bytes:
+    """The lines of tasks that are in no file yet."""
+    return b"".join(_dumped(_new(task, moment) | more.get(task.id, {})) + b"\n" for task in tasks)
+
+
+@lru_cache(maxsize=8192)
+def _line(raw: bytes) -> Line:
+    try:
+        return Line(raw, _task(json.loads(raw)))
+    except (ValueError, RecursionError) as error:
+        wrong = "not JSON" if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)) else str(error)
+        return Line(raw, wrong=wrong or "too deep")
+
+
+def _once(line: Line, seen: set[str]) -> Line:
+    if line.task is None:
+        return line
+    if line.task.id in seen:
+        return Line(line.raw, wrong=f"a second task {line.task.id!r}")
+    seen.add(line.task.id)
+    return line
+
+
+def _task(found: object) -> Task:
+    if not isinstance(found, dict):
+        raise ValueError("no JSON object")
+    values = cast("dict[str, Any]", found)
+    status = STATES.get(str(values.get("status", "open")))
+    if status is None:
+        raise ValueError(f"no such status: {values['status']!r}")
+    needs: object = next((values[name] for name in NEEDS if values.get(name)), [])
+    if not isinstance(needs, list) or not all(isinstance(need, str) for need in needs):
+        raise ValueError("what it needs is no list of ids")
+    return Task(
+        _named(values, "id"),
+        _named(values, "title"),
+        "ready" if status == "pending" and not needs else status,
+        tuple(needs),
+        _said(values, "owner"),
+        _priority(values.get("priority", 3)),
+        _said(values, "description"),
+    )
+
+
+def _named(values: dict[str, Any], name: str) -> str:
+    value = values.get(name)
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"no {name}")
+    return value
+
+
+def _said(values: dict[str, Any], name: str) -> str:
+    value = values.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _priority(value: object) -> int:
+    return min(5, max(1, value)) if type(value) is int else 3
+
+
+def _rewritten(line: Line, task: Task | None, moment: str, more: dict[str, dict[str, str]]) -> bytes | None:
+    if task is None:
+        return None
+    same = line.task is task or (line.task is not None and _written(task) == _written(line.task))
+    if line.task is None or (same and task.id not in more):
+        return line.raw
+    values = json.loads(line.raw) | {"status": WRITTEN[task.status], "owner": task.owner} | more.get(task.id, {})
+    return _dumped(_dated(values, task.status, moment))
+
+
+def _written(task: Task) -> tuple[str, str]:
+    """The part of a line that a task's life changes; ready is not written."""
+    return WRITTEN[task.status], task.owner
+
+
+def _dated(values: dict[str, Any], status: TaskStatus, moment: str) -> dict[str, Any]:
+    if status == "active":
+        values["started"] = moment
+    if status in ("done", "failed"):
+        values["closed"] = moment
+    else:
+        values.pop("closed", None)
+    return {name: value for name, value in values.items() if name != "owner" or value}
+
+
+def _new(task: Task, moment: str) -> dict[str, Any]:
+    said = {"description": task.description} if task.description else {}
+    return {"id": task.id, "title": task.title, **said, "status": WRITTEN[task.status], "priority": task.priority,
+            "blocked_by": list(task.needs), "created": moment}  # fmt: skip  # one line of the file
+
+
+def _dumped(values: dict[str, Any]) -> bytes:
+    return json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
