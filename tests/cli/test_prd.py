@@ -104,3 +104,10 @@ def test_the_example_in_the_other_skill_is_a_good_story(tmp_path: Path) -> None:
     text = (tmp_path / "skills/prd/SKILL.md").read_text().split("```markdown\n")[1].split("```")[0]
     (tmp_path / "d.md").write_text(f"# Due dates\n\n{text}")
     assert cli_here("prd", "lint", str(tmp_path / "d.md")).code == 0
+
+
+def test_the_skill_asks_a_few_questions_with_lettered_options(tmp_path: Path) -> None:
+    cli_here("prd", "skills", repo=tmp_path)
+    asks = (tmp_path / "skills/prd/SKILL.md").read_text().split("## 1. Ask")[1].split("\n## ")[0]
+    assert "three to five questions" in asks and "lettered options" in asks and "“1A, 2C, 3B”" in asks
+    assert [line[0] for line in asks.splitlines() if line[1:3] == ". "] == list("12345")

@@ -144,7 +144,7 @@ FAULTS: dict[tuple[str, str], str] = {
         "the_lowest_priority_number_goes_first_and_ties_as_they_were_added "
         "a_commit_is_named_after_its_story_in_one_line a_story_passes_when_the_checks_are_green",
     ("snarktank/ralph", "its skills: lettered questions, size, order, criteria that can be checked"):
-        "questions_are_numbered_and_their_options_lettered letters_as_people_type_them "
+        "the_skill_asks_a_few_questions_with_lettered_options "
         "three_sentences_describe_a_story_and_four_do_not what_works_on_the_schema_stands_behind_it "
         "a_criterion_that_nobody_can_check_is_vague converting_adds_what_every_story_has_and_says_what_is_left_to_mend "
         "stories_of_the_user_interface_pass_the_browser_check_as_well",
@@ -152,7 +152,7 @@ FAULTS: dict[tuple[str, str], str] = {
         "who_works_through_stories_leaves_lasting_patterns_where_everybody_reads_them",
     # --- files that others wrote -----------------------------------------------------
     ("snarktank/ralph", "its files"):
-        "the_file_of_snarktank_is_read the_log_of_snarktank_is_read only_what_changed_differs_byte_for_byte",
+        "the_file_of_snarktank_is_read the_log_of_snarktank_is_read only_passes_and_notes_differ",
     ("ralph-orchestrator", "its files"):
         "a_preset_of_ralph_orchestrator_loads_unchanged a_file_of_ralph_orchestrator_is_read_with_its_states_mapped "
         "a_payload_is_a_text_or_an_object a_file_of_ralph_orchestrator_is_read "

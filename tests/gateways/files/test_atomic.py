@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli import overwriting
+from ralph_mission.cli.setup_files import SetupFile
 from ralph_mission.gateways.files import atomic
 
 TEXTS = (b"one" * 1_000, b"another" * 1_000)
@@ -35,9 +35,7 @@ def test_a_file_of_an_installation_is_written_through_no_link_that_came_meanwhil
     (tmp_path / "theirs.yml").write_text("theirs")
     for name in ("ours.yml", f".ours.yml.{threading.get_native_id()}"):
         (tmp_path / name).symlink_to(tmp_path / "theirs.yml")
-    overwriting.write(
-        [overwriting.Planned(tmp_path / "ours.yml", "text\n")], [overwriting.Fate(tmp_path / "ours.yml", "new")]
-    )
+    SetupFile(tmp_path / "ours.yml", "text\n").write()
     assert (tmp_path / "theirs.yml").read_text() == "theirs"
     assert {file.name for file in tmp_path.iterdir() if not file.is_symlink()} == {"theirs.yml", "ours.yml"}
 
