@@ -10,11 +10,14 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ralph_mission.mission.memory import SCHEMA, Header
 from ralph_mission.mission.model import Urgency
 from ralph_mission.trouble import Trouble
+
+if TYPE_CHECKING:
+    from ralph_mission.safety.front_matter import FrontMatter
 
 NEWER = "install a newer ralph; if nobody here uses one, somebody else wrote that: ralph memory recover"
 RECOVER = "look with `ralph memory verify`, then rebuild with `ralph memory recover`"
@@ -44,29 +47,39 @@ def unescape(text: str) -> str:
     return _ESCAPED.sub(lambda match: _NAMES.get(match[1]) or chr(int(match[1][1:], 16)), text)
 
 
-def write(header: Header) -> str:
-    """The lines between the fences, each ended by a newline."""
-    lines = [f"{name}: {_scalar(getattr(header, name))}\n" for name in _FIELDS]
-    pairs = [f"  - {{observer: {_scalar(name)}, cursor: {_scalar(at)}}}\n" for name, at in header.cursors]
-    return "".join([*lines, "cursors:\n" if pairs else "cursors: []\n", *pairs])
+def join(header: Header, body: str) -> str:
+    """The memory file: the header between its fences, and what stands below."""
+    from ralph_mission.safety.front_matter import render_front_matter
+
+    return render_front_matter({name: getattr(header, name) for name in (*_FIELDS, "cursors")}, body, _exported)
 
 
-def read(text: str) -> Header:
-    """The header of a front matter, migrated to our schema. Raises Trouble."""
-    from ralph_mission.safety import strict_yaml
+def split(text: str) -> FrontMatter:
+    """The two parts of a memory file. Raises Trouble."""
+    from ralph_mission.safety.front_matter import FrontMatterError, parse_front_matter
 
     try:
-        document = strict_yaml.parse(text)
-    except strict_yaml.YamlError as error:
-        raise broken(error.what, error.line + 1 if error.line else 0) from None
-    if not isinstance(document.value, dict):
+        return parse_front_matter(text)
+    except FrontMatterError as error:
+        raise broken(error.what, error.line) from None
+
+
+def read(found: FrontMatter) -> Header:
+    """The header of a front matter, migrated to our schema. Raises Trouble."""
+    if not isinstance(found.value, dict):
         raise broken("has no settings in its front matter", 2)
-    front = migrated(document.value)
+    front = migrated(found.value)
     try:
         return _header(front)
     except (ValueError, TypeError, OverflowError) as error:
         name = str(error)
-        raise broken(f"{name} is missing or cannot be read", document.lines.get((name,), 0) + 1) from None
+        raise broken(f"{name} is missing or cannot be read", found.lines.get(name, 1)) from None
+
+
+def _exported(front: Mapping[str, Any]) -> str:
+    lines = [f"{name}: {_scalar(value)}\n" for name, value in front.items() if name != "cursors"]
+    pairs = [f"  - {{observer: {_scalar(name)}, cursor: {_scalar(at)}}}\n" for name, at in front["cursors"]]
+    return "".join([*lines, "cursors:\n" if pairs else "cursors: []\n", *pairs])
 
 
 def migrated(front: Front) -> Front:

@@ -33,7 +33,6 @@ from ralph_mission.trouble import Trouble
 MAX_BYTES = 1024 * 1024
 REQUIRED = (TITLE, ACTIVE, COMPLETED, OBSERVATIONS)
 
-_FRONT = re.compile(r"\A---\r?\n(.*?)^---[ \t]*\r?\n", re.DOTALL | re.MULTILINE)
 _CONFLICT = re.compile(r"^(?:<{7}|\|{7}|>{7})(?: .*)?\r?$", re.MULTILINE)
 _ESCAPED_LOOKALIKE = re.compile(rf"^\\(\\*{BOUND})", re.MULTILINE)
 _OURS = re.compile(rf"(?:[ \t]*\r?\n)*((?:-(?: .*)?\n)*)(?:[ \t]*\r?\n)*(?:{re.escape(MEASURED_END)}[ \t]*\r?\n)?")
@@ -48,11 +47,11 @@ _CYCLE = re.compile(r"### Cycle #(\d{1,18}) \(([^)]*)\)")
 def parse(data: str | bytes) -> Memory:
     """The value of a memory file, CRLF or not. Raises Trouble that names the line."""
     text = _decoded(data)
-    front, body, first = _fenced(text)
+    front = front_matter.split(text)
     header = front_matter.read(front)
-    machine, people = _divided(body)
+    machine, people = _divided(front.body)
     learnings, measured, do_not_repeat = _people(people, "\r\n" if text.startswith("---\r\n") else "\n")
-    active, completed, observations, *issues = _sections(machine, first)
+    active, completed, observations, *issues = _sections(machine, front.body_line)
     return Memory(
         header=header,
         active=tuple(_mission(entry) for entry in active),
@@ -67,7 +66,7 @@ def parse(data: str | bytes) -> Memory:
 
 def peek(data: str | bytes) -> Header:
     """The front matter alone. Raises Trouble."""
-    return front_matter.read(_fenced(_decoded(data))[0])
+    return front_matter.read(front_matter.split(_decoded(data)))
 
 
 def people_sections(data: str | bytes) -> tuple[str, str] | None:
@@ -105,14 +104,6 @@ def _decoded(data: str | bytes) -> str:
 def _conflict(text: str) -> int:
     match = _CONFLICT.search(text)
     return match.start() if match else -1
-
-
-def _fenced(text: str) -> tuple[str, str, int]:
-    """(front matter, what follows, the 1-based line it starts on)."""
-    match = _FRONT.match(text)
-    if match is None:
-        raise broken("does not start with a front matter between two lines `---`", 1)
-    return match[1], text[match.end() :], text.count("\n", 0, match.end()) + 1
 
 
 def _divided(body: str) -> tuple[str, str]:

@@ -60,10 +60,11 @@ def render(memory: Memory) -> str:
     )
     learnings = _LOOKALIKE.sub(r"\\\1", memory.learnings)
     ours = "".join(_line("-", line) + "\n" for line in memory.measured)
-    return (
-        f"---\n{front_matter.write(memory.header)}---\n{machine}\n{LEARNINGS}\n{learnings}\n"
+    body = (
+        f"{machine}\n{LEARNINGS}\n{learnings}\n"
         f"{MEASURED}\n\n{ours}{MEASURED_END}\n\n{DO_NOT_REPEAT}\n{memory.do_not_repeat}"
     )
+    return front_matter.join(memory.header, body)
 
 
 def render_notes(completed: Iterable[CompletedNote], observations: Iterable[CycleNote]) -> str:

@@ -20,7 +20,7 @@ hands: {fixers: []}
 """
 SENTENCE = "The table for the next month is printed on the day before, and the pilot takes a copy of it home."
 MISSPELT = (
-    "recieve seperate definately occured untill wich begining beleive collegue comittee commited concious "
+    "recieve seperate definately occured untill arbitary begining beleive collegue comittee commited concious "
     "enviroment existance familar foriegn fourty goverment gramatically harrass hygeine "
     "immediatly independant knowlege liason libary maintenence"
 ).split()

@@ -10,7 +10,7 @@ from tests.stores.making import Intruder
 
 @pytest.mark.attack(23, 24)
 def test_what_a_file_lacks_is_named(past: Recollection, intruder: Intruder) -> None:
-    with pytest.raises(Trouble, match="does not start with a front matter"):
+    with pytest.raises(Trouble, match="must begin with a line ---"):
         parse("# no front matter\n")
     with pytest.raises(Trouble, match="## Learnings"):
         parse(intruder.text().partition("## Learnings")[0])

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import heapq
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import pairwise
 
 import yaml
 
-from ralph_mission.forges.local.front_matter import PULL_TEXTS, Fields, Mangled, moment
+from ralph_mission.forges.local.front_matter import PULL_TEXTS, Mangled, moment, read_fields
 from ralph_mission.forges.local.identity import actor
 from ralph_mission.forges.local.threads import Change, Thread
 from ralph_mission.mission.model import Actor, LabelEvent, Remark, Review
+from ralph_mission.safety.front_matter import FENCE, FrontMatterError, parse_front_matter, render_front_matter
 
-FENCE = "---"
 SHORTEST = "====="
 REVIEWS = ("approved", "changes_requested", "commented", "dismissed")
 ROW = re.compile(r"^=+", re.MULTILINE)
@@ -35,24 +36,22 @@ def render(thread: Thread) -> str:
     reviews = thread.change.reviews if thread.change else ()
     told: list[Remark | Review] = list(heapq.merge(list[Remark | Review](thread.remarks), reviews, key=_when))
     boundary = _boundary([thread.body, *(entry.body for entry in told)])
-    front = yaml.dump(
-        _front(thread) | {"boundary": boundary},
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        default_flow_style=None,
-        width=1 << 20,
-    )
-    parts = [f"{FENCE}\n{front}{FENCE}\n{thread.body}\n"]
-    parts += [f"{boundary} {_heading(entry)}\n{entry.body}\n" for entry in told]
-    return "".join(parts)
+    parts = [f"{thread.body}\n", *(f"{boundary} {_heading(entry)}\n{entry.body}\n" for entry in told)]
+    return render_front_matter(_front(thread) | {"boundary": boundary}, "".join(parts), _exported)
 
 
 def parse(text: str) -> Thread:
     """The issue or pull that `text` says. Raises Mangled, which names the line."""
-    lines, end = _split(text)
-    fields = Fields("\n".join(lines[1:end]))
-    opening, told = _sections(lines, end + 1, fields.text("boundary"))
+    text = text.removeprefix("\ufeff")
+    if text.startswith(f"{FENCE}\r\n"):  # saved by an editor that ends every line so; we never write that
+        text = text.replace("\r\n", "\n")
+    try:
+        front = parse_front_matter(text)
+    except FrontMatterError as error:
+        raise Mangled(error.what, error.line or 1) from None
+    fields = read_fields(front.value, front.lines)
+    lines = front.body.removesuffix("\n").split("\n")
+    opening, told = _sections(lines, front.body_line, fields.boundary)
     remarks = tuple(entry for entry in told if isinstance(entry, Remark))
     reviews = tuple(entry for entry in told if isinstance(entry, Review))
     return fields.thread(opening, remarks, reviews)
@@ -70,6 +69,17 @@ def surely_closed_by(text: str, since: datetime) -> bool:
     with suppress(ValueError):  # no time at all: reading the whole of it says so
         return bool(found and found.start() < text.find(f"\n{FENCE}\n", 1) and moment(found[1]) <= since)
     return False
+
+
+def _exported(metadata: Mapping[str, object]) -> str:
+    return yaml.dump(
+        dict(metadata),
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=None,
+        width=1 << 20,
+    )
 
 
 class _Dumper(yaml.SafeDumper):
@@ -146,28 +156,15 @@ def _event(event: LabelEvent) -> dict[str, object]:
     return {verb: event.label, "by": event.actor.login, "id": event.actor.id, "at": _iso(event.at)}
 
 
-def _split(text: str) -> tuple[list[str], int]:
-    """The lines, and the index of the fence that ends the front matter."""
-    text = text.removeprefix("\ufeff")
-    if text.startswith(f"{FENCE}\r\n"):  # saved by an editor that ends every line so; we never write that
-        text = text.replace("\r\n", "\n")
-    lines = text.removesuffix("\n").split("\n")
-    if lines[0] != FENCE:
-        raise Mangled(f"must begin with a line {FENCE}", 1)
-    try:
-        return lines, lines.index(FENCE, 1)
-    except ValueError:
-        raise Mangled(f"the front matter has no end: a line {FENCE} is missing", 1) from None
-
-
-def _sections(lines: list[str], start: int, boundary: str) -> tuple[str, list[Remark | Review]]:
+def _sections(lines: list[str], first: int, boundary: str) -> tuple[str, list[Remark | Review]]:
+    """The opening text, and what the headings begin; `first` is the line (1-based) that `lines` begin on."""
     prefix = boundary + " "
     if not boundary or boundary.strip("="):
         raise Mangled("boundary must be a row of =", 1)
-    heads = [i for i in range(start, len(lines)) if lines[i].startswith(prefix)]
-    opening = "\n".join(lines[start : heads[0] if heads else len(lines)])
+    heads = [at for at, line in enumerate(lines) if line.startswith(prefix)]
+    opening = "\n".join(lines[: heads[0] if heads else len(lines)])
     parts = pairwise([*heads, len(lines)])
-    return opening, [_entry(lines[a].removeprefix(prefix), "\n".join(lines[a + 1 : b]), a + 1) for a, b in parts]
+    return opening, [_entry(lines[a].removeprefix(prefix), "\n".join(lines[a + 1 : b]), first + a) for a, b in parts]
 
 
 def _entry(heading: str, body: str, line: int) -> Remark | Review:

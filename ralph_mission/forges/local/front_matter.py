@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, StrictStr, ValidationError
 
 from ralph_mission.forges.local.identity import actor
 from ralph_mission.forges.local.threads import Change, Thread
 from ralph_mission.mission.model import Actor, LabelEvent, Remark, Review
-from ralph_mission.safety.strict_yaml import YamlError
-from ralph_mission.safety.strict_yaml import parse as parse_yaml
 
-STATES = ("open", "closed", "merged")
-FACTS = (
-    "number",
-    "title",
-    "state",
-    "state_reason",
-    "author",
-    "labels",
-    "assignees",
-    "created_at",
-    "updated_at",
-    "closed_at",
-    "closed_by",
-    "events",
-)
 PULL_TEXTS = ("head", "base", "head_sha", "merging", "merged_sha")
-KEYS = frozenset((*FACTS, *PULL_TEXTS, "merged_by", "boundary"))
+WORDS = {
+    "extra_forbidden": "is not a name known here",
+    "missing": "is missing",
+    "string_type": "must be a text (put it in quotes)",
+    "literal_error": "must be one of open, closed, merged",
+    "int_type": "must be a number",
+    "greater_than_equal": "must be a number",
+    "tuple_type": "must be a list",
+}
+"""Pydantic's errors in the words of who edits the file."""
 
 
 class Mangled(ValueError):
@@ -45,114 +39,89 @@ def moment(text: str) -> datetime:
     return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-class Fields:
-    """The values of a front matter; each accessor raises Mangled at the line of what it cannot accept."""
+def _moment(value: object) -> datetime:
+    try:
+        return moment(value.isoformat() if isinstance(value, datetime) else str(value))
+    except ValueError:
+        raise ValueError("must hold a time like 2026-01-31T12:00:00Z") from None
 
-    def __init__(self, text: str) -> None:
-        try:
-            document = parse_yaml(text)
-        except YamlError as error:
-            raise Mangled(error.what, error.line + 1) from None
-        if not isinstance(document.value, dict):
-            raise Mangled("the front matter must be 'name: value' lines", 2)
-        self.values: dict[str, Any] = document.value
-        self.lines = document.lines
-        for key in self.values:
-            if key not in KEYS:
-                raise self.wrong(key, "is not a name known here")
+
+def _person(value: object, name: str = "login") -> Actor:
+    if isinstance(value, dict) and isinstance(value.get("id"), int) and isinstance(value.get(name), str):
+        return actor(value["id"], value[name])
+    raise ValueError("must name who: {id: ID, login: LOGIN}")
+
+
+def _event(value: object) -> LabelEvent:
+    verb = "added" if isinstance(value, dict) and "added" in value else "removed"
+    if not isinstance(value, dict) or not isinstance(value.get(verb), str):
+        raise ValueError("must each be {added: LABEL, by: LOGIN, id: ID, at: TIME}")
+    return LabelEvent(value[verb], _person(value, "by"), _moment(value.get("at")), verb == "added")
+
+
+def _listed(value: object) -> object:
+    return () if value is None else value
+
+
+Person = Annotated[Actor, PlainValidator(_person)]
+Moment = Annotated[datetime, PlainValidator(_moment)]
+Texts = Annotated[tuple[StrictStr, ...], BeforeValidator(_listed)]
+Events = Annotated[tuple[Annotated[LabelEvent, PlainValidator(_event)], ...], BeforeValidator(_listed)]
+
+
+class ThreadFields(BaseModel):
+    """What stands in the front matter."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    number: Annotated[int, Field(strict=True, ge=1)]
+    title: StrictStr
+    state: Literal["open", "closed", "merged"]
+    state_reason: StrictStr = ""
+    author: Person
+    labels: Texts = ()
+    assignees: Texts = ()
+    created_at: Moment
+    updated_at: Moment
+    closed_at: Moment | None = None
+    closed_by: Person | None = None
+    events: Events = ()
+    head: StrictStr | None = None
+    base: StrictStr = ""
+    head_sha: StrictStr = ""
+    merging: StrictStr = ""
+    merged_sha: StrictStr = ""
+    merged_by: Person | None = None
+    boundary: StrictStr
 
     def thread(self, opening: str, remarks: tuple[Remark, ...], reviews: tuple[Review, ...]) -> Thread:
-        """All of it together."""
-        if reviews and "head" not in self.values:
+        """All of it together. Raises Mangled."""
+        if reviews and self.head is None:
             raise Mangled("an issue has no reviews", 1)
-        return Thread(
-            number=self.number("number"),
-            title=self.text("title"),
-            body=opening,
-            state=self.state(),
-            state_reason=self.text("state_reason", ""),
-            author=self.person("author"),
-            labels=self.texts("labels"),
-            assignees=self.texts("assignees"),
-            created_at=self.moment("created_at"),
-            updated_at=self.moment("updated_at"),
-            closed_by=self.maybe_person("closed_by"),
-            closed_at=self.moment("closed_at") if "closed_at" in self.values else None,
-            events=tuple(self.events()),
-            remarks=remarks,
-            change=self.change(reviews),
-        )
+        change = None
+        if self.head is not None:
+            change = Change(
+                reviews=reviews, merged_by=self.merged_by, **{name: getattr(self, name) for name in PULL_TEXTS}
+            )
+        facts = {name: getattr(self, name) for name in type(self).model_fields}
+        own = {name: value for name, value in facts.items() if name not in (*PULL_TEXTS, "merged_by", "boundary")}
+        return Thread(body=opening, remarks=remarks, change=change, **own)
 
-    def change(self, reviews: tuple[Review, ...]) -> Change | None:
-        if "head" not in self.values:
-            return None
-        return Change(
-            head=self.text("head"),
-            base=self.text("base"),
-            head_sha=self.text("head_sha", ""),
-            reviews=reviews,
-            merging=self.text("merging", ""),
-            merged_sha=self.text("merged_sha", ""),
-            merged_by=self.maybe_person("merged_by"),
-        )
 
-    def wrong(self, key: str, what: str) -> Mangled:
-        return Mangled(f"{key} {what}", self.lines.get((key,), 0) + 1)
+def read_fields(value: object, lines: Mapping[str, int]) -> ThreadFields:
+    """The fields of a front matter; `lines` says where each key stands. Raises Mangled."""
+    if not isinstance(value, dict):
+        raise Mangled("the front matter must be 'name: value' lines", 2)
+    try:
+        return ThreadFields.model_validate(value)
+    except ValidationError as error:
+        # A mistyped key comes first: it is often why another one is missing.
+        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+        raise Mangled(_complaint(first), lines.get(str(first["loc"][0]), 1)) from None
 
-    def text(self, key: str, default: str | None = None) -> str:
-        value = self.values.get(key, default)
-        if not isinstance(value, str):
-            raise self.wrong(key, "must be a text (put it in quotes)" if key in self.values else "is missing")
-        return value
 
-    def texts(self, key: str) -> tuple[str, ...]:
-        value = self.values.get(key) or []
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.wrong(key, "must be a list of texts")
-        return tuple(value)
-
-    def number(self, key: str) -> int:
-        value = self.values.get(key)
-        if not isinstance(value, int) or value < 1:
-            raise self.wrong(key, "must be a number" if key in self.values else "is missing")
-        return value
-
-    def state(self) -> str:
-        value = self.text("state")
-        if value not in STATES:
-            raise self.wrong("state", f"must be one of {', '.join(STATES)}")
-        return value
-
-    def moment(self, key: str) -> datetime:
-        return self._moment(key, self.values.get(key))
-
-    def person(self, key: str) -> Actor:
-        return self._person(key, self.values.get(key), "login")
-
-    def maybe_person(self, key: str) -> Actor | None:
-        return self.person(key) if self.values.get(key) is not None else None
-
-    def events(self) -> Iterator[LabelEvent]:
-        for value in self._list("events"):
-            added = isinstance(value, dict) and "added" in value
-            label = value.get("added" if added else "removed") if isinstance(value, dict) else None
-            if not isinstance(label, str):
-                raise self.wrong("events", "must each be {added: LABEL, by: LOGIN, id: ID, at: TIME}")
-            yield LabelEvent(label, self._person("events", value, "by"), self._moment("events", value.get("at")), added)
-
-    def _list(self, key: str) -> list[Any]:
-        value = self.values.get(key) or []
-        if not isinstance(value, list):
-            raise self.wrong(key, "must be a list")
-        return value
-
-    def _moment(self, key: str, value: object) -> datetime:
-        try:
-            return moment(value.isoformat() if isinstance(value, datetime) else str(value))
-        except ValueError:
-            raise self.wrong(key, "must hold a time like 2026-01-31T12:00:00Z") from None
-
-    def _person(self, key: str, value: object, name: str) -> Actor:
-        if isinstance(value, dict) and isinstance(value.get("id"), int) and isinstance(value.get(name), str):
-            return actor(value["id"], value[name])
-        raise self.wrong(key, "must name who: {id: ID, login: LOGIN}")
+def _complaint(error: Any) -> str:
+    key, *within = error["loc"]
+    if within and error["type"] == "string_type":
+        return f"{key} must be a list of texts"
+    return f"{key} {WORDS.get(error['type'], error['msg'].removeprefix('Value error, '))}"
