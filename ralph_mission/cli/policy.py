@@ -22,7 +22,6 @@ NEXT = {
     "diff-size": "split it, or let a person approve it",
     "protected-path": "leave this file alone, or let a person approve it",
     "file-mode": "keep ordinary files ordinary, or let a person approve it",
-    "kind-tier": "let a person approve it",
     "scope": "leave this out",
     "secret": "take it out, and replace the secret if it was ever real",
 }
