@@ -203,3 +203,23 @@ def test_whoever_silences_a_check_says_why_on_the_same_line() -> None:
         if silent.search(line)
     ]
     assert found == []
+
+
+def test_no_test_reaches_for_a_private_name_of_the_product() -> None:
+    reaching = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in (ROOT / "tests").rglob("*.py")
+        for name in _private_names(ast.parse(path.read_text()))
+    ]
+    assert [one for one in reaching if "test_checkout_guarding" not in one] == []
+
+
+def _private_names(tree: ast.Module) -> Iterator[str]:
+    """Private names that a test imports from the product, or asks a module of it for."""
+    froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    ours = [alias for node in froms if (node.module or "").startswith("ralph_mission") for alias in node.names]
+    yield from (alias.name for alias in ours if re.match(r"_[a-z]", alias.name))
+    modules = {alias.asname or alias.name for alias in ours}
+    asked = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name))
+    names = ((node.value.id, node.attr) for node in asked if isinstance(node.value, ast.Name))
+    yield from (f"{module}.{name}" for module, name in names if module in modules and re.match(r"_[a-z]", name))

@@ -130,10 +130,10 @@ def _turn(gave: Gave, now: datetime, said: Said) -> Turn:
     told = _told(gave, said)
     failure = said.failure or _missing(gave) or fault(told)
     wait = seconds_until(told, now) if failure in ("rate_limit", "server") else 0.0
-    return Turn(said.text, failure, _detail(gave, said), wait, _turned_away(failure, usage, said))
+    return Turn(said.text, failure, _detail(gave, said), wait, usage_when_refused(failure, usage, said))
 
 
-def _turned_away(failure: Failure, usage: Usage, said: Said) -> Usage:
+def usage_when_refused(failure: Failure, usage: Usage, said: Said) -> Usage:
     """A program that is not there, and one that was turned away before it told of any token, cost nothing.
 
     One that called a tool was not: its model had an answer, and may have said these words itself before it ended it.

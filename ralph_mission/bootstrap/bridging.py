@@ -97,7 +97,7 @@ def play(git: Git, errand: Errand, meter: Meter, voice: Voice) -> Came:
     before = _left(folder, errand.asked.task)
     try:
         with _bridged(git, folder, errand.words, voice.note) as learned:
-            made = _bench(errand, before, voice)
+            made = build_run(errand, before, voice)
             made = replace(made, ports=metered(made.ports, meter))
             name = errand.asked.pattern
             account = teams.play(made, name, build=True) if name else run(made.order, made.ports)
@@ -115,7 +115,7 @@ def forget(folder: Path) -> None:
                 remove_folder(os.fsencode(home))
 
 
-def _bench(errand: Errand, before: State | None, voice: Voice) -> Bench:
+def build_run(errand: Errand, before: State | None, voice: Voice) -> Bench:
     """What was spent before counts, as the limits of a loop are those of all of it."""
     played, took = (before.iteration, before.elapsed) if before else (0, 0.0)
     spent = (before.usage.cost_usd or 0.0) if before else 0.0

@@ -25,7 +25,7 @@ def write_report(error: Exception, arguments: list[str]) -> Path | None:
     text = redact(_report(error, arguments), known_secrets())
     for folder in (*_state_dir(arguments), Path(tempfile.gettempdir())):
         with suppress(OSError):
-            return _write(folder, text)
+            return create_report(folder, text)
     return None
 
 
@@ -44,7 +44,8 @@ def _state_dir(arguments: list[str]) -> list[Path]:
     return []
 
 
-def _write(folder: Path, text: str) -> Path:
+def create_report(folder: Path, text: str) -> Path:
+    """Write a report that nobody else may read; its path. Raises OSError."""
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     path = folder / f"ralph-crash-{moment}-{os.getpid()}.txt"
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

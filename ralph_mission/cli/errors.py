@@ -83,10 +83,10 @@ def document(trouble: Trouble) -> dict[str, dict[str, str]]:
 
 
 def _tell(trouble: Trouble, arguments: list[str]) -> int:
-    calm = _discreet(trouble)
+    calm = redact_trouble(trouble)
     typed = _typed(calm, arguments)
     try:
-        print(_line(typed), file=sys.stderr, flush=True)
+        print(format_trouble(typed), file=sys.stderr, flush=True)
         if os.environ.get("GITHUB_STEP_SUMMARY"):
             from ralph_mission.report.outputs import tell_trouble
 
@@ -101,7 +101,7 @@ def _tell(trouble: Trouble, arguments: list[str]) -> int:
     return trouble.exit_code
 
 
-def _discreet(trouble: Trouble) -> Trouble:
+def redact_trouble(trouble: Trouble) -> Trouble:
     """The same without a secret of the environment: what is wrong may quote anything, and is said to everybody."""
     from ralph_mission.bootstrap.known import known_secrets
     from ralph_mission.safety.secrets import redact
@@ -117,7 +117,8 @@ def _typed(trouble: Trouble, arguments: list[str]) -> Trouble:
     return Trouble(trouble.what, typed(trouble.next_step, repo_of(arguments)), trouble.who)
 
 
-def _line(trouble: Trouble) -> str:
+def format_trouble(trouble: Trouble) -> str:
+    """The one line that a person reads."""
     whom = {"you": "error", "bug": "bug"}.get(trouble.who, f"error ({trouble.who})")
     from ralph_mission.safety.text import sanitise  # what is wrong may quote anything
 

@@ -48,7 +48,7 @@ def on_server(place: Place, kept: Path, config: str | None) -> Said:
         here.run("init", "--quiet", "--bare", folder)
         remote = Remote(here, place.git_url, place.token, keep=False)
         branch, oid = remote.default()
-        said = _cached(kept, oid, path)
+        said = read_cached(kept, oid, path)
         if said is None:
             within = not path.startswith(("../", "/")) and path != ".."  # elsewhere the server has nothing
             said = _parsed(remote.peek(branch, path) if within else None)
@@ -70,7 +70,8 @@ def _parsed(content: bytes | None) -> Said:
     return Said(settings.memory.branch, settings.memory.path, settings.schedule.rhythm().longest)
 
 
-def _cached(kept: Path, oid: str, path: str) -> Said | None:
+def read_cached(kept: Path, oid: str, path: str) -> Said | None:
+    """What was read at this commit before, if anything."""
     try:
         known: dict[str, Any] = json.loads((kept / "settings.json").read_bytes())
         branch, memory, longest = known["said"]

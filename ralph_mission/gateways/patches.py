@@ -202,10 +202,10 @@ def _read(top: bytes, path: str) -> Now:
     if stat.S_ISLNK(found.st_mode):
         return SYMLINK, os.readlink(where)
     if stat.S_ISDIR(found.st_mode):
-        return _submodule(where)
+        return read_submodule(where)
     if not stat.S_ISREG(found.st_mode):
         return f"{found.st_mode:06o}", b""  # a pipe, a socket, a device: seen, never opened
-    return EXECUTABLE if found.st_mode & stat.S_IXUSR else REGULAR, _content(where, path, found.st_size)
+    return EXECUTABLE if found.st_mode & stat.S_IXUSR else REGULAR, read_content(where, path, found.st_size)
 
 
 def _beyond_link(top: bytes, path: str) -> bool:
@@ -214,7 +214,8 @@ def _beyond_link(top: bytes, path: str) -> bool:
     return any(os.path.islink(os.path.join(top, *folders[:depth])) for depth in range(1, len(folders) + 1))
 
 
-def _content(where: bytes, path: str, size: int) -> bytes:
+def read_content(where: bytes, path: str, size: int) -> bytes:
+    """The bytes of a file that is no link. Raises Trouble when it is too large."""
     if size > LARGEST:
         raise Trouble(f"{path} has {size:,} bytes, too many to judge", "leave it out, or ignore it in .gitignore")
     with open(where, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW)) as file:
@@ -224,7 +225,7 @@ def _content(where: bytes, path: str, size: int) -> bytes:
         return file.read()
 
 
-def _submodule(where: bytes) -> Now:
+def read_submodule(where: bytes) -> Now:
     """A folder where a file is tracked: a gitlink with the commit it has checked out, else nothing."""
     dot_git = os.path.join(where, b".git")
     if not os.path.lexists(dot_git):

@@ -56,7 +56,7 @@ class TelegramInbox:
         """As in `ports.Inbox`. What holds no order is passed over, so that strangers cannot fill the way."""
         at, wait = _offset(cursor, self.now()), self.wait
         for _ in range(ROUNDS):
-            updates = self._updates(at, wait)
+            updates = self.fetch_updates(at, wait)
             orders = tuple(order for update in updates if (order := self._order(update)))
             if not updates or orders:
                 return orders, _cursor(updates, orders) if orders else cursor
@@ -67,7 +67,7 @@ class TelegramInbox:
         """As in `ports.Inbox`; no address in it is looked up."""
         self.bot.ask("sendMessage", chat_id=chat, text=text, link_preview_options={"is_disabled": True})
 
-    def _updates(self, at: int, wait: int) -> list[Update]:
+    def fetch_updates(self, at: int, wait: int) -> list[Update]:
         fields: dict[str, Any] = {"limit": AT_ONCE, "timeout": wait, "allowed_updates": list(ALLOWED)}
         found = self.bot.ask("getUpdates", wait, **fields, **({"offset": at} if at else {}))
         read = numbered(found)
@@ -80,8 +80,8 @@ class TelegramInbox:
         message = update.get("message")
         if not isinstance(message, dict) or any(mark in message for mark in FORWARDED):
             return None
-        chat, at = self._place(message), message.get("date")
-        found = _command(message.get("text"))
+        chat, at = self.find_place(message), message.get("date")
+        found = parse_command(message.get("text"))
         if not chat or found is None or type(at) is not int:
             return None
         verb, bot, words = found
@@ -89,7 +89,7 @@ class TelegramInbox:
             return None
         return _order(update["update_id"], at, chat, verb, words)
 
-    def _place(self, message: Mapping[str, Any]) -> int:
+    def find_place(self, message: Mapping[str, Any]) -> int:
         """The chat of a message that counts, 0 for any other: a group has strangers, so there the user is asked for."""
         chat, sender = message.get("chat"), message.get("from")
         if not isinstance(chat, dict) or not isinstance(sender, dict) or sender.get("is_bot") is not False:
@@ -114,7 +114,8 @@ def numbered(found: object) -> list[Update]:
     return sorted(updates, key=lambda update: update["update_id"])
 
 
-def _command(text: object) -> tuple[str, str, str] | None:
+def parse_command(text: object) -> tuple[str, str, str] | None:
+    """Name, target and words of a command in a message; None for any other text."""
     if not isinstance(text, str):
         return None
     found = COMMAND.fullmatch(text)

@@ -93,7 +93,7 @@ class AgentCoder:
 
         A session could have written the note, so it stands for no check: the change is checked once more.
         """
-        said = _told(folder, commission)
+        said = read_note(folder, commission)
         if said is None or not patch.changes or not self.check(patch).ok:
             (folder / NOTE).unlink(missing_ok=True)
             return None
@@ -129,7 +129,7 @@ class AgentCoder:
     def _change(self, tree: Path, base: str) -> Patch:
         """All that differs from the base, by content; what a loop keeps for itself, or steers agents by, is no work."""
         found = changed(tree, base, self.git)
-        return replace(found, changes=tuple(c for c in found.changes if _work(c.path)))
+        return replace(found, changes=tuple(c for c in found.changes if is_work(c.path)))
 
     # --- clones -----------------------------------------------------------------------
 
@@ -137,7 +137,11 @@ class AgentCoder:
         """The folder where this was begun, if what it began at is part of where the branch stands; else a new one."""
         name = f"{commission.mission}-{commission.round}-{commission.attempt}-{commission.subject}-"
         for folder in self._folders():
-            if folder.name.startswith(name) and _is_folder(folder / "tree") and self._fits(_base(folder), commission):
+            if (
+                folder.name.startswith(name)
+                and is_own_folder(folder / "tree")
+                and self._fits(_base(folder), commission)
+            ):
                 return folder
             if folder.name.startswith(f"{commission.mission}-"):
                 remove_folder(os.fsencode(folder))
@@ -164,18 +168,20 @@ class AgentCoder:
 
     def _folders(self) -> Iterator[Path]:
         with suppress(FileNotFoundError):
-            yield from (one for one in sorted(safe_paths.own(self.place).iterdir()) if _is_folder(one))
+            yield from (one for one in sorted(safe_paths.own(self.place).iterdir()) if is_own_folder(one))
 
 
 def _outcome(played: Played) -> Literal["made", "goes on", "failed"]:
     return "made" if played.code == 0 else "goes on" if played.code == LIMIT else "failed"
 
 
-def _is_folder(path: Path) -> bool:
+def is_own_folder(path: Path) -> bool:
+    """Whether a path is a folder itself and no link to one."""
     return path.is_dir() and not path.is_symlink()
 
 
-def _work(path: str) -> bool:
+def is_work(path: str) -> bool:
+    """Whether a path belongs to the change rather than to a loop or the configuration of an agent."""
     return path.partition("/")[0] != KEPT and not configures_agents(path)
 
 
@@ -190,7 +196,7 @@ def _tell(folder: Path, made: Made) -> None:
     atomic.write(folder / NOTE, content.encode())
 
 
-def _told(folder: Path, commission: Commission) -> Made | None:
+def read_note(folder: Path, commission: Commission) -> Made | None:
     """What the note says; it cannot say that a review was answered which nobody had written when it was."""
     note = safe_paths.content(folder / NOTE, LONGEST + 1)
     if note is None or len(note) > LONGEST:

@@ -145,7 +145,7 @@ def send(ports: Ports, effect: Effect, known: dict[str, Record]) -> Receipt:
         ready = resolve(effect, numbers(known.values()))
     except KeyError:
         return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}the issue it belongs to was not opened")
-    receipt = _perform(ports, ready)
+    receipt = perform_effect(ports, ready)
     if isinstance(record, EffectRecord):
         known[effect.key] = _with(record, receipt)
     return receipt
@@ -155,7 +155,8 @@ def _with(record: EffectRecord, receipt: Receipt) -> EffectRecord:
     return replace(record, state=receipt.status, receipt=receipt)
 
 
-def _perform(ports: Ports, effect: Effect) -> Receipt:
+def perform_effect(ports: Ports, effect: Effect) -> Receipt:
+    """Have one effect done by the forge or a network; the receipt says failed where memory alone names an approver."""
     if isinstance(effect, MergePull) and not effect.approver:  # only memory could say so, and it grants nothing
         return Receipt(effect.key, "failed", detail="approval-author")
     try:
@@ -235,7 +236,7 @@ def unsettled(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[Effec
 def _taken_over(ports: Ports, record: EffectRecord, known: dict[str, Record], secrets: tuple[str, ...]) -> Deed | None:
     effect = record.effect
     assert effect is not None
-    receipt = _look_up(ports, record, effect, known, secrets)
+    receipt = look_up_effect(ports, record, effect, known, secrets)
     if receipt is None:
         return None
     known[record.key] = _with(record, receipt)
@@ -244,9 +245,10 @@ def _taken_over(ports: Ports, record: EffectRecord, known: dict[str, Record], se
     return Deed(effect, receipt)
 
 
-def _look_up(
+def look_up_effect(
     ports: Ports, record: EffectRecord, effect: Effect, known: dict[str, Record], secrets: tuple[str, ...]
 ) -> Receipt | None:
+    """Ask whoever did an effect whether it was done; None where nobody can tell."""
     if refers_to(effect) and refers_to(effect) not in numbers(known.values()):
         return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}the issue it belongs to was not opened")
     ready = resolve(effect, numbers(known.values()))
@@ -261,7 +263,7 @@ def _look_up(
         return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}its run ended before")
     if rules.ill_worded(ready, secrets) or not _about_a_list(ports, record, ready, known):
         return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}no rule would let it pass now")
-    return None if stopped(ports) else _perform(ports, ready)
+    return None if stopped(ports) else perform_effect(ports, ready)
 
 
 def _about_a_list(ports: Ports, record: EffectRecord, effect: Effect, known: Mapping[str, Record]) -> bool:

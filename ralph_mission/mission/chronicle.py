@@ -219,7 +219,7 @@ def write(
     dashboard: Callable[[Memory, OpenState], str],
 ) -> Batch:
     """Receipts, memory, journal, archive and dashboard in one commit."""
-    state = _state(situation, acts, conclusion, base)
+    state = next_state(situation, acts, conclusion, base)
     memory, overflow = trimmed(_memory(situation, decided, acts, conclusion, state.posted))
     return Batch(
         memory,
@@ -232,7 +232,8 @@ def write(
     )
 
 
-def _state(situation: Situation, acts: Sequence[Act], conclusion: Conclusion, base: OpenState) -> OpenState:
+def next_state(situation: Situation, acts: Sequence[Act], conclusion: Conclusion, base: OpenState) -> OpenState:
+    """The state of memory after these acts."""
     receipts = [*(deed.receipt for act in acts for deed in act.deeds), *not_attempted(acts)]
     state = replace(
         base,

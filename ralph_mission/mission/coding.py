@@ -51,7 +51,7 @@ def why_not(mission: Mission, facts: Facts) -> str:
     asked = _asked(mission, facts) if mission.status is Status.FIXING else []
     if asked and not review_of(mission, facts):
         return REWORDED.format(person(asked[-1].author))
-    if facts.issue and (_believed(facts.issue, facts) or _words(facts)):
+    if facts.issue and (_believed(facts.issue, facts) or find_guidance(facts)):
         return ""
     return ALTERED.format(person(facts.altered)) if facts.altered else NO_ORDER
 
@@ -99,7 +99,7 @@ def task(mission: Mission, facts: Facts, learnings: str) -> str:
     assert facts.issue is not None
     body = facts.issue.body if _believed(facts.issue, facts) else None
     review = review_of(mission, facts) if mission.status is Status.FIXING else ()
-    return coding_text.task(mission, facts.issue, body, _words(facts), review, learnings)
+    return coding_text.task(mission, facts.issue, body, find_guidance(facts), review, learnings)
 
 
 def review_of(mission: Mission, facts: Facts) -> tuple[tuple[Actor, str], ...]:
@@ -134,7 +134,7 @@ def _believed(issue: Issue, facts: Facts) -> bool:
     return facts.altered is None and (issue.author.id == facts.us or issue.author.id in facts.authorised)
 
 
-def _words(facts: Facts) -> tuple[Remark, ...]:
+def find_guidance(facts: Facts) -> tuple[Remark, ...]:
     """What authorised people remarked on the issue; guidance is given once, and commands are none.
 
     Where the issue's own text is no order, their guidance is a part of the order, which each session is told.

@@ -162,7 +162,7 @@ def measured(press: Press, body: str) -> Shown:
             posts.append(_post(press, draft))
         except Trouble as trouble:
             refused.append(f"{text.inline(draft.network, 40)}: {text.said(trouble.what, 200)}")
-    refused += [f"{post.network}: {trap}" for post in posts for trap in _traps(post)]
+    refused += [f"{post.network}: {trap}" for post in posts for trap in find_traps(post)]
     return Shown(tuple(posts), tuple(refused))
 
 
@@ -172,7 +172,7 @@ def _post(press: Press, draft: Draft) -> Post:
     return press.measure(draft.network, draft.parts)
 
 
-def _traps(post: Post) -> Iterator[str]:
+def find_traps(post: Post) -> Iterator[str]:
     """What the rules would refuse, told early: whoever edits the text should not have to look for it in a report."""
     if any(text.mentions(part, markdown=False) for part in post.parts):
         yield "it names somebody with an @"

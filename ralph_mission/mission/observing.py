@@ -22,7 +22,7 @@ def observe(
     ports.voice.phase("observe", "" if situation.free_slot else "skipped, no free slot")
     if situation.free_slot:
         asked = ((observer, _gaze(observer.name, situation, scratch)) for observer in ports.observers)
-        sightings = tuple(_heard(ports, sighting, secrets) for sighting in ports.looks(asked))
+        sightings = tuple(redact_sighting(ports, sighting, secrets) for sighting in ports.looks(asked))
     else:
         skipped = partial(Sighting, status="skipped", detail="no free mission slot")
         sightings = tuple(skipped(observer.name) for observer in ports.observers)
@@ -50,7 +50,7 @@ def _gaze(name: str, situation: Situation, scratch: str) -> Gaze:
     )
 
 
-def _heard(ports: Ports, sighting: Sighting, secrets: tuple[str, ...]) -> Sighting:
+def redact_sighting(ports: Ports, sighting: Sighting, secrets: tuple[str, ...]) -> Sighting:
     """A sighting without any secret that an observed text or an error held."""
     # A cursor cannot be redacted and still be one: without it the observer looks as if for the first time.
     cursor = "" if "known-value" in find_secrets(sighting.cursor, secrets) else sighting.cursor

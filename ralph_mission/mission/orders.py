@@ -207,7 +207,7 @@ def known_to(facts: Iterable[tuple[int, Facts]], state: OpenState, seal: Seal | 
 
     But for how far anything was heard: what was obeyed, and cannot be proven for a while, is no news after it.
     """
-    proven = _proven(state, seal)
+    proven = keep_proven(state, seal)
     return tuple((id, _with(_heard(found, id, state), id, proven)) for id, found in facts)
 
 
@@ -224,7 +224,9 @@ def _with(facts: Facts, mission: int, state: OpenState) -> Facts:
     return replace(facts, yes=yes, guidance=tuple(g for g in state.guidance if g.mission in (0, mission)))
 
 
-def _proven(state: OpenState, seal: Seal | None) -> OpenState:
+def keep_proven(state: OpenState, seal: Seal | None) -> OpenState:
+    """The state with those words of a chat alone that bear our seal."""
+
     def true(one: ChatYes | ChatGuidance) -> bool:
         return seal is not None and one.seal != "" and one.seal == _sealed(one, seal)
 

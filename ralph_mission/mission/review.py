@@ -109,10 +109,11 @@ def signed(pull: Pull, text: str, before: Standing) -> str:
 
 def same(before: Standing, text: str) -> bool:
     """Whether the review says this already."""
-    return bool(before.id) and _plain(before.body) == text.strip()
+    return bool(before.id) and plain_body(before.body) == text.strip()
 
 
-def _plain(body: str) -> str:
+def plain_body(body: str) -> str:
+    """The text of a review without our marker."""
     return MARKER.sub("", body).replace("\r\n", "\n").strip()
 
 

@@ -30,13 +30,13 @@ def think(ports: Ports, situation: Situation, secrets: tuple[str, ...]) -> Situa
         situation.now,
         resonance.factors(situation.state.posted),
     )
-    plan = _harmless(ports.thinker.think(brief), thinkable, secrets)
+    plan = screen_plan(ports.thinker.think(brief), thinkable, secrets)
     if plan.thoughts:
         ports.voice.note(f"first: {plan.thoughts[0].why}")
     return replace(situation, plan=plan)
 
 
-def _harmless(plan: Plan, known: Iterable[Finding], secrets: tuple[str, ...]) -> Plan:
+def screen_plan(plan: Plan, known: Iterable[Finding], secrets: tuple[str, ...]) -> Plan:
     """The plan as far as it is about findings that are there; of what else it says nothing is kept, or recorded."""
     kinds = {finding.fingerprint: finding.kind for finding in known}
     thoughts = (

@@ -60,16 +60,16 @@ def account_document(
         ],
         "complaints": list(complaints),
     }
-    return {name: _redacted(value, secrets) for name, value in told.items()}
+    return {name: redact_values(value, secrets) for name, value in told.items()}
 
 
-def _redacted(value: object, secrets: Sequence[str]) -> object:
+def redact_values(value: object, secrets: Sequence[str]) -> object:
     """The same without secrets in its texts; names of fields are ours."""
     if isinstance(value, str):
         return redact(value, secrets)
     if isinstance(value, dict):
-        return {name: _redacted(inner, secrets) for name, inner in value.items()}
-    return [_redacted(inner, secrets) for inner in value] if isinstance(value, list) else value
+        return {name: redact_values(inner, secrets) for name, inner in value.items()}
+    return [redact_values(inner, secrets) for inner in value] if isinstance(value, list) else value
 
 
 def _usage(usage: Usage) -> dict[str, object]:

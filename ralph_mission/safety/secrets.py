@@ -36,13 +36,13 @@ Value = TypeVar("Value")
 
 def find_secrets(text: str, known: Sequence[str] = ()) -> tuple[str, ...]:
     """The kinds of secrets in `text`: `known-value`, or a format's name. Never a value."""
-    look = partial(_spans, known=tuple(known))
+    look = partial(find_spans, known=tuple(known))
     return tuple(dict.fromkeys(kind for reading in (text, _as_sanitised(text)) for _, _, kind in look(reading)))
 
 
 def redact(text: str, known: Sequence[str] = ()) -> str:
     """`text` with every secret replaced by `[redacted: kind]`."""
-    return _without_spans(text, partial(_spans, known=tuple(known)))
+    return _without_spans(text, partial(find_spans, known=tuple(known)))
 
 
 def without(text: str, known: Sequence[str]) -> str:
@@ -70,7 +70,8 @@ def _as_sanitised(text: str) -> str:
 
 
 @lru_cache(maxsize=256)  # each rule and each sink asks about the same texts
-def _spans(text: str, known: tuple[str, ...]) -> tuple[Span, ...]:
+def find_spans(text: str, known: tuple[str, ...]) -> tuple[Span, ...]:
+    """Where tokens of known formats and known values stand in a text."""
     return (*find_formats(text), *_known_values(text, known))
 
 

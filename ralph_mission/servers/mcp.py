@@ -224,7 +224,7 @@ def _event_tools(shelf: Shelf) -> tuple[Callable[..., Any], ...]:
     ) -> Said:
         """Say the one event that ends your session; the loop hears it when you stop."""
         with _told():
-            text = _payload(payload)
+            text = check_payload(payload)
             shelf.emit(topic, text)
             return Said(topic=topic, payload=text)
 
@@ -303,7 +303,8 @@ def _memory(memory: Memory) -> MemoryFacts:
     return MemoryFacts(id=memory.id, kind=memory.kind, content=memory.content, tags=tags, created=memory.created)
 
 
-def _payload(value: JsonValue) -> str:
+def check_payload(value: JsonValue) -> str:
+    """The payload of an event as text. Raises Trouble when it is too long or cannot be read."""
     text = "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if len(text) > PAYLOAD or NO_TEXT.search(text):
         less = f"at most {PAYLOAD:,} characters that can be read, or name a file"

@@ -39,7 +39,7 @@ def told(brief: Brief, findings: Sequence[Finding], memory_chars: int, nonce: st
     ]
     remembered = cut(redact(_memory(brief), secrets), memory_chars) if memory_chars else ""
     if remembered:
-        fenced = _fenced(remembered, memory_chars, nonce, secrets)
+        fenced = fence_text(remembered, memory_chars, nonce, secrets)
         parts.append(f"What memory says, for what people like and dislike:\n{fenced}")
     return "\n\n".join(parts)
 
@@ -66,7 +66,7 @@ def _finding(finding: Finding, acceptance: Mapping[str, Acceptance], nonce: str,
     shown = json.dumps(facts, ensure_ascii=False) if facts else ""
     theirs = [part(signal.title, TITLE), shown, part(signal.detail, DETAIL)]
     longest = TITLE + DETAIL + FACTS * (FACT + 60)
-    return f"{ours}\n" + _fenced("\n".join(filter(None, theirs)), longest, nonce, secrets)
+    return f"{ours}\n" + fence_text("\n".join(filter(None, theirs)), longest, nonce, secrets)
 
 
 def _fate(finding: Finding) -> str:
@@ -87,7 +87,7 @@ def _memory(brief: Brief) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _fenced(text: str, limit: int, nonce: str, secrets: tuple[str, ...]) -> str:
+def fence_text(text: str, limit: int, nonce: str, secrets: tuple[str, ...]) -> str:
     """Somebody's text, which cannot end its fence, look like one, or carry a secret out."""
     calm = redact(sanitise(redact(text, secrets), "prompt", limit=max(1, limit)), secrets).replace(nonce, "")
     calm = re.sub(r"<(?=<)|>(?=>)", lambda match: f"{match.group()} ", calm)

@@ -195,5 +195,5 @@ def test_a_session_that_floods_the_record_is_cut_and_says_so(monkeypatch):
 
 def test_a_program_that_called_a_tool_was_not_turned_away_for_nothing() -> None:
     """Its model had an answer: what that cost is not known, so it is not taken for none."""
-    assert reading._turned_away("rate_limit", Usage(), Said("")).cost_usd == 0.0
-    assert reading._turned_away("rate_limit", Usage(), Said("", calls=("bash: ls",))).cost_usd is None
+    assert reading.usage_when_refused("rate_limit", Usage(), Said("")).cost_usd == 0.0
+    assert reading.usage_when_refused("rate_limit", Usage(), Said("", calls=("bash: ls",))).cost_usd is None

@@ -45,7 +45,7 @@ def test_a_report_replaces_no_file_and_follows_no_link(tmp_path: Path, monkeypat
     (tmp_path / "theirs.txt").write_text("theirs")
     (tmp_path / "ralph-crash-now-1.txt").symlink_to(tmp_path / "theirs.txt")
     with pytest.raises(FileExistsError):
-        crash._write(tmp_path, "ours")
+        crash.create_report(tmp_path, "ours")
     assert (tmp_path / "theirs.txt").read_text() == "theirs"
 
 

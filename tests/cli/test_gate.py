@@ -141,4 +141,4 @@ class TestInAWorkflow:
 @pytest.mark.parametrize("kept", [pytest.param("[" * 200_000, id="nested"), "{", '{"said": ["a"]}'])
 def test_a_broken_note_of_the_settings_is_not_believed(tmp_path: Path, kept: str) -> None:
     (tmp_path / "settings.json").write_text(kept)
-    assert gate_settings._cached(tmp_path, "a", "b") is None
+    assert gate_settings.read_cached(tmp_path, "a", "b") is None

@@ -369,7 +369,7 @@ def test_what_a_nested_repository_links_to_is_not_told(repo: Path, tmp_path: Pat
     (tmp_path / "theirs").write_text("a secret")
     (nested / ".git/HEAD").unlink()
     (nested / ".git/HEAD").symlink_to(tmp_path / "theirs")
-    assert patches._submodule(str(nested).encode()) == (GITLINK, b"unknown")
+    assert patches.read_submodule(str(nested).encode()) == (GITLINK, b"unknown")
 
 
 def test_a_file_with_a_second_name_that_not_everybody_may_read_is_not_taken(repo: Path, tmp_path: Path) -> None:
@@ -377,6 +377,6 @@ def test_a_file_with_a_second_name_that_not_everybody_may_read_is_not_taken(repo
     (tmp_path / "theirs").chmod(0o600)
     os.link(tmp_path / "theirs", repo / "mine")
     with pytest.raises(Trouble, match="second name"):
-        patches._content(str(repo / "mine").encode(), "mine", 8)
+        patches.read_content(str(repo / "mine").encode(), "mine", 8)
     (tmp_path / "theirs").chmod(0o644)
-    assert patches._content(str(repo / "mine").encode(), "mine", 8) == b"a secret"
+    assert patches.read_content(str(repo / "mine").encode(), "mine", 8) == b"a secret"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.gateways.telegram import Bot, Refused
-from ralph_mission.gateways.telegram_orders import LINES, TelegramInbox, _command
+from ralph_mission.gateways.telegram_orders import LINES, TelegramInbox, parse_command
 from ralph_mission.mission.posts import Order
 from ralph_mission.trouble import Trouble
 from tests.fakes.networks.bot_api import GROUP, NAME, NOW, OWNER, STRANGER, TOKEN, BotApi, bot_api
@@ -208,23 +208,23 @@ INBOX = TelegramInbox(RepeatingBot(), frozenset({CHAT}), frozenset({MARA}))  # t
 @pytest.mark.attack(12)
 def test_an_order_is_heard_in_a_group_and_not_in_a_channel() -> None:
     message = {"chat": {"id": CHAT, "type": "supergroup"}, "from": {"id": MARA, "is_bot": False}}
-    assert INBOX._place(message) == CHAT
-    assert INBOX._place({**message, "chat": {"id": CHAT, "type": "channel"}}) == 0
+    assert INBOX.find_place(message) == CHAT
+    assert INBOX.find_place({**message, "chat": {"id": CHAT, "type": "channel"}}) == 0
 
 
 @pytest.mark.attack(12)
 def test_a_strangers_own_chat_with_the_bot_is_no_place_for_orders() -> None:
     def place(who: int) -> int:
-        return INBOX._place({"chat": {"id": who, "type": "private"}, "from": {"id": who, "is_bot": False}})
+        return INBOX.find_place({"chat": {"id": who, "type": "private"}, "from": {"id": who, "is_bot": False}})
 
     assert (place(MARA), place(9)) == (MARA, 0)
 
 
 def test_what_was_confirmed_is_not_heard_again() -> None:
-    assert [update["update_id"] for update in INBOX._updates(2, 0)] == [2, 3]
+    assert [update["update_id"] for update in INBOX.fetch_updates(2, 0)] == [2, 3]
 
 
 @pytest.mark.attack(15)
 def test_the_words_of_an_order_are_bounded() -> None:
-    found = _command(f"/guidance {'x' * 2 * LINES}")
+    found = parse_command(f"/guidance {'x' * 2 * LINES}")
     assert found is not None and len(found[2]) == LINES

@@ -184,15 +184,15 @@ def answering(moment: datetime) -> Commission:
 
 @pytest.mark.attack(60)
 def test_what_steers_agents_and_what_a_loop_keeps_is_no_work() -> None:
-    assert not any(map(coder._work, (".claude/settings.json", ".mcp.json", ".ralph/loop/state.json")))
-    assert coder._work("src/tide.py")
+    assert not any(map(coder.is_work, (".claude/settings.json", ".mcp.json", ".ralph/loop/state.json")))
+    assert coder.is_work("src/tide.py")
 
 
 @pytest.mark.attack(46)
 def test_a_link_is_no_folder_of_a_clone(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    assert coder._is_folder(tmp_path / "real") and not coder._is_folder(tmp_path / "link")
+    assert coder.is_own_folder(tmp_path / "real") and not coder.is_own_folder(tmp_path / "link")
 
 
 @pytest.mark.attack(46)
@@ -212,14 +212,14 @@ def test_a_link_in_the_place_of_the_clones_has_nothing_tidied_away(git: Git, tmp
 @pytest.mark.attack(56)
 def test_a_note_of_any_length_says_nothing(tmp_path: Path) -> None:
     noted(tmp_path, NOON)
-    assert coder._told(tmp_path, answering(NOON)) is not None
+    assert coder.read_note(tmp_path, answering(NOON)) is not None
     with (tmp_path / coder.NOTE).open("a") as note:
         note.write(" " * coder.LONGEST)
-    assert coder._told(tmp_path, answering(NOON)) is None
+    assert coder.read_note(tmp_path, answering(NOON)) is None
 
 
 @pytest.mark.attack(19)
 def test_a_note_answers_no_review_that_came_after_it_was_asked(tmp_path: Path) -> None:
     noted(tmp_path, NOON + timedelta(days=1))
-    told = coder._told(tmp_path, answering(NOON))
+    told = coder.read_note(tmp_path, answering(NOON))
     assert told is not None and told.answered_at == NOON

@@ -102,7 +102,7 @@ def ours(place: Place, number: int) -> list[Review]:
 
 def words(body: str) -> str:
     """A review without its marker."""
-    return review._plain(body)
+    return review.plain_body(body)
 
 
 def voice() -> PlainLoopVoice:

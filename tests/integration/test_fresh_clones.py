@@ -181,10 +181,10 @@ def trusting() -> Iterator[None]:
         return acting.send(ports, effect, known)
 
     with (
-        mock.patch.object(acting, "_look_up", sent),
-        mock.patch.object(merging, "_require_unobjectionable", lambda *_: None),
+        mock.patch.object(acting, "look_up_effect", sent),
+        mock.patch.object(merging, "require_unobjectionable", lambda *_: None),
         mock.patch.object(step_yes, "said_yes", lambda mission, facts: "mara"),
         mock.patch.object(step_yes, "Proposal", agreed),
-        mock.patch.object(orders, "_proven", lambda state, seal: state),
+        mock.patch.object(orders, "keep_proven", lambda state, seal: state),
     ):
         yield

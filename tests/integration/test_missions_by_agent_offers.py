@@ -198,10 +198,10 @@ def push(shop: Yard, branch: str) -> str:
 
 
 def failing_pushes():
-    perform = acting._perform
+    perform = acting.perform_effect
 
     def failing(ports, effect):
         pushes = isinstance(effect, PushBranch)
         return Receipt(effect.key, "failed", detail="the line is down") if pushes else perform(ports, effect)
 
-    return mock.patch.object(acting, "_perform", failing)
+    return mock.patch.object(acting, "perform_effect", failing)

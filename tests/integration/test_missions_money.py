@@ -85,14 +85,14 @@ def test_a_client_that_ends_without_its_price_may_have_cost_all_that_was_set_asi
 
 def test_a_session_that_takes_too_long_may_have_cost_all_of_it(shop):
     claude(shop.aside, "time.sleep(60)")
-    limited = bridging._bench
+    limited = bridging.build_run
 
     def short(*arguments):
         made = limited(*arguments)
         limits = replace(made.order.limits, session=1.0)
         return replace(made, order=replace(made.order, preset=replace(made.order.preset, limits=limits)))
 
-    with mock.patch.object(bridging, "_bench", short):
+    with mock.patch.object(bridging, "build_run", short):
         report, _ = shop.cycle(after=NOW)
     assert (spent(shop), statuses(report)) == (SET_ASIDE, ["EXECUTING"])
     assert "unexpectedly" not in "".join(shop.said(1))

@@ -115,7 +115,7 @@ def test_a_review_that_nobody_may_be_told_of_is_said_to_be_no_order_once(tmp_pat
         shop.cycle()
         assert statuses(shop.cycle()[0]) == ["IN_REVIEW"]
         shop.person().review(shop.pull().number, "changes_requested", "call it TIDES")
-        with mock.patch("ralph_mission.mission.coding._words", lambda facts: ()):
+        with mock.patch("ralph_mission.mission.coding.find_guidance", lambda facts: ()):
             found = [statuses(shop.cycle()[0]) for _ in range(5)]
         assert found[-1] == ["FIXING"] and len(shop.prompts) == 1
         assert sum(NO_ORDER in line for line in mission(shop).story) == 1

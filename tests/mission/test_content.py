@@ -184,5 +184,5 @@ def test_what_a_network_or_a_rule_would_refuse_is_told(words: str, wrong: tuple[
 @pytest.mark.parametrize("blanks", [9 * " ", 2 * "\t", 9 * "\u3000", "\u2003\t \u00a0     "])
 def test_blanks_that_put_words_out_of_sight_are_refused(blanks: str) -> None:
     told = "it has more than 8 blanks in a row, which may put words out of sight"
-    assert list(content._traps(post("x", f"a{blanks}b"))) == [told]
-    assert list(content._traps(post("x", f"a{8 * ' '}b"))) == []
+    assert list(content.find_traps(post("x", f"a{blanks}b"))) == [told]
+    assert list(content.find_traps(post("x", f"a{8 * ' '}b"))) == []

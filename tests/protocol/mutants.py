@@ -97,7 +97,7 @@ def in_its_head(run, past, *_: Any):
     return replace(past, state=batch.state), deeds
 
 
-_state = chronicle._state
+_state = chronicle.next_state
 
 
 def still_claimed(situation, acts, conclusion, base):
@@ -134,7 +134,7 @@ _send = acting.send
 def sent_twice(ports, effect, known: dict[str, Any]):
     """What failed or is in doubt is sent once more, at once."""
     receipt = _send(ports, effect, known)
-    return receipt if receipt.status in SETTLED else acting._perform(ports, effect)
+    return receipt if receipt.status in SETTLED else acting.perform_effect(ports, effect)
 
 
 def without_cap(proposals, bench):
@@ -144,7 +144,7 @@ def without_cap(proposals, bench):
 
 def settled_blindly(ports, record, effect, known, secrets):
     """What a dead runner intended is made up for without a look."""
-    return acting._perform(ports, acting.resolve(effect, acting.numbers(known.values())))
+    return acting.perform_effect(ports, acting.resolve(effect, acting.numbers(known.values())))
 
 
 MUTANTS = (
@@ -157,13 +157,15 @@ MUTANTS = (
     Mutant("the claim of a live runner is taken over", TWO, "nothing went wrong", ((Memories, "proven_dead", always),)),
     Mutant("a settlement is not durable", DEATH, "no rest", ((cycle, "_settle", in_its_head),)),
     Mutant("the marker is not searched", DEATH, "there to see", ((acting, "_find", nothing),)),
-    Mutant("a claim is never released", CALM, "Claim(", ((chronicle, "_state", still_claimed),)),
+    Mutant("a claim is never released", CALM, "Claim(", ((chronicle, "next_state", still_claimed),)),
     Mutant("the kill switch is asked once", STOP, "after a stop", ((acting, "stopped", never),)),
     Mutant("an intent has no mission", DEATH, "otherwise", ((chronicle, "_interim", missions_as_before),)),
     Mutant("a doubt is forgotten", LATE, "otherwise", ((chronicle, "closed", doubt_forgotten),)),
     Mutant("what is settled stays open", CALM, "otherwise", ((chronicle, "closed", open_for_ever),)),
     Mutant("receipts are not written", CALM, "nobody's list", ((chronicle, "_records", receipts_lost),)),
-    Mutant("leftovers are made up for without a look", DEATH, "no claim", ((acting, "_look_up", settled_blindly),)),
+    Mutant(
+        "leftovers are made up for without a look", DEATH, "no claim", ((acting, "look_up_effect", settled_blindly),)
+    ),
     Mutant(
         "the cap on missions is gone",
         SLOTS,

@@ -30,7 +30,7 @@ def remembered(memo: Memo = SHARED) -> Iterator[None]:
     with ExitStack() as stack:
         for module, name, function in DECIDING:
             stack.enter_context(mock.patch.object(module, name, _by_text(function, memo)))
-        stack.enter_context(mock.patch.object(secrets, "_spans", _spans))
+        stack.enter_context(mock.patch.object(secrets, "find_spans", _spans))
         yield
 
 
@@ -45,7 +45,7 @@ def _by_text(function: Callable[..., Any], memo: Memo) -> Callable[..., Any]:
     return asked
 
 
-_found = secrets._spans
+_found = secrets.find_spans
 
 
 @cache

@@ -322,7 +322,7 @@ def test_a_text_and_a_payload_hold_nothing_that_steers_a_terminal(text: str) -> 
         with pytest.raises(ValidationError):
             TypeAdapter(kind).validate_python(text)
     with pytest.raises(Trouble, match="control characters"):
-        mcp._payload(text)
+        mcp.check_payload(text)
 
 
 @pytest.mark.attack(37)
@@ -338,6 +338,6 @@ def test_a_text_and_a_payload_are_no_books() -> None:
     assert TypeAdapter(mcp.Text).validate_python("a" * mcp.LONG)
     with pytest.raises(ValidationError):
         TypeAdapter(mcp.Text).validate_python("a" * (mcp.LONG + 1))
-    assert mcp._payload("a" * mcp.PAYLOAD)
+    assert mcp.check_payload("a" * mcp.PAYLOAD)
     with pytest.raises(Trouble, match="too long"):
-        mcp._payload("a" * (mcp.PAYLOAD + 1))
+        mcp.check_payload("a" * (mcp.PAYLOAD + 1))

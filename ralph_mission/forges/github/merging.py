@@ -23,7 +23,7 @@ def merge(threads: Threads, effect: MergePull, may_approve: Callable[[Actor], bo
     if effect.method not in METHODS:
         raise Refused(f"merge method {effect.method} is not supported", "use squash or merge")
     wire = _settled(threads, effect.pull)
-    _require_unobjectionable(threads, wire, effect, may_approve)
+    require_unobjectionable(threads, wire, effect, may_approve)
     _require_mergeable(threads, wire)
     title, _, text = effect.message.partition("\n")
     order = {
@@ -50,9 +50,10 @@ def _settled(threads: Threads, number: int) -> PullWire:
     return wire
 
 
-def _require_unobjectionable(
+def require_unobjectionable(
     threads: Threads, wire: PullWire, effect: MergePull, may_approve: Callable[[Actor], bool]
 ) -> None:
+    """Raise where the pull as it now stands may not be merged."""
     if wire.state == "closed":
         raise Refused(f"pull #{wire.number} is {wire.status}")
     if not wire.ours:
