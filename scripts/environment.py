@@ -22,6 +22,7 @@ STAMP = os.path.join(VENV, "installed.json")
 PYTHON = os.path.join(VENV, "bin", "python")
 MIN_PYTHON = (3, 11)
 MIN_GIT = (2, 38)  # merge-tree --write-tree
+MIN_PIP = (22, 3)  # it installs into another Python's environment, which then needs none of its own
 
 
 def main(kind, *extras):
@@ -72,10 +73,24 @@ def install_with_any(*words):
     uv = shutil.which("uv")
     if uv and run(uv, "pip", "install", "--quiet", "--python", PYTHON, *words) == 0:
         return 0
-    if not os.path.exists(os.path.join(VENV, "bin", "pip")) and run(sys.executable, "-I", "-m", "venv", VENV) != 0:
+    if pip_version() >= MIN_PIP:
+        pip = (sys.executable, "-I", "-m", "pip", "--python", PYTHON)
+    elif run(sys.executable, "-I", "-m", "venv", VENV) == 0:
+        pip = (PYTHON, "-I", "-m", "pip")
+    else:
         return 1
-    pip = (PYTHON, "-I", "-m", "pip", "-qq", "--disable-pip-version-check", "--no-input", "install", "--no-compile")
-    return run(*(pip + words))
+    quiet = ("-qq", "--disable-pip-version-check", "--no-input", "install", "--no-compile")
+    return run(*(pip + quiet + words))
+
+
+def pip_version():
+    """The version of this Python's own pip as a tuple; () when it has none."""
+    try:
+        from importlib.metadata import version
+
+        return tuple(int(part) for part in re.findall(r"\d+", version("pip"))[:2])
+    except ImportError:  # PackageNotFoundError is one
+        return ()
 
 
 def included(lock):

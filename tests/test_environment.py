@@ -96,7 +96,21 @@ def test_uv_installs_where_it_is_there_and_pip_where_it_fails(
     monkeypatch.setattr(script, "run", lambda *words: started(*words) or int(uv_fails and words[0] == "/bin/uv"))
     assert script.main("runtime") == 0
     assert any(command[0] == "/bin/uv" for command in commands)
-    assert any("pip" in command[:4] and command[0] == script.PYTHON for command in commands) is uv_fails
+    assert any("pip" in command[:4] and command[0] != "/bin/uv" for command in commands) is uv_fails
+
+
+@pytest.mark.parametrize(("version", "starts"), [((23, 0), sys.executable), ((22, 2), ".venv"), ((), ".venv")])
+def test_an_old_pip_is_not_asked_to_install_elsewhere(
+    script: ModuleType,
+    commands: list[tuple[str, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+    version: tuple[int, ...],
+    starts: str,
+) -> None:
+    monkeypatch.setattr(script, "pip_version", lambda: version)
+    assert script.main("runtime") == 0
+    used = {command[0] for command in commands if "pip" in command}
+    assert used == ({sys.executable} if starts == sys.executable else {script.PYTHON})
 
 
 @pytest.mark.parametrize(
