@@ -46,8 +46,7 @@ guards: install-dev  ## the guard of each promise and rule switched off once: a 
 	@$(BIN)/python -m tests.guards --jobs $(WORKERS)
 
 mutants: install-dev  ## what the tests of safety and policy do not notice when it is changed (hours)
-	@$(BIN)/python -I -m pip install -qq --disable-pip-version-check --no-deps --require-hashes --only-binary=:all: \
-	  -r requirements-mutants.lock
+	@$(PYTHON) -I scripts/environment.py dev mutants
 	@$(BIN)/python -m mutmut run --max-children $(WORKERS)
 	@$(BIN)/python -m mutmut export-cicd-stats
 	@cat mutants/mutmut-cicd-stats.json
