@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.kinds import LISTED, REFUSED
+from tests.crash.fault_kinds import LISTED, REFUSED
 from tests.crash.recoveries import PATHS
 from tests.crash.stages import EVERY
 from tests.crash.test_cases import GROUPS as FAULTS

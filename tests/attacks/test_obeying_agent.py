@@ -13,11 +13,11 @@ from unittest import mock
 import pytest
 
 from ralph_mission.trouble import Trouble
+from tests.attacks.attacked_hub import unknowing
 from tests.attacks.cases import CASES, INSIDE, SAID_ALONE, SECRET, Case
 from tests.attacks.judge import Judge, standing
-from tests.attacks.mischief import OPEN, SLY, script
+from tests.attacks.malicious_agent import OPEN, SLY, script
 from tests.attacks.outsiders import do
-from tests.attacks.scene import unknowing
 from tests.cli.loop_world import works
 from tests.figures import Table, shown
 from tests.gateways.web_server import reply, saying, serving

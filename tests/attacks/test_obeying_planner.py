@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.attacks.attacked_hub import attacked, live
 from tests.attacks.cases import CASES, SAID_ALONE, Case
-from tests.attacks.scene import attacked, live
 from tests.figures import Table, shown
 
 DAILY = (47,)

@@ -20,7 +20,7 @@ from ralph_mission.report.lines import safe
 from ralph_mission.safety.detect import workflow_commands
 from ralph_mission.safety.text import inline, quote, said, sanitise
 from tests.attacks.words import misdeeds, wrapped
-from tests.safety.nasty import commands, hidden, nasty
+from tests.safety.hostile_texts import commands, hidden, nasty
 
 SINKS: Mapping[str, Callable[[str], str]] = MappingProxyType(
     {

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.crash.cases import ALL, Case, scene, strike
-from tests.crash.lives import nothing
 from tests.crash.runners import elsewhere, on_a_run
+from tests.crash.setups import nothing
 from tests.crash.stages import EVERY, staged
 from tests.crash.test_faults import late
 from tests.crash.test_pairs import Life

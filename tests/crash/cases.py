@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.trouble import Lost, Trouble
-from tests.crash import lives, recoveries
+from tests.crash import recoveries, setups
 from tests.crash.calls import Call, calls, moves
-from tests.crash.ceilings import beyond
 from tests.crash.dying import dying
 from tests.crash.ends import answers
+from tests.crash.fault_kinds import KILLS, KINDS, TIMEOUT
+from tests.crash.faults import LATE, patience
 from tests.crash.history import Audit, audit
-from tests.crash.kinds import KILLS, KINDS, TIMEOUT
-from tests.crash.past import Snapshot
+from tests.crash.limit_checks import beyond
 from tests.crash.recoveries import Log
 from tests.crash.runners import two_wake
 from tests.crash.sameness import digest
+from tests.crash.snapshots import Snapshot
 from tests.crash.stages import EVERY, Rest, Stage, come_to_rest, differences, lost, portrait, posts, staged
-from tests.crash.strikes import LATE, patience
 from tests.crash.witness import Witness, duplicates, watched
 from tests.integration.hub import Hub
 
@@ -82,7 +82,7 @@ class Scene:
 
 
 @contextmanager
-def scene(folder: Path, name: str, prepare: Doing = lives.nothing) -> Iterator[Scene]:
+def scene(folder: Path, name: str, prepare: Doing = setups.nothing) -> Iterator[Scene]:
     """Play it undisturbed, and see that it comes to what was wanted of it."""
     with staged(folder, name) as harbour, patience(LATE):
         prepare(harbour)
@@ -159,7 +159,7 @@ class Struck:
         log, expected, threads = self.end.log, self.scene.expected, self.end.found["threads"]
         merged = any(merged for *_, merged in threads.values())
         opened = any(name.startswith("pull-") for name in threads)
-        closed = self.scene.stage.meanwhile is lives.closes_pulls
+        closed = self.scene.stage.meanwhile is setups.closes_pulls
         announced = posts(expected) if log.never("merge_pull") and not merged else set()
         answered = answers(expected) if log.never("open_pull") and closed and not opened else set()
         return log.refused | announced | answered
@@ -193,7 +193,7 @@ class Struck:
         So does what comes after a claim that was made to pay for sessions.
         """
         dies, stage = self.case.kind.startswith(("crash", "kill")), self.scene.stage
-        return not dies or stage.meanwhile is not lives.nothing or stage.sessions
+        return not dies or stage.meanwhile is not setups.nothing or stage.sessions
 
     @property
     def _left_out(self) -> frozenset[str]:
@@ -204,7 +204,7 @@ class Struck:
             return frozenset({"posts", "comments", "completed"})
         if kind == "cas-stranger":
             return LEFT_TO_A_PERSON | {"branches", "failures"}
-        if self.scene.stage.meanwhile is not lives.nothing:
+        if self.scene.stage.meanwhile is not setups.nothing:
             return self._refused | {"threads", "labels"}  # she may have closed it before it had its label
         if request.below.endswith("/labels"):
             # the label of a pull is no deed of its own, that of a text that was published is one
@@ -241,7 +241,7 @@ class Struck:
         }
 
 
-def strike(scene: Scene, case: Case, goes_on: Doing = lives.nothing) -> Struck:
+def strike(scene: Scene, case: Case, goes_on: Doing = setups.nothing) -> Struck:
     """Play it with that fault, go on undisturbed to the end, look. `goes_on` is what happens before that."""
     harbour, stage, call, kind = scene.harbour, scene.stage, scene.calls[case.at - 1], ALL[case.kind]
     scene.start.restore(harbour)

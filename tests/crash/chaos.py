@@ -24,10 +24,10 @@ from ralph_mission.mission.deciding import Situation
 from ralph_mission.mission.effects import OpenPull
 from ralph_mission.stores.recordings import Recordings
 from ralph_mission.trouble import Trouble
-from tests.crash.blows import Struck
-from tests.crash.ceilings import beyond
 from tests.crash.dying import dying
+from tests.crash.failing_writes import FailingHub
 from tests.crash.interleaving import a_cycle, race
+from tests.crash.limit_checks import beyond
 from tests.crash.stages import settle
 from tests.crash.witness import duplicates, open_state, watched
 from tests.fakes.github.faults import KINDS
@@ -55,7 +55,7 @@ SKEWS = (timedelta(0),) * 6 + tuple(timedelta(hours=hours) for hours in (-48, -3
 class Chaos:
     """One repository in bad times."""
 
-    harbour: Struck
+    harbour: FailingHub
     draw: random.Random
     told: list[str] = field(default_factory=list)
     counted: Counter[str] = field(default_factory=Counter)
@@ -109,7 +109,7 @@ class Chaos:
         """One cycle; who gives up says why in one line, and only where something went wrong."""
         self.counted["cycles"] += 1
         try:
-            report, _ = super(Struck, self.harbour).cycle(timedelta(0), force=self.draw.random() < 0.7)
+            report, _ = super(FailingHub, self.harbour).cycle(timedelta(0), force=self.draw.random() < 0.7)
         except Trouble as trouble:
             assert mishap and "\n" not in trouble.what and trouble.next_step, (trouble, self.told[-3:])
             self.counted["gave up"] += 1
@@ -308,7 +308,7 @@ def bad_times(folder: Path, seed: int) -> Iterator[Chaos]:
     """A repository in which nothing has happened yet."""
     with hub(folder, dict(FILES), CONFIG) as harbour:
         harbour.fake.validate = False
-        yield Chaos(Struck.of(harbour, {}), random.Random(seed))
+        yield Chaos(FailingHub.of(harbour, {}), random.Random(seed))
 
 
 def main(seed: str, cycles: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from ralph_mission.mission.memory_parse import parse
 from ralph_mission.stores import codec, layout
 from ralph_mission.trouble import Trouble
-from tests.crash.past import networks_of
+from tests.crash.snapshots import networks_of
 from tests.crash.witness import STANDING, heads, key_in, open_state
 from tests.helpers import git
 from tests.integration.hub import Hub

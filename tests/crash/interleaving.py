@@ -30,7 +30,7 @@ from ralph_mission.gateways.http.client import HttpSession
 from ralph_mission.gateways.remote import Remote
 from ralph_mission.mission.cycle import Request, run_cycle
 from ralph_mission.publishers import wire as networks
-from tests.crash import lives, wanted
+from tests.crash import expected, setups
 from tests.crash.dying import WAYS_OUT, Died
 from tests.crash.stages import ASKED, EVERY, Stage, staged
 from tests.crash.witness import open_state
@@ -193,11 +193,11 @@ def two_missions(harbour: Hub) -> None:
 LAST_SLOT = "one slot is left, and three are wanted"
 TEXTS = "an approved text goes to two networks"
 MORE = {
-    LAST_SLOT: Stage("two runners waking together", wanted.three_missions, two_missions, lives.FIVE, BUG),
+    LAST_SLOT: Stage("two runners waking together", expected.three_missions, two_missions, setups.FIVE, BUG),
     TEXTS: Stage(
         "content approved, two concurrency groups",
-        wanted.published_on_two,
-        lives.content_approved,
+        expected.published_on_two,
+        setups.content_approved,
         {"a.txt": "fine\n"},
         ASKED.replace(" telegram: {},", ""),
         networks=True,

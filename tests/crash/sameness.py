@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import fields
 from pathlib import Path
 
-from tests.crash.past import FIXED, networks_of
+from tests.crash.snapshots import FIXED, networks_of
 from tests.helpers import git
 from tests.integration.hub import Hub
 

@@ -20,11 +20,11 @@ from ralph_mission.mission.account import CycleReport, Telling
 from ralph_mission.mission.effects import Publish
 from ralph_mission.mission.ledger import EffectRecord
 from ralph_mission.trouble import Trouble
-from tests.crash import lives, wanted
+from tests.crash import expected, setups
 from tests.crash.ends import differences, lost, portrait, posts
-from tests.crash.past import networks_of
+from tests.crash.publishing_hub import PUBLISHERS, publishing_hub
 from tests.crash.runners import two_wake
-from tests.crash.town import PUBLISHERS, town
+from tests.crash.snapshots import networks_of
 from tests.crash.witness import key_in, open_state
 from tests.integration.hub import Hub, hub
 from tests.integration.test_life import BUG, BUGS
@@ -70,7 +70,7 @@ class Stage:
     config: str | Callable[[Path], str] = CALM
     later: timedelta = timedelta(hours=7)
     act: Callable[[Hub], Any] = cycle
-    meanwhile: Callable[[Hub], None] = lives.nothing
+    meanwhile: Callable[[Hub], None] = setups.nothing
     halts: bool = False
     request: Mapping[str, Any] = field(default_factory=dict)
     networks: bool = False
@@ -79,75 +79,77 @@ class Stage:
 
 
 STAGES = {
-    "a fix is opened": Stage("first cycle; auto-PR", wanted.one_pull, lives.nothing),
-    "an approved pull is merged": Stage("approved → merged", wanted.merged, lives.approved),
-    "a pull to be changed is escalated": Stage("escalation", wanted.escalated, lives.refused, config=OWNED),
-    "a closed pull ends its mission": Stage("a human closing things in between", wanted.rejected, lives.closed),
-    "a proposal is made": Stage("approval issue", wanted.one_question, lives.nothing, BUGS, BUG),
-    "an approved proposal is carried on": Stage("approval issue → approved", wanted.planned, lives.agreed, BUGS, BUG),
-    "an edited proposal is asked anew": Stage("approval issue, edited", wanted.asked_anew, lives.edited, BUGS, BUG),
+    "a fix is opened": Stage("first cycle; auto-PR", expected.one_pull, setups.nothing),
+    "an approved pull is merged": Stage("approved → merged", expected.merged, setups.approved),
+    "a pull to be changed is escalated": Stage("escalation", expected.escalated, setups.refused, config=OWNED),
+    "a closed pull ends its mission": Stage("a human closing things in between", expected.rejected, setups.closed),
+    "a proposal is made": Stage("approval issue", expected.one_question, setups.nothing, BUGS, BUG),
+    "an approved proposal is carried on": Stage(
+        "approval issue → approved", expected.planned, setups.agreed, BUGS, BUG
+    ),
+    "an edited proposal is asked anew": Stage("approval issue, edited", expected.asked_anew, setups.edited, BUGS, BUG),
     "a first cycle with two kinds and a monitoring issue": Stage(
         "first cycle",
-        wanted.two_issues,
-        lives.nothing,
-        {**TYPOS, **BUGS, **lives.TODO},
+        expected.two_issues,
+        setups.nothing,
+        {**TYPOS, **BUGS, **setups.TODO},
         BUG.replace("fixers: []", "fixers: [typos]").replace("{markers: {}}", "{}"),
     ),
     "a monitoring issue is brought up to date": Stage(
-        "monitoring", wanted.list_of_two, lives.more_markers, lives.TODO, MARKERS
+        "monitoring", expected.list_of_two, setups.more_markers, setups.TODO, MARKERS
     ),
 }
 
 EVERY = {
     **STAGES,
-    "nothing is left to do": Stage("idle", wanted.one_pull, lives.quiet),
+    "nothing is left to do": Stage("idle", expected.one_pull, setups.quiet),
     "a person's pull does it already": Stage(
-        "auto-PR whose finding a human already fixed", wanted.left_to_her, lives.fixed_in_a_pull
+        "auto-PR whose finding a human already fixed", expected.left_to_her, setups.fixed_in_a_pull
     ),
     "a person fixed what a pull of ours corrects": Stage(
-        "auto-PR whose finding a human already fixed", wanted.one_pull, lives.fixed_by_hand
+        "auto-PR whose finding a human already fixed", expected.one_pull, setups.fixed_by_hand
     ),
     "an approved proposal is acted on": Stage(
-        "approval issue → approved → acted", wanted.one_pull, lives.agreed, lives.LONG
+        "approval issue → approved → acted", expected.one_pull, setups.agreed, setups.LONG
     ),
     "a review is answered": Stage(
         "changes requested → fixed",
-        wanted.answered,
-        lives.answered,
+        expected.answered,
+        setups.answered,
         {"src/tide.py": "TIDE = 1\n"},
-        lives.with_agent,
+        setups.with_agent,
         sessions=True,
     ),
     "a merge is announced": Stage(
         "approved → merged → announced",
-        wanted.announced,
-        lives.approved,
+        expected.announced,
+        setups.approved,
         config=f"{CALM}{PUBLISHERS % ', announce: [spelling]'}",
         act=two_cycles,
         networks=True,
     ),
     "approved content goes to three networks, one of which fails": Stage(
         "content approved → three networks, one failing",
-        wanted.published,
-        lives.content_approved,
+        expected.published,
+        setups.content_approved,
         {"a.txt": "fine\n"},
         ASKED,
         act=two_cycles,
         networks=True,
         news=True,
     ),
-    "memory was deleted": Stage("memory deleted", wanted.no_memory, lives.deleted, halts=True),
-    "memory was corrupted": Stage("memory corrupted", wanted.untouched, lives.corrupted, halts=True),
-    "memory was rolled back": Stage("memory corrupted", wanted.untouched, lives.rolled_back, halts=True),
+    "memory was deleted": Stage("memory deleted", expected.no_memory, setups.deleted, halts=True),
+    "memory was corrupted": Stage("memory corrupted", expected.untouched, setups.corrupted, halts=True),
+    "memory was rolled back": Stage("memory corrupted", expected.untouched, setups.rolled_back, halts=True),
     "a wake comes early": Stage(
-        "early dispatch", wanted.untouched, lives.approved, later=lives.SOON, act=woken, request={"force": False}
+        "early dispatch", expected.untouched, setups.approved, later=setups.SOON, act=woken, request={"force": False}
     ),
     "a person closes every pull she sees": Stage(
-        "a human closing things in between", wanted.rejected, lives.nothing, meanwhile=lives.closes_pulls
+        "a human closing things in between", expected.rejected, setups.nothing, meanwhile=setups.closes_pulls
     ),
-    "two runners wake together": Stage("two runners waking together", wanted.merged, lives.approved, act=two_wake),
+    "two runners wake together": Stage("two runners waking together", expected.merged, setups.approved, act=two_wake),
     "three missions are under way and two more are wanted": Stage(
-        "never more than three missions", wanted.three_missions, lives.three_missions, lives.FIVE, BUG
+        "never more than three missions", expected.three_missions, setups.three_missions, setups.FIVE, BUG
     ),
 }
 
@@ -176,7 +178,7 @@ def _surrounded(harbour: Hub, stage: Stage) -> Iterator[Hub]:
     if not stage.networks:
         yield harbour
         return
-    with town(harbour, stage.news, refusing=stage.news) as place:
+    with publishing_hub(harbour, stage.news, refusing=stage.news) as place:
         yield place
 
 
@@ -201,7 +203,7 @@ class Rest:
         return self.outcomes[-2:] == ("trouble", "trouble")
 
 
-def come_to_rest(harbour: Hub, meanwhile: Callable[[Hub], None] = lives.nothing, **request: Any) -> Rest:
+def come_to_rest(harbour: Hub, meanwhile: Callable[[Hub], None] = setups.nothing, **request: Any) -> Rest:
     """Cycles until one has nothing left to do; whoever is asked about a doubt looks, and answers."""
     rest = Rest()
     while rest.cycles < ROUNDS and not rest.halted:

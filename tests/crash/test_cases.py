@@ -15,7 +15,7 @@ import pytest
 from ralph_mission.mission.account import EffectLine, Telling
 from tests.crash.calls import Call
 from tests.crash.cases import ALL, Case, End, Scene, Struck, scene, strike
-from tests.crash.kinds import KILLS, KINDS, LISTED, REFUSED
+from tests.crash.fault_kinds import KILLS, KINDS, LISTED, REFUSED
 from tests.crash.recoveries import Log
 from tests.crash.stages import EVERY, Rest, lost
 from tests.fakes.github import Request

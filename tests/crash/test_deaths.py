@@ -12,8 +12,8 @@ import pytest
 
 from tests.crash.cases import Case, Scene, scene, strike
 from tests.crash.dying import told
-from tests.crash.lives import nothing
 from tests.crash.runners import elsewhere, on_a_run
+from tests.crash.setups import nothing
 from tests.crash.stages import STAGES
 from tests.figures import Table, shown
 

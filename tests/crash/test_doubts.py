@@ -9,7 +9,7 @@ import pytest
 from ralph_mission.flows import control
 from ralph_mission.trouble import Trouble
 from tests.crash.dying import dying
-from tests.crash.past import INTENTS, number_of
+from tests.crash.snapshots import INTENTS, number_of
 from tests.crash.stages import NOW, come_to_rest, made_as, staged
 from tests.crash.witness import duplicates, open_state
 from tests.helpers import cli

@@ -17,7 +17,7 @@ import pytest
 from ralph_mission.flows.recover import recover
 from ralph_mission.mission.ledger import Batch, work_key
 from tests.crash.dying import Life, dying, dying_after, told, writes
-from tests.crash.past import Snapshot
+from tests.crash.snapshots import Snapshot
 from tests.crash.stages import differences, portrait, settle
 from tests.crash.witness import duplicates, open_state, watched
 from tests.figures import Table, shown

@@ -17,7 +17,7 @@ from ralph_mission.gateways import remote
 from ralph_mission.trouble import Lost, Trouble
 from tests.crash.calls import targets
 from tests.crash.dying import dying, told
-from tests.crash.past import Snapshot
+from tests.crash.snapshots import Snapshot
 from tests.crash.stages import settle
 from tests.crash.witness import duplicates, open_state, watched
 from tests.fakes.github.faults import KINDS

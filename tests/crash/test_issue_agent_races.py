@@ -20,7 +20,7 @@ from ralph_mission.forges import github
 from ralph_mission.gateways import remote
 from tests.crash.dying import dying, writes
 from tests.crash.interleaving import Runner, every_schedule, race
-from tests.crash.past import Snapshot
+from tests.crash.snapshots import Snapshot
 from tests.crash.witness import duplicates, watched
 from tests.figures import Table, shown
 from tests.integration.at_work import SCRIPT, Place, Scripted, made, on_hub, on_this_machine

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.crash.blows import Struck, kinds
-from tests.crash.ceilings import beyond
+from tests.crash.failing_writes import FailingHub, kinds
 from tests.crash.history import audit
-from tests.crash.past import Snapshot
+from tests.crash.limit_checks import beyond
+from tests.crash.snapshots import Snapshot
 from tests.crash.stages import come_to_rest, differences, lost, portrait, staged
 from tests.crash.witness import duplicates, watched
 from tests.figures import Table, shown
@@ -48,13 +48,13 @@ class Life:
         return [{**first, n: kind} for n, what in enumerate(writes, 1) if n > at for kind in kinds(what)]
 
     def _lived(self, blows: Blows) -> tuple[list[str], dict[str, Any]]:
-        struck = Struck.of(self.start.restore(self.harbour), blows)
+        struck = FailingHub.of(self.start.restore(self.harbour), blows)
         come_to_rest(struck)
         return struck.written, portrait(struck)
 
     def endure(self, blows: Blows) -> None:
         """Live through it, and compare."""
-        struck = Struck.of(self.start.restore(self.harbour), blows)
+        struck = FailingHub.of(self.start.restore(self.harbour), blows)
         with watched(struck) as witness:
             rest = come_to_rest(struck)
         found, memory = portrait(struck), audit(struck.fake.bare)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.crash.past import Snapshot
+from tests.crash.snapshots import Snapshot
 from tests.integration.hub import hub
 
 

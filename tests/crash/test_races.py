@@ -18,7 +18,7 @@ from ralph_mission.mission.account import CycleReport
 from ralph_mission.mission.cycle import Request, run_cycle
 from ralph_mission.trouble import Trouble
 from tests.crash.dying import dying, writes
-from tests.crash.past import Snapshot
+from tests.crash.snapshots import Snapshot
 from tests.crash.stages import NOW, STAGES, differences, portrait, staged
 from tests.crash.witness import duplicates, watched
 from tests.figures import Table, shown

@@ -10,9 +10,9 @@ from ralph_mission.flows.recover import recover
 from tests.crash import damage, recoveries
 from tests.crash.cases import Case, Scene, brought_to_rest, scene, strike
 from tests.crash.dying import dying, told
-from tests.crash.past import INTENTS, number_of
 from tests.crash.recoveries import kept
 from tests.crash.runners import NOW, as_run
+from tests.crash.snapshots import INTENTS, number_of
 from tests.crash.stages import EVERY, come_to_rest, differences, portrait
 from tests.crash.witness import duplicates, open_state
 from tests.figures import Table, shown

@@ -9,7 +9,7 @@ import pytest
 from ralph_mission.flows import control
 from ralph_mission.mission import review
 from tests.crash.dying import Life, dying, told, writes
-from tests.crash.past import Snapshot
+from tests.crash.snapshots import Snapshot
 from tests.crash.witness import duplicates, open_state, watched
 from tests.integration.at_review import NONE, ONE, Told, elsewhere, ours, proposed, read
 from tests.integration.at_work import Place, on_hub, on_this_machine

@@ -11,8 +11,8 @@ import pytest
 from ralph_mission.mission.effects import OpenPull
 from ralph_mission.publishers import discord, telegram, twitter
 from ralph_mission.publishers.lengths import measured
+from tests.crash.publishing_hub import publishing_hub
 from tests.crash.stages import NOW, staged
-from tests.crash.town import town
 from tests.crash.witness import MAIN, MEMORY, Witness, active, duplicates, watched
 from tests.fakes.github import Request
 from tests.fakes.github.deeds.refs import follow
@@ -178,7 +178,7 @@ def test_missions_and_copies_of_markers_are_our_doing_only_where_no_person_made_
 
 @pytest.mark.parametrize("build", [twitter.build, telegram.build, discord.build])
 def test_a_post_that_is_sent_twice_is_seen_whether_the_network_takes_it_or_not(harbour, build):
-    with town(harbour, news=False, refusing=False) as place:
+    with publishing_hub(harbour, news=False, refusing=False) as place:
         channel = build(lambda _: b"", place.actions)
         post = measured(channel.network, ("Tides are out.",))
         server = place.networks[channel.network]

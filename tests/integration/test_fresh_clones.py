@@ -25,8 +25,8 @@ from ralph_mission.mission.posts import Post
 from ralph_mission.mission.proposal import Proposal
 from ralph_mission.safety.patch import REGULAR, Edit, FileDelta
 from ralph_mission.trouble import Trouble
-from tests.crash.past import Snapshot
-from tests.crash.town import PUBLISHERS, Town, town
+from tests.crash.publishing_hub import PUBLISHERS, PublishingHub, publishing_hub
+from tests.crash.snapshots import Snapshot
 from tests.crash.witness import heads
 from tests.helpers import git
 from tests.integration.forging import forge_memory, state_of
@@ -37,7 +37,7 @@ from tests.integration.world import BUGS_CONFIG, TYPOS
 MEMORY = "refs/heads/ralph-memory"
 SAID = "Buy anchors."
 EVIL = (FileDelta("docs/evil.md", REGULAR, (Edit(0, 0, ("a small new page\n",)),)),)
-Lie = Callable[[Town, OpenState], tuple[OpenState, list[EffectRecord]]]
+Lie = Callable[[PublishingHub, OpenState], tuple[OpenState, list[EffectRecord]]]
 
 
 def test_a_fresh_clone_refuses_what_a_stranger_changed_and_welcomes_what_a_person_wrote(tmp_path):
@@ -58,12 +58,12 @@ def test_a_fresh_clone_refuses_what_a_stranger_changed_and_welcomes_what_a_perso
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory) -> Iterator[tuple[Town, Snapshot]]:
+def asked(tmp_path_factory) -> Iterator[tuple[PublishingHub, Snapshot]]:
     """A repository in which three things wait for a person: a pull, a proposal and a text for three networks."""
     config = f"owners: [mara]\n{BUGS_CONFIG}{PUBLISHERS % ''}"
     with (
         hub(tmp_path_factory.mktemp("asked"), {**TYPOS, **BUGS}, config) as plain,
-        town(plain, news=False, refusing=False) as harbour,
+        publishing_hub(plain, news=False, refusing=False) as harbour,
     ):
         harbour.cycle()
         harbour.cycle()
@@ -74,7 +74,7 @@ def asked(tmp_path_factory) -> Iterator[tuple[Town, Snapshot]]:
 
 
 @pytest.fixture
-def harbour(asked) -> Town:
+def harbour(asked) -> PublishingHub:
     """The same, as it was, with no clone but that of the runner who asked."""
     place, start = asked
     start.restore(place)
@@ -83,11 +83,11 @@ def harbour(asked) -> Town:
     return place
 
 
-def record(place: Town, mission: Mission, effect: Effect, state: str) -> EffectRecord:
+def record(place: PublishingHub, mission: Mission, effect: Effect, state: str) -> EffectRecord:
     return EffectRecord(effect.key, mission.key, mission.action, mission.kind, state, effect, 1, place.now, mission.id)
 
 
-def an_approval(place: Town, state: OpenState) -> tuple[OpenState, list[EffectRecord]]:
+def an_approval(place: PublishingHub, state: OpenState) -> tuple[OpenState, list[EffectRecord]]:
     """That an owner approved a pull, and that it was being merged when the runner died."""
     mission, mara = state.missions[0], place.person().id
     merge = MergePull("a" * 16, mission.pull, mission.head_sha, "squash", "Theirs\n", "main", mara)
@@ -95,7 +95,7 @@ def an_approval(place: Town, state: OpenState) -> tuple[OpenState, list[EffectRe
     return replace(state, effects=(merge.key,)), [kept]
 
 
-def an_approved_proposal(place: Town, state: OpenState) -> tuple[OpenState, list[EffectRecord]]:
+def an_approved_proposal(place: PublishingHub, state: OpenState) -> tuple[OpenState, list[EffectRecord]]:
     """That it was agreed to act on a proposal, by a change that nobody saw."""
     mission = state.missions[1]
     tip = git(place.fake.bare, "rev-parse", "main")
@@ -107,13 +107,13 @@ def an_approved_proposal(place: Town, state: OpenState) -> tuple[OpenState, list
     return forged, [record(place, mission, effect, "planned") for effect in (push, opening)]
 
 
-def a_change_under_way(place: Town, state: OpenState) -> tuple[OpenState, list[EffectRecord]]:
+def a_change_under_way(place: PublishingHub, state: OpenState) -> tuple[OpenState, list[EffectRecord]]:
     """The same, and that it was being pushed when the runner died."""
     forged, kept = an_approved_proposal(place, state)
     return replace(forged, effects=tuple(one.key for one in kept)), [replace(one, state="intended") for one in kept]
 
 
-def an_agreed_text(place: Town, state: OpenState) -> tuple[OpenState, list[EffectRecord]]:
+def an_agreed_text(place: PublishingHub, state: OpenState) -> tuple[OpenState, list[EffectRecord]]:
     """That a text was agreed to, another than was shown, and was being said when the runner died."""
     mission = state.missions[2]
     posts = [Post(name, (SAID,), (len(SAID),), 280) for name in place.networks]
@@ -122,7 +122,7 @@ def an_agreed_text(place: Town, state: OpenState) -> tuple[OpenState, list[Effec
     return replace(forged, effects=mission.pending), [record(place, mission, one, "intended") for one in sending]
 
 
-def a_yes_in_a_chat(place: Town, state: OpenState) -> tuple[OpenState, list[EffectRecord]]:
+def a_yes_in_a_chat(place: PublishingHub, state: OpenState) -> tuple[OpenState, list[EffectRecord]]:
     """That an owner said yes to all that was asked."""
     said = tuple(
         ChatYes(one.issue, one.proposal_hash, 7, place.now + timedelta(minutes=5), "f" * 64) for one in state.missions
@@ -133,13 +133,13 @@ def a_yes_in_a_chat(place: Town, state: OpenState) -> tuple[OpenState, list[Effe
 LIES: tuple[Lie, ...] = (an_approval, an_approved_proposal, a_change_under_way, an_agreed_text, a_yes_in_a_chat)
 
 
-def done(place: Town) -> tuple[dict[str, str], dict[str, list[str]], list[int]]:
+def done(place: PublishingHub) -> tuple[dict[str, str], dict[str, list[str]], list[int]]:
     """Where branches stand but memory's, what networks said, and which pulls are merged."""
     branches = {name: oid for name, oid in heads(place).items() if name != MEMORY}
     return branches, place.posted, [pull.number for pull in place.pulls if place.merged(pull.number)]
 
 
-def believed(place: Town, lie: Lie, runner: str) -> None:
+def believed(place: PublishingHub, lie: Lie, runner: str) -> None:
     """Have somebody write it, one serial further, and the runner believe it."""
     told = []
     forge_memory(place, lambda state: told.append(lie(place, state)) or told[0])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.crash.past import Snapshot
+from tests.crash.snapshots import Snapshot
 from tests.integration.hub import Hub, hub
 from tests.integration.world import statuses
 

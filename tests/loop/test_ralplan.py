@@ -10,7 +10,7 @@ from ralph_mission.loop import critique, ralplan, sections
 from ralph_mission.loop.model import Guidance, Hat
 from ralph_mission.loop.order import Limits, Preset
 from tests.loop.fakes import START_OF_TIME
-from tests.loop.troupe import CRASH, Cast, World, order, played, says
+from tests.loop.scripted_hats import CRASH, Cast, World, order, played, says
 
 PLAN = "# Tokens\n\n## Store\nKeep tokens.\n\n## Refresh\nRefresh them.\n"
 BETTER = PLAN.replace("Refresh them.", "Refresh them; an expired one is asked for anew.")

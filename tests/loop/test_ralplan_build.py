@@ -6,8 +6,8 @@ import json
 
 from ralph_mission.loop import ralplan
 from ralph_mission.loop.model import Task, Verification
+from tests.loop.scripted_hats import CRASH, Cast, World, order, played, says
 from tests.loop.test_ralplan import BETTER, EXPIRY, PLAN, YES, advised, judged, plans, verdict
-from tests.loop.troupe import CRASH, Cast, World, order, played, says
 
 RED, GREEN = Verification(False, True, "a test fails"), Verification(True, True)
 

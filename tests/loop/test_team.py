@@ -9,7 +9,7 @@ import pytest
 from ralph_mission.loop import team
 from ralph_mission.loop.model import Verification
 from tests.loop.fakes import FakeWorkplace
-from tests.loop.troupe import CRASH, Cast, World, order, played, says
+from tests.loop.scripted_hats import CRASH, Cast, World, order, played, says
 
 MEMBERS = [{"name": "backend", "files": ["api/**"]}, {"name": "frontend", "files": ["web/**"]}]
 WORKS = says("verification.passed", "all of it works")

@@ -10,7 +10,7 @@ from ralph_mission.loop import assignments, globs, ultrawork
 from ralph_mission.loop.assignments import Unclear
 from ralph_mission.loop.model import Task, Verification
 from tests.loop.fakes import FakeWorkplace
-from tests.loop.troupe import CRASH, Cast, World, order, played, says
+from tests.loop.scripted_hats import CRASH, Cast, World, order, played, says
 
 CLEAN = says("review.verdict", {"issues": []})
 BAD = says("review.verdict", {"issues": [{"file": "a.py", "line": 1, "severity": "critical", "message": "a race"}]})

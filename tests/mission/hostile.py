@@ -8,7 +8,7 @@ from ralph_mission.mission.approval import LINE
 from ralph_mission.mission.effects import MARKER
 from ralph_mission.safety.secrets import find_secrets
 from ralph_mission.safety.text import closing_keywords, mentions, workflow_commands
-from tests.safety.nasty import commands, hidden
+from tests.safety.hostile_texts import commands, hidden
 
 TOKEN = "gh" + "p_" + "a1B2" * 9
 SIGNED = "<!-- ralph:v1 key=deadbeefdeadbeef mission=1 finding=cafecafecafecafe -->"

@@ -23,7 +23,7 @@ from ralph_mission.mission.steps import step
 from ralph_mission.safety.text import fenced, inline, quote, said
 from tests.mission.build import BASE, BOT, NOW, bench, finding, issue, mission, patch, push
 from tests.mission.test_facts import ports
-from tests.safety.nasty import nasty
+from tests.safety.hostile_texts import nasty
 
 DIGEST = "0123456789abcdef"
 LINES = tuple(f"the change {verb} `{DIGEST}`" for verb in ("is", "would be"))

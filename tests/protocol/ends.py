@@ -12,7 +12,7 @@ from ralph_mission.flows import control
 from ralph_mission.forges.commits import mark
 from ralph_mission.forges.refusal import Refused
 from ralph_mission.trouble import Missing
-from tests.protocol import deeds
+from tests.protocol import model_effects
 from tests.protocol.ports import Memories
 from tests.protocol.runner import Ask, End, Said
 from tests.protocol.world import State, World
@@ -101,7 +101,7 @@ class Undisturbed:
         if ask.name == "set_anchor":
             self.number = self.world.number(replace(server, anchor=ask.arguments[0]))
             return None
-        after, receipt = deeds.do(ask.arguments[0], server)
+        after, receipt = model_effects.do(ask.arguments[0], server)
         self.number = self.world.number(after)
         return receipt
 

@@ -19,7 +19,7 @@ from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from ralph_mission.thinkers.rules import RulesThinker
 from ralph_mission.trouble import Missing
 from tests.mission.build import BOT, NOW
-from tests.protocol.deeds import may_approve
+from tests.protocol.model_effects import may_approve
 from tests.protocol.register import History
 from tests.protocol.server import mask_of
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from tests.protocol.cached_functions import SHARED, remembered
 from tests.protocol.ends import Ends, without
-from tests.protocol.laws import wrong_at, wrong_in
+from tests.protocol.invariants import wrong_at, wrong_in
 from tests.protocol.mutants import Mutant
-from tests.protocol.remembered import SHARED, remembered
 from tests.protocol.world import Config, State, World
 
 STOP = "throws the kill switch"

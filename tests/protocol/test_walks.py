@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from ralph_mission.mission.deciding import Charter
 from ralph_mission.mission.model import Limits
 from tests.figures import Table, shown
+from tests.protocol.cached_functions import remembered
 from tests.protocol.ends import Ends
-from tests.protocol.laws import wrong_at, wrong_in
+from tests.protocol.invariants import wrong_at, wrong_in
 from tests.protocol.moves import MOVES
 from tests.protocol.ports import Setting
-from tests.protocol.remembered import remembered
 from tests.protocol.world import Config, Step, World
 
 WIDE = {"runners": 3, "cycles": 20, "crashes": 4, "doubts": 4, "late": 4, "moves": tuple(MOVES)}

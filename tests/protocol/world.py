@@ -13,7 +13,7 @@ from functools import partial
 from ralph_mission.forges.refusal import Refused
 from ralph_mission.mission.ledger import OpenState
 from ralph_mission.trouble import Lost, Missing, Trouble
-from tests.protocol import deeds
+from tests.protocol import model_effects
 from tests.protocol.moves import MOVES
 from tests.protocol.ports import Setting
 from tests.protocol.register import History
@@ -201,7 +201,7 @@ class World:
         before = self.server(state)
         state = replace(state, grace=_put(state.grace, index, state.grace[index] - 1) if state.grace else None)
         try:
-            server, receipt = deeds.do(ask.arguments[0], before)
+            server, receipt = model_effects.do(ask.arguments[0], before)
         except (Refused, Missing) as no:
             yield Step(f"{told}: {no}", to(state, Said(error=no)), sent)
             return
@@ -250,7 +250,7 @@ class World:
             case "has_our_work":
                 return bool(server.keys)
             case "find":
-                return deeds.found(arguments[0], server)
+                return model_effects.found(arguments[0], server)
         raise NotImplementedError(f"the model does not know {name}")
 
 

@@ -9,7 +9,7 @@ from twitter_text.extract_urls import extract_urls_with_indices
 
 from ralph_mission.publishers.public_text import LONGEST, value, words
 from ralph_mission.safety import text
-from tests.safety.nasty import hidden
+from tests.safety.hostile_texts import hidden
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from ralph_mission.safety.text import (
 )
 from tests.attacks.words import misdeeds, wrapped
 from tests.safety.benign import BENIGN, TAGS
-from tests.safety.nasty import SINKS, commands, hidden, nasty
+from tests.safety.hostile_texts import SINKS, commands, hidden, nasty
 
 
 @pytest.mark.benign("markdown")

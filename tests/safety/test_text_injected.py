@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.safety.text import mentions, sanitise, workflow_commands
-from tests.safety.nasty import SINKS, hidden
+from tests.safety.hostile_texts import SINKS, hidden
 
 
 @pytest.mark.attack(2, 3)

@@ -7,7 +7,7 @@ import pytest
 from ralph_mission.mission.wording import plain
 from ralph_mission.safety.text import closing_keywords, mentions, said, sanitise
 from tests.attacks.words import misdeeds
-from tests.safety.nasty import commands
+from tests.safety.hostile_texts import commands
 
 CLOSERS = [
     f"{word}{gap}{what}"

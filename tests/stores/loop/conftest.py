@@ -8,7 +8,7 @@ import pytest
 from ralph_mission.loop.model import Tree
 from ralph_mission.stores.loop.desk import Desk, Habits
 from tests.helpers import make_repo
-from tests.stores.loop.desks import NOON, STANDING, USUAL, Make
+from tests.stores.loop.run_stores import NOON, STANDING, USUAL, Make
 
 
 @pytest.fixture

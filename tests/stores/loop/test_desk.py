@@ -14,7 +14,7 @@ from ralph_mission.stores.loop.desk import Habits
 from ralph_mission.stores.loop.guidance import Guide
 from ralph_mission.stores.loop.memories import Memories
 from ralph_mission.stores.loop.tasks import Tasks
-from tests.stores.loop.desks import FREE, NOON, PRD, STORIES, Make, begun
+from tests.stores.loop.run_stores import FREE, NOON, PRD, STORIES, Make, begun
 
 # --- going on, and starting anew ------------------------------------------------------
 

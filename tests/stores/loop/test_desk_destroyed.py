@@ -16,7 +16,7 @@ from ralph_mission.stores.loop.desk import Desk, Habits
 from ralph_mission.stores.loop.guidance import Guide
 from ralph_mission.stores.loop.memories import Memories
 from ralph_mission.stores.loop.tasks import Tasks
-from tests.stores.loop.desks import FREE, NOON, PRD, STANDING, STORIES, Make
+from tests.stores.loop.run_stores import FREE, NOON, PRD, STANDING, STORIES, Make
 
 # --- what a session destroyed ---------------------------------------------------------
 

@@ -14,7 +14,7 @@ from ralph_mission.loop.model import HatOutput
 from ralph_mission.stores.loop import legacy
 from ralph_mission.stores.loop.desk import Habits
 from ralph_mission.trouble import Trouble
-from tests.stores.loop.desks import FREE, NOON, PRD, STORIES, Make, begun
+from tests.stores.loop.run_stores import FREE, NOON, PRD, STORIES, Make, begun
 
 
 def omc(root: Path, name: str, document: object) -> Path:

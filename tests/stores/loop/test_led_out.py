@@ -19,7 +19,7 @@ from ralph_mission.stores.loop.desk import Desk, Habits
 from ralph_mission.stores.loop.progress_log import ProgressLog
 from ralph_mission.stores.loop.stories import Stories
 from ralph_mission.trouble import Trouble
-from tests.stores.loop.desks import FREE, NOON, PRD, STANDING, STORIES, Make
+from tests.stores.loop.run_stores import FREE, NOON, PRD, STANDING, STORIES, Make
 
 SECRET = "CANARY-of-somebody-else"
 BOTH = ("prd.json", "progress.txt")

@@ -23,7 +23,7 @@ from ralph_mission.stores.loop.progress_log import ProgressLog
 from ralph_mission.stores.loop.stories import Stories
 from ralph_mission.stores.loop.tasks import Tasks
 from ralph_mission.trouble import Trouble
-from tests.stores.loop.desks import FREE, NOON, PRD, STORIES, Make
+from tests.stores.loop.run_stores import FREE, NOON, PRD, STORIES, Make
 
 SECRET = "CANARY-of-somebody-else"
 MEMORY = f"## Patterns\n\n### mem-1737372000-a1b2\n> {SECRET}\n<!-- tags: x | created: 2026-05-04 -->\n"

@@ -21,7 +21,7 @@ from ralph_mission.loop.order import Order
 from ralph_mission.stores.loop import lock, signals
 from ralph_mission.stores.loop.desk import Desk
 from ralph_mission.trouble import Trouble
-from tests.stores.loop.desks import FREE, NOON, STANDING, Make, begun
+from tests.stores.loop.run_stores import FREE, NOON, STANDING, Make, begun
 
 HOLDING = """
 import sys

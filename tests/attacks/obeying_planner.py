@@ -21,7 +21,7 @@ KIND_NAMES = ("spelling", "dependency-patch", "todo", "bug", "content", "complet
 
 
 @dataclass
-class Obedient:
+class ObeyingPlanner:
     """Proposes all that an attacker could want: of every finding, of foreign ones, first, unasked and again."""
 
     words: str

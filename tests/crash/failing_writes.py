@@ -37,7 +37,7 @@ def kinds(what: str) -> tuple[str, ...]:
 
 
 @dataclass
-class Struck(Hub):
+class FailingHub(Hub):
     """A hub where write number n (from 1, the standing issue's do not count) is struck by `blows[n]`."""
 
     blows: dict[int, str] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Struck(Hub):
     learned: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, harbour: Hub, blows: Mapping[int, str]) -> Struck:
+    def of(cls, harbour: Hub, blows: Mapping[int, str]) -> FailingHub:
         """The same hub, from now on."""
         same = {one.name: getattr(harbour, one.name) for one in fields(Hub)}
         return cls(**same, blows=dict(blows))

@@ -18,7 +18,7 @@ ELSEWHERE = "@nobody_is_here"  # a chat that Telegram does not know
 
 
 @dataclass
-class Town(Hub):
+class PublishingHub(Hub):
     """`networks` by name; with `news`, its runners see a piece of content."""
 
     networks: dict[str, Any] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class News:
 
 
 @contextmanager
-def town(harbour: Hub, news: bool, refusing: bool) -> Iterator[Town]:
+def publishing_hub(harbour: Hub, news: bool, refusing: bool) -> Iterator[PublishingHub]:
     """The hub with its networks; `refusing`: Telegram knows no such chat."""
     with ExitStack() as stack:
         servers = {"twitter": XServer(), "telegram": TelegramServer(), "discord": DiscordServer()}
@@ -55,4 +55,4 @@ def town(harbour: Hub, news: bool, refusing: bool) -> Iterator[Town]:
             harbour.actions |= server.environment
         if refusing:
             harbour.actions["TELEGRAM_CHANNEL_ID"] = ELSEWHERE
-        yield Town(**vars(harbour), networks=servers, news=news)
+        yield PublishingHub(**vars(harbour), networks=servers, news=news)

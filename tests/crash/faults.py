@@ -16,8 +16,8 @@ from ralph_mission.gateways import remote
 from ralph_mission.publishers import wire as networks
 from tests.crash.calls import Call
 from tests.crash.dying import dying
-from tests.crash.past import networks_of
 from tests.crash.runners import NOW, fresh
+from tests.crash.snapshots import networks_of
 from tests.fakes.github import Crash, Request
 from tests.fakes.networks import Fault
 from tests.integration.hub import Hub

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.crash.past import networks_of
+from tests.crash.snapshots import networks_of
 from tests.crash.witness import heads, open_state
 from tests.helpers import git
 from tests.integration.hub import Hub

@@ -21,7 +21,7 @@ from ralph_mission.report.voice import PlainVoice
 from ralph_mission.trouble import Trouble
 from tests.attacks.cases import INSIDE, OLD, PATH, SECRET, TEST, Case
 from tests.attacks.judge import Judge, standing
-from tests.attacks.obedient import Obedient, Planted
+from tests.attacks.obeying_planner import ObeyingPlanner, Planted
 from tests.attacks.outsiders import arrive, insist
 from tests.gateways.web_server import reply, saying, serving
 from tests.integration.hub import Hub, hub
@@ -34,12 +34,12 @@ MOST = 6
 
 
 @dataclass
-class Attacked(Hub):
+class AttackedHub(Hub):
     """A hub whose planner obeys, and whose observers see what, the attacker of a case wants. `words` are theirs."""
 
     case: Case = field(default_factory=lambda: Case(1, "x"))
     words: str = ""
-    planner: Obedient = field(default_factory=lambda: Obedient(""))
+    planner: ObeyingPlanner = field(default_factory=lambda: ObeyingPlanner(""))
     halted: int = 0
 
     def house(self, staged: bool = False) -> Household:
@@ -72,7 +72,7 @@ class Attacked(Hub):
 
 
 @contextmanager
-def attacked(folder: Path, case: Case) -> Iterator[tuple[Attacked, Judge]]:
+def attacked(folder: Path, case: Case) -> Iterator[tuple[AttackedHub, Judge]]:
     """The case in a repository with a misspelling, a failing check that says its words, and a server nobody may ask."""
     with serving(saying(reply(b"inside"))) as inside:
         words = case.text.replace(INSIDE, inside.url)
@@ -89,14 +89,14 @@ def attacked(folder: Path, case: Case) -> Iterator[tuple[Attacked, Judge]]:
             raise AssertionError(f"reached: {inside.asked}")
 
 
-def _watched(made: Hub, case: Case, words: str) -> tuple[Attacked, Judge]:
+def _watched(made: Hub, case: Case, words: str) -> tuple[AttackedHub, Judge]:
     aside = made.folder / "runner"
     aside.mkdir()
     for name in (*FILES, "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
         (aside / name).write_text("")
     actions = {name: str(aside / name) for name in (*FILES, "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
     actions |= {"HARBOUR_TOKEN": SECRET, "RUNNER_TEMP": str(aside)}
-    harbour = Attacked(made.fake, made.token, made.folder, case=case, words=words, planner=Obedient(words))
+    harbour = AttackedHub(made.fake, made.token, made.folder, case=case, words=words, planner=ObeyingPlanner(words))
     harbour.actions = actions
     return harbour, Judge(made.fake, (SECRET, made.token)).watch()
 
@@ -108,7 +108,7 @@ def unknowing(words: str) -> str:
     return words
 
 
-def live(harbour: Attacked, judge: Judge, cycles: int = 3) -> None:
+def live(harbour: AttackedHub, judge: Judge, cycles: int = 3) -> None:
     """Strangers arrive; then cycles, between which they insist: more than these, until one came after their deed."""
     arrive(harbour, unknowing(harbour.words))
     _cycle(harbour, judge)
@@ -125,14 +125,14 @@ def live(harbour: Attacked, judge: Judge, cycles: int = 3) -> None:
         judge.blame("process", "what an earlier job left behind was run")
 
 
-def _cycle(harbour: Attacked, judge: Judge) -> None:
+def _cycle(harbour: AttackedHub, judge: Judge) -> None:
     before = _untouchable(harbour)
     judge.printed(harbour.told())
     judge.after_cycle()
     judge.untouched(before, _untouchable(harbour))
 
 
-def _untouchable(harbour: Attacked) -> dict[str, Any]:
+def _untouchable(harbour: AttackedHub) -> dict[str, Any]:
     """The checkout, what git obeys there, the runner's files, and the home."""
     clone = harbour.clone
     work = [path for path in clone.iterdir() if path.name not in (".git", ".ralph")]

@@ -26,7 +26,7 @@ from tests.crash.calls import (
     read,
     write,
 )
-from tests.crash.strikes import (
+from tests.crash.faults import (
     Striking,
     a_person_writes,
     a_runner_acts,
