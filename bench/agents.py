@@ -124,8 +124,7 @@ def set_up(folder: Path, rounds: int) -> tuple[Comparison, dict[str, list[float]
 
 def _run(name: str, folder: Path, level: Level) -> Deed:
     repo = make_repo(folder, {"README.md": "# Shop\n", "ralph.yml": settings(name, level)})
-    order = Asked(repo=repo, task="Take notes", agent=name, command=shlex.join(PROGRAMS[name]), iterations=SESSIONS,
-                  allow_dirty=True)  # fmt: skip  # one call
+    order = Asked(repo=repo, task="Take notes", agent=name, command=shlex.join(PROGRAMS[name]), iterations=SESSIONS)
 
     def run() -> None:
         account, _ = played(order, _silent())

@@ -11,17 +11,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ralph_mission.gateways import landing, worktrees
-from ralph_mission.gateways.git import Git, GitError, Identity
-from ralph_mission.gateways.worktrees import Collected, Part
-from ralph_mission.loop import playing, scope
+from ralph_mission.gateways.git import Git, GitError
+from ralph_mission.gateways.workspace import parallel
+from ralph_mission.gateways.workspace.land import Landing, meeting, uncommitted
+from ralph_mission.gateways.workspace.objects import Objects
+from ralph_mission.gateways.workspace.parallel import Built, Part, WorkspaceApart
+from ralph_mission.gateways.workspace.user import User
+from ralph_mission.loop import playing
 from ralph_mission.loop.model import Change, HatOutput, Usage
 from ralph_mission.loop.ports import Done, Job, Papers, Ports
 from ralph_mission.trouble import Trouble
 
 MOST = 4
 """Sessions at the same time: a person's machine and a provider's limits bear so many."""
-MESSAGE = "{name}: built apart"
 HERE = "it is not committed in the checkout"
 MEANWHILE = "it was committed in the checkout meanwhile"
 
@@ -32,6 +34,7 @@ class Kit:
 
     ports: Ports
     papers: Papers
+    workspace: WorkspaceApart
 
 
 Equip = Callable[[Part, Job, Callable[[], bool]], Kit]
@@ -40,12 +43,12 @@ Equip = Callable[[Part, Job, Callable[[], bool]], Kit]
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """Clones of `git`'s last commit in `scratch`; `who` signs what was built."""
+    """Clones of `git`'s last commit in `scratch`; `user` signs what was built."""
 
     git: Git
     scratch: Path
     equip: Equip
-    who: Identity = Identity()
+    user: User
     most: int = MOST
 
     def together(self, jobs: Sequence[Job], may_start: Callable[[Usage], bool]) -> tuple[Done, ...]:
@@ -53,14 +56,15 @@ class Crew:
         base = self.git.resolve("HEAD")
         if not base:
             raise Trouble("this repository has no commit to start from", "commit something first", usage=True)
-        with worktrees.parts(self.git, base, [job.name for job in jobs], self.scratch) as parts:
-            dones = self._played(tuple(zip(parts, jobs, strict=True)), may_start)
-            made = [self._collected(*one) for one in zip(parts, jobs, dones, strict=True)]
+        with parallel.parts(self.git, base, [job.name for job in jobs], self.scratch) as parts:
+            made = self._played(tuple(zip(parts, jobs, strict=True)), may_start)
         return self._merged(base, made)
 
     # --- playing ---------------------------------------------------------------------
 
-    def _played(self, pairs: Sequence[tuple[Part, Job]], may_start: Callable[[Usage], bool]) -> list[Done]:
+    def _played(
+        self, pairs: Sequence[tuple[Part, Job]], may_start: Callable[[Usage], bool]
+    ) -> list[tuple[Done, Built]]:
         gate = _Gate(may_start)
         with ThreadPoolExecutor(max(1, min(self.most, len(pairs)))) as pool:
             try:
@@ -69,9 +73,10 @@ class Crew:
                 gate.ended.set()  # agents end their processes when they are asked, which the pool waits for
                 raise
 
-    def _one(self, part: Part, job: Job, gate: _Gate) -> Done:
+    def _one(self, part: Part, job: Job, gate: _Gate) -> tuple[Done, Built]:
+        built = Built(part.name)
         if not gate.open():
-            return Done(job.name)
+            return Done(job.name), built
         output = HatOutput(job.hat.name, job.state.iteration + 1)
         papers: Mapping[str, str] = {}
         try:
@@ -81,41 +86,33 @@ class Crew:
                     kit.papers.write(name, text)
                 output = playing.play(job.order, job.state, job.board, job.hat, kit.ports)
                 papers = {name: kit.papers.read(name) for name in job.papers}
+                built = Built(part.name, None if output.failure else kit.workspace.built)
         except (Trouble, GitError, OSError) as error:
             output = _failed(output, error)
         gate.took(output.usage)
-        return Done(job.name, output, papers)
+        return Done(job.name, output, papers), built
 
     # --- taking over -----------------------------------------------------------------
 
-    def _collected(self, part: Part, job: Job, done: Done) -> tuple[Done, Collected]:
-        """What is to be taken over. The hat's globs are asked once more: a session may have destroyed the repository
-        by which its own check was made."""
-        nothing = Collected(part.name, "", ())
-        if done.output is None or done.output.failure:
-            return done, nothing
-        try:
-            found = worktrees.collect(self.git, part, MESSAGE.format(name=part.name), self.who)
-        except Trouble as trouble:
-            return replace(done, output=_failed(done.output, trouble)), nothing
-        if outside := [path for path in found.paths if scope.why_outside(job.hat, path)]:
-            what = f"{outside[0]} was written and hidden; {scope.why_outside(job.hat, outside[0])}"
-            return replace(done, output=_failed(done.output, Trouble(what, "see the session's record"))), nothing
-        return done, found
-
-    def _merged(self, base: str, made: Sequence[tuple[Done, Collected]]) -> tuple[Done, ...]:
+    def _merged(self, base: str, made: Sequence[tuple[Done, Built]]) -> tuple[Done, ...]:
         """The checkout with everything that met nothing; whoever met something is told what."""
-        building = any(one.commit for _, one in made)
-        head, meanwhile = landing.grown(self.git, base)
-        others = {MEANWHILE: meanwhile, HERE: landing.uncommitted(self.git) if building else frozenset()}
+        objects, head = Objects(self.git), self.git.resolve("HEAD")
+        grown = objects.behind(base, head)
+        others = {
+            MEANWHILE: objects.paths_between(base, head) if grown and head != base else (),
+            HERE: uncommitted(self.git) if any(one.judged for _, one in made) else (),
+        }
         meets = {
             one.name: tuple(
-                Change(path, "conflict", why) for why, paths in others.items() for path in landing.met(one.paths, paths)
+                Change(path, "conflict", why) for why, paths in others.items() for path in meeting(one.paths, paths)
             )
             for _, one in made
         }
-        merged = worktrees.merge(self.git, head, [one for _, one in made if not meets[one.name]], MESSAGE, self.who)
-        landing.land(self.git, head, merged.commit)
+        wanted = [one for _, one in made if not meets[one.name]]
+        merged = parallel.merge(self.git, head if grown else base, wanted, self.user.identity)
+        if merged.applied:
+            branch = self.git.try_text("symbolic-ref", "--quiet", "HEAD")
+            Landing(self.git, self.user, self.scratch.parent / "aside").land(branch, merged.judged)
         return tuple(
             replace(done, conflicts=meets[done.name] or merged.left_out.get(done.name, ())) for done, _ in made
         )

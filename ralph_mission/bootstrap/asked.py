@@ -38,7 +38,6 @@ class Asked:
     usd: float | None = None
     go_on: bool = False
     worktree: bool = False
-    allow_dirty: bool = False
     verify: tuple[str, ...] = ()
     require_tests: bool = False
     single_story: bool = False

@@ -17,10 +17,10 @@ from pathlib import Path
 from ralph_mission.bootstrap import teams
 from ralph_mission.bootstrap.asked import Asked
 from ralph_mission.bootstrap.loop import Bench, bench
-from ralph_mission.gateways.checkout_writing import remove_folder
 from ralph_mission.gateways.files import safe_paths
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.worktrees import KEPT
+from ralph_mission.gateways.workspace.parallel import KEPT
+from ralph_mission.gateways.workspace.restore import remove_folder
 from ralph_mission.loop.metering import Meter, metered
 from ralph_mission.loop.model import Failure, State
 from ralph_mission.loop.order import Account

@@ -10,10 +10,13 @@ from pathlib import Path
 
 from ralph_mission.config import Config
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.isolation import Cage, Found, find_level, of_checkout
+from ralph_mission.gateways.isolation import Cage, Found, find_level, of_checkout, of_clone
 from ralph_mission.gateways.isolation_relay import Endpoint, of_models
 from ralph_mission.trouble import Trouble
 
+HELD = ("loop/state.json", "loop/prd.json", "loop/prd.previous.json", "loop/runs", "loop/judged.json",
+        "loop/verdicts.jsonl")  # fmt: skip  # one list
+"""Of the engine's folder what no session writes, where its view can be bounded."""
 PACKAGES = "node_modules"
 """A program in there needs what lies beside it."""
 
@@ -25,18 +28,21 @@ def found(settings: Config, environ: Mapping[str, str] = os.environ) -> Found:
     return replace(level, wrap=_split(choice.wrap)) if choice else level
 
 
-def of_agent(found: Found, git: Git, names: Iterable[str], command: tuple[str, ...] | str) -> Cage:
-    """For sessions in the checkout of an agent that sees `names` of our environment. Raises Trouble."""
+def of_agent(
+    found: Found, git: Git, names: Iterable[str], command: tuple[str, ...] | str, clone: Path | None = None
+) -> Cage:
+    """For sessions in the checkout, or in the `clone` of it, of an agent that sees `names` of our environment. Raises
+    Trouble."""
     if found.level == "env":
         return Cage(wrap=found.wrap)
     seen = {name: os.environ[name] for name in names if name in os.environ}
-    cage = _of_checkout(found, git, of_models(seen))
+    cage = _caged(found, git, clone, of_models(seen))
     return replace(cage, readable=tuple(dict.fromkeys((*cage.readable, *_named(command)))))
 
 
-def of_checks(found: Found, git: Git) -> Cage:
+def of_checks(found: Found, git: Git, clone: Path | None = None) -> Cage:
     """For a project's own checks, which run what an agent wrote and have nobody to talk to. Raises Trouble."""
-    return _of_checkout(found, git, ())
+    return _caged(found, git, clone, ())
 
 
 def of_patches(settings: Config, git: Git) -> Cage:
@@ -52,8 +58,20 @@ def elsewhere(cage: Cage, git: Git) -> Cage:
     return replace(made, readable=tuple(dict.fromkeys((*made.readable, *cage.readable))), wrap=cage.wrap)
 
 
-def _of_checkout(found: Found, git: Git, endpoints: tuple[Endpoint, ...]) -> Cage:
-    cage = of_checkout(found.level, git, os.environ, endpoints)
+def sharing(cage: Cage, ours: Path) -> Cage:
+    """The same for a session that leaves words, tasks and notes in the engine's folder `ours`, and nothing else."""
+    if cage.level == "env":
+        return cage
+    shared = (ours / "agent", ours / "loop")
+    held = tuple(ours / name for name in HELD)
+    return replace(cage, writable=(*cage.writable, *shared), readable=(*cage.readable, *held))
+
+
+def _caged(found: Found, git: Git, clone: Path | None, endpoints: tuple[Endpoint, ...]) -> Cage:
+    if clone:
+        cage = of_clone(found.level, git, clone, os.environ, endpoints)
+    else:
+        cage = of_checkout(found.level, git, os.environ, endpoints)
     return replace(cage, readable=(*cage.readable, *_named(found.wrap)), wrap=found.wrap)
 
 

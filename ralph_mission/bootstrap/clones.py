@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from ralph_mission.gateways.checkout_kept import remove_folder
 from ralph_mission.gateways.files import safe_paths
 from ralph_mission.gateways.git import Git
+from ralph_mission.gateways.workspace.restore import remove_folder
 from ralph_mission.stores import outliving
 
 PLACE = "missions"

@@ -75,7 +75,7 @@ class Player:
         guides = conventions.read(self.git, commission.default_sha or commission.base_sha)
         asked = Asked(
             folder, self._config(), "\n\n".join(filter(None, (commission.task, guides))),
-            preset="" if planned else PRESET, pattern=PATTERN if planned else "", build=planned, allow_dirty=True,
+            preset="" if planned else PRESET, pattern=PATTERN if planned else "", build=planned,
         )  # fmt: skip  # one command line
         sessions = self.settings.work.max_iterations
         return Errand(asked, commission.usd, commission.seconds, sessions, words=commission.guidance)

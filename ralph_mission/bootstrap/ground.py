@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from ralph_mission.gateways import checkout_live as live
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.loop import scope
 from ralph_mission.trouble import Trouble
@@ -17,6 +16,8 @@ from ralph_mission.trouble import Trouble
 SHARED = ("prd.json", "progress.txt", ".ralph/agent/memories.md")
 """What a new work tree is given of the checkout it comes from, when git does not bring it."""
 SHOWN = 5
+CLONE = "/.ralph/workspace/"
+"""What is in the path of a clone that sessions work in."""
 
 
 def open_checkout(repo: Path) -> tuple[Git, Path]:
@@ -24,6 +25,9 @@ def open_checkout(repo: Path) -> tuple[Git, Path]:
     git = Git.open(repo)
     if git.work_tree is None:
         raise Trouble(f"{repo} has no work tree", "run a loop in a checkout: git worktree add DIR", usage=True)
+    if CLONE in (here := git.work_tree.as_posix()):
+        what = f"{repo} is where sessions of a loop work"
+        raise Trouble(what, f"run it in the checkout itself: {here.partition(CLONE)[0]}")
     return git, git.work_tree
 
 
@@ -34,7 +38,6 @@ def linked(git: Git, root: Path, branch: str, objective: str, named: Path | None
     place = git.state_dir / "worktrees" / _slug(name)
     if not place.exists():
         _checked(git, name)
-        live.note(git, f"refs/heads/{name}")
         known = ("--", str(place), name) if git.resolve(f"refs/heads/{name}") else ("-b", name, "--", str(place))
         try:
             git.run("worktree", "add", "--quiet", *known)
@@ -62,17 +65,15 @@ def whereabouts(git: Git, place: Path) -> str:
     )
 
 
-def settle(git: Git, branch: str, exempt: tuple[str, ...], allow_dirty: bool) -> None:
-    """The checkout clean and on `branch` ("": as it is), which is noted. Nobody else may work in it. Raises Trouble."""
-    dirty = [] if allow_dirty else list(_dirty(git, exempt))
+def settle(git: Git, branch: str, exempt: tuple[str, ...]) -> None:
+    """The checkout clean and on `branch` ("": as it is). Nobody else may work in it. Raises Trouble."""
+    dirty = list(_dirty(git, exempt))
     if dirty:
         more = f" and {len(dirty) - SHOWN} more" if len(dirty) > SHOWN else ""
         what = f"the checkout has changes of yours: {', '.join(dirty[:SHOWN])}{more}"
-        raise Trouble(what, "commit or stash them, or give --worktree or --allow-dirty")
+        raise Trouble(what, "commit or stash them, or give --worktree")
     current = git.try_text("symbolic-ref", "--quiet", "HEAD")
-    wanted = f"refs/heads/{branch}" if branch else current
-    live.note(git, wanted)
-    if current != wanted:
+    if branch and current != f"refs/heads/{branch}":
         _switch(git, branch)
 
 

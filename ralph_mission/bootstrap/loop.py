@@ -16,10 +16,10 @@ from ralph_mission.bootstrap.known import known_secrets
 from ralph_mission.bootstrap.obeyed import Obeyed, unaltered
 from ralph_mission.bootstrap.order import order_of
 from ralph_mission.config import Config, read
-from ralph_mission.gateways.checkout import Checkout
-from ralph_mission.gateways.checkout_user import User
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.isolation import Found, describe_level
+from ralph_mission.gateways.workspace.user import User
+from ralph_mission.gateways.workspace.workplace import Workspace
 from ralph_mission.loop import cost
 from ralph_mission.loop.model import Prd, Session, Story, Turn
 from ralph_mission.loop.order import Order
@@ -40,6 +40,8 @@ MODEL_KEYS = (
     "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY",
 )  # fmt: skip  # one list
 """All that an agent may see of our environment besides a path."""
+CLONE = ".ralph/workspace/tree"
+"""Where sessions work, below the checkout: it stays for later runs, with what builds left in it that git ignores."""
 HOW = "name a program with --command CMD, or an agent with --agent NAME or hands: {agent: {kind: …}} in ralph.yml"
 ASKED_EVERY = 0.1  # seconds between two looks at whether somebody wants a pause to end
 
@@ -88,7 +90,7 @@ def bench(asked: Asked, voice: Voice, planned: Path | None = None) -> Bench:
         git, root = ground.linked(git, here, prd.branch if prd else "", order.objective, named)
         if named and named.is_relative_to(here):
             asked = replace(asked, prd_file=root / named.relative_to(here))
-    agent = agent_of(asked, settings, git, root, order.model, found)
+    agent = agent_of(asked, settings, git, root, order.model, found, root / CLONE)
     desk, workplace = _desk_and_place(asked, settings, git, root, prd, ordered.exempt, planned, found)
     ports = Ports(agent, workplace, desk, SystemClock(), voice, known_secrets())
     after = (ground.whereabouts(git, root),) if apart else ()
@@ -110,22 +112,25 @@ def _desk_and_place(
     checks = asked.verify or settings.hands.verify
     if asked.require_tests and not checks:
         raise Trouble("--require-tests needs a check", "give --verify CMD, or hands: {verify: […]}", usage=True)
-    workplace = Checkout(
-        git, checks, settings.hands.verify_timeout,
-        lambda: _browsed(settings.loop.browser_check, desk.item()), cages.of_checks(found, git), asked.errand,
+    clone = root / CLONE
+    workplace = Workspace(
+        git, clone, checks, settings.hands.verify_timeout,
+        lambda: _browsed(settings.loop.browser_check, desk.item()), cages.of_checks(found, git, clone),
+        unsteered=asked.errand, lists=lambda: desk.paths.kept, shared=root / ".ralph",
     )  # fmt: skip  # one call
     habits = Habits(
         asked.go_on, asked.archive_previous, settings.tasks.enabled, settings.core.scratchpad, not asked.errand
     )
 
     def ready(order: Order) -> None:
-        _settle(asked, git, root, prd.branch if prd else "", (*exempt, *desk.paths.kept), order)
+        ground.settle(git, prd.branch if prd else "", (*exempt, *desk.paths.kept))
         if planned and prd:
             _take_over(asked, planned, root, prd)
+        workplace.prepare()
 
     desk = Desk(
         root, git.git_dir, workplace.tree, SystemClock().now, habits, ready=ready,
-        prd=asked.prd_file.absolute() if asked.prd_file else None, owner=owners.place(os.getpid()),
+        prd=asked.prd_file.absolute() if asked.prd_file else None, owner=owners.place(os.getpid()), clone=clone,
     )  # fmt: skip  # one call
     return desk, workplace
 
@@ -146,31 +151,31 @@ def _browsed(check: str | None, story: Story | None) -> tuple[str, ...]:
     return (check,) if check and story and is_ui(story) else ()
 
 
-def _settle(asked: Asked, git: Git, root: Path, branch: str, exempt: tuple[str, ...], order: Order) -> None:
-    """A run that goes on finds what its last session left; any other wants a clean checkout."""
-    found, _ = state.rescue(root) if asked.go_on else (None, "")
-    going_on = found is not None and found.objective == order.objective
-    ground.settle(git, branch, exempt, asked.allow_dirty or going_on)
-
-
 # --- who plays -----------------------------------------------------------------------
 
 
-def agent_of(asked: Asked, settings: Config, git: Git, root: Path, model: str, found: Found) -> Agent:
-    """Who plays in the work tree `root` of `git`, kept apart as `found` says. Raises Trouble when nobody is named."""
+def agent_of(
+    asked: Asked, settings: Config, git: Git, root: Path, model: str, found: Found, clone: Path | None = None
+) -> Agent:
+    """Who plays in the work tree `root` of `git`, or in the `clone` of it, kept apart as `found` says. Raises
+    Trouble when nobody is named."""
     from ralph_mission.agents.command import CommandAgent
     from ralph_mission.agents.fallback import FallbackAgent
     from ralph_mission.agents.scripted import ScriptedAgent, load
 
     name, command = _chosen(asked, settings)
     choice = settings.hands.agent
+    env = {"RALPH_OWNER": owners.place(os.getpid())}
+    if clone:
+        env["GIT_CEILING_DIRECTORIES"] = str(clone.parent)  # without its `.git` it is no part of what is above
     player = CommandAgent(
-        command, root, root / ".ralph/loop/home", MODEL_KEYS, {"RALPH_OWNER": owners.place(os.getpid())},
+        command, clone or root, root / ".ralph/loop/home", MODEL_KEYS, env,
         identity=User.of(git).identity, trusted=choice is not None and choice.trust,
     )  # fmt: skip  # one call
 
     def caged(player: CommandAgent) -> CommandAgent:
-        return replace(player, cage=cages.of_agent(found, git, player.allow, player.command))
+        cage = cages.of_agent(found, git, player.allow, player.command, clone)
+        return replace(player, cage=cages.sharing(cage, root / ".ralph") if clone else cage)
 
     if name == "scripted":
         made: Agent = ScriptedAgent(load(Path(str(command))), caged(player), root / ".ralph/loop/calls.json")

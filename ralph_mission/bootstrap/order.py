@@ -133,7 +133,6 @@ def _preset(asked: Asked, settings: Config, worn: tuple[Hat, ...], prd: Prd | No
         limits=_limits(asked, settings, limits),
         promise=loop.completion_promise or preset.promise,
         stories=prd is not None,
-        squash=prd is not None,
         hats=worn or preset.hats,
     )
 

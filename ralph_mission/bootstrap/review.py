@@ -18,7 +18,7 @@ from ralph_mission.forges import history
 from ralph_mission.gateways.git import EMPTY_TREE, Git, GitError
 from ralph_mission.gateways.isolation import describe_level
 from ralph_mission.gateways.steering import unsteered
-from ralph_mission.gateways.worktrees import parts
+from ralph_mission.gateways.workspace.parallel import parts
 from ralph_mission.hands import conventions
 from ralph_mission.loop import reviewing
 from ralph_mission.loop.metering import Meter, Metered

@@ -16,10 +16,9 @@ from ralph_mission.agents.scripted import ScriptedAgent
 from ralph_mission.bootstrap import cages
 from ralph_mission.bootstrap.asked import Asked
 from ralph_mission.bootstrap.loop import Bench
-from ralph_mission.gateways.checkout import Checkout
-from ralph_mission.gateways.checkout_user import User
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.worktrees import Part
+from ralph_mission.gateways.workspace.parallel import Part, WorkspaceApart
+from ralph_mission.gateways.workspace.user import User
 from ralph_mission.loop import patterns, ralplan, team, ultrawork
 from ralph_mission.loop.model import Guidance, Signal
 from ralph_mission.loop.order import Account, Order
@@ -86,16 +85,16 @@ def _no_gate(name: str) -> Trouble:
 
 def crew(made: Bench, git: Git, most: int = MOST) -> Crew:
     """Members that play as the bench's agent does, each in a clone below `.ralph/apart`."""
-    ports = made.ports
+    ports, user = made.ports, User.of(git)
 
     def equip(part: Part, job: Job, ended: Callable[[], bool]) -> Kit:
-        place = Checkout(part.git, (), 0.0)
+        place = WorkspaceApart(git, part.folder, user=user)
         desk = DeskApart(part, place, ports, ended)
         home = made.root / ".ralph/loop/apart" / job.name  # not in the run's own home, which nobody else may enter
         return Kit(replace(ports, agent=moved(ports.agent, part.git, home, job.name), workplace=place, desk=desk),
-                   Papers(part.folder / ".ralph"))  # fmt: skip  # one value
+                   Papers(part.folder / ".ralph"), place)  # fmt: skip  # one value
 
-    return Crew(git, made.root / ".ralph/apart", equip, User.of(git).identity, most)
+    return Crew(git, made.root / ".ralph/apart", equip, user, most)
 
 
 def moved(agent: Agent, git: Git, home: Path, task: str) -> Agent:
@@ -120,7 +119,7 @@ def _elsewhere(agent: CommandAgent, git: Git, home: Path, task: str) -> CommandA
 class DeskApart(Desk):
     """The desk of a session in a clone: its files are there, a person's word is the one said to the run."""
 
-    def __init__(self, part: Part, place: Checkout, ports: Ports, ended: Callable[[], bool]) -> None:
+    def __init__(self, part: Part, place: WorkspaceApart, ports: Ports, ended: Callable[[], bool]) -> None:
         super().__init__(part.folder, part.git.git_dir, place.tree, ports.clock.now)
         self._ports, self._ended = ports, ended
 

@@ -23,7 +23,7 @@ from ralph_mission.config import NAME
 from ralph_mission.flows.work import Job, Worker
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.workshop import changed
-from ralph_mission.gateways.worktrees import KEPT, Part, parts
+from ralph_mission.gateways.workspace.parallel import KEPT, Part, parts
 from ralph_mission.hands import conventions
 from ralph_mission.loop.metering import Meter
 from ralph_mission.mission.work_terms import Played
@@ -73,7 +73,7 @@ class LoopHands:
     def check(self) -> None:
         """Raises Trouble when no loop could be started: before an issue is claimed for it."""
         if self.first.git.work_tree is not None:
-            bench(replace(self._asked(self.first.git.work_tree, "look"), allow_dirty=True), self.voice)
+            bench(self._asked(self.first.git.work_tree, "look"), self.voice)
 
     def why_not(self, agent: str) -> str:
         """As in `flows.work.Hands`: without its program or its key it would cost a try."""

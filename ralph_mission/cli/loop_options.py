@@ -42,6 +42,16 @@ class Dollars(click.FloatRange):
 SECONDS = Seconds()
 
 model_option = click.option("--model", default="", metavar="NAME", help="The model of hats that name none.")
+
+
+def _without_effect(context: click.Context, option: click.Parameter, given: bool) -> None:
+    if given:
+        click.echo("note: --allow-dirty has no effect any more: sessions see what is committed", err=True)
+
+
+allow_dirty_option = click.option(
+    "--allow-dirty", is_flag=True, hidden=True, expose_value=False, callback=_without_effect
+)
 LIMITS = (
     click.option("--max-iterations", "iterations", type=click.IntRange(min=1), metavar="N", help="Sessions at most."),
     click.option("--max-runtime", "runtime", type=SECONDS, metavar="S", help="Seconds at most, or 15m, 4h."),

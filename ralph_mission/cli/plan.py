@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ralph_mission.cli import restart
-from ralph_mission.cli.loop_options import limit_options, model_option
+from ralph_mission.cli.loop_options import allow_dirty_option, limit_options, model_option
 from ralph_mission.cli.options import at_repository, json_option, print_json
 from ralph_mission.cli.typed import typed
 from ralph_mission.trouble import Trouble
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @model_option
 @limit_options
 @click.option("--continue", "go_on", is_flag=True, help="Go on where a planning of the same task was left.")
-@click.option("--allow-dirty", is_flag=True, help="Work beside uncommitted changes.")
+@allow_dirty_option
 @click.option("--force", is_flag=True, help="Let the planner replace the stories that are there.")
 @click.option("--consensus", is_flag=True, help="Have planner, critic and architect agree on a plan first.")
 @at_repository

@@ -20,7 +20,7 @@ RESTART = "RALPH_RESTART"
 
 def marked(asked: Asked) -> Asked:
     """What was asked, of a process that was restarted."""
-    return replace(asked, allow_dirty=True, restarted=True) if os.environ.get(RESTART) == "done" else asked
+    return replace(asked, restarted=True) if os.environ.get(RESTART) == "done" else asked
 
 
 def again(made: Bench) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ralph_mission.cli import restart
-from ralph_mission.cli.loop_options import limit_options, model_option
+from ralph_mission.cli.loop_options import allow_dirty_option, limit_options, model_option
 from ralph_mission.cli.options import at_repository, json_option, print_json
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--continue", "go_on", is_flag=True, help="Go on where a run of the same objective was left.")
 @click.option("--build", is_flag=True, help="Build what ralplan approves, while the rest is still revised.")
 @click.option("--worktree", is_flag=True, help="Work in a linked work tree of its own, in .ralph/worktrees.")
-@click.option("--allow-dirty", is_flag=True, help="Work beside uncommitted changes.")
+@allow_dirty_option
 @click.option("--verify", multiple=True, metavar="CMD", help="A check that must pass, instead of those in ralph.yml.")
 @click.option("--require-tests", is_flag=True, help="No story passes that no check has looked at.")
 @click.option("--single-story-per-run", "single_story", is_flag=True, help="End at the first story that passes.")

@@ -180,6 +180,17 @@ def of_checkout(
     return Cage(level, writable, borrowed, hidden, None if endpoints is None else tuple(endpoints))
 
 
+def of_clone(
+    level: Level, git: Git, folder: Path, environ: Mapping[str, str], endpoints: Sequence[Endpoint] | None = None
+) -> Cage:
+    """The cage for what runs in a clone of `git` at `folder`: of the repository it sees objects, no configuration."""
+    if level == "env":
+        return OPEN
+    objects = git.common_dir / "objects"
+    readable = (objects, *_borrowed(objects))
+    return Cage(level, (folder,), readable, private(environ), None if endpoints is None else tuple(endpoints))
+
+
 def _credentials(git: Git) -> Iterator[str]:
     """The files of git's configuration that hold one: of the repository and the work tree, or included by them, as
     newer versions of actions/checkout leave it."""

@@ -16,12 +16,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from ralph_mission.gateways.checkout_writing import remove_folder
 from ralph_mission.gateways.files import atomic, safe_paths
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.steering import unsteered
 from ralph_mission.gateways.workshop import changed, check_out
-from ralph_mission.gateways.worktrees import KEPT
+from ralph_mission.gateways.workspace.parallel import KEPT
+from ralph_mission.gateways.workspace.restore import remove_folder
 from ralph_mission.mission.commissions import Commission, Made
 from ralph_mission.mission.model import Usage
 from ralph_mission.mission.ports import Verification

@@ -20,6 +20,10 @@ EXIT: dict[Reason, int] = {
 }  # fmt: skip  # as above
 
 
+PLANNING = "plan"
+"""The kind of a run whose stories are not written yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """When a run ends or waits. `usd` None: no limit; durations in seconds; counts are of sessions in a row.
@@ -45,16 +49,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """One way to loop: its limits, its promise, who wears what, and whether stories are its gate.
-
-    `squash` makes one commit of each story.
-    """
+    """One way to loop: its limits, its promise, who wears what, and whether stories are its gate."""
 
     name: Mode | str
     limits: Limits = Limits()
     promise: str = "LOOP_COMPLETE"
     stories: bool = False
-    squash: bool = False
     hats: tuple[Hat, ...] = ()
 
 

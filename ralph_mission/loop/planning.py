@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ralph_mission.loop import limits, prd_lint
 from ralph_mission.loop.model import START, Event, Hat, Prd, State
-from ralph_mission.loop.order import Account, Ending, Order
+from ralph_mission.loop.order import PLANNING, Account, Ending, Order
 from ralph_mission.loop.ports import Ports
 from ralph_mission.loop.run import ASKED, Run, run, session
 from ralph_mission.loop.stage import worn
@@ -19,8 +19,7 @@ from ralph_mission.loop.stage import worn
 Read = Callable[[], tuple[Prd | None, str]]
 """What stands in the file now, and a complaint about it."""
 ATTEMPTS = 3
-KIND = "plan"
-"""The kind of a run whose stories are not written yet."""
+KIND = PLANNING
 AGREED = "plan.approved"
 NOBODY = ("missing", "auth")
 """Failures that only a person can mend: no program, no key."""
@@ -47,7 +46,7 @@ Read the code that the task touches. Then write `prd.json` in the root of the wo
 
 def order(usual: Order) -> Order:
     """The order of a planning: objective, model and limits of the run that it is the first part of, no gate yet."""
-    return replace(usual, preset=replace(usual.preset, stories=False, squash=False), persistent=False, kind=KIND)
+    return replace(usual, preset=replace(usual.preset, stories=False), persistent=False, kind=KIND)
 
 
 def plan(wanted: Order, ports: Ports, read: Read, follows: str = "", replacing: bool = False) -> Account:

@@ -9,10 +9,24 @@ from dataclasses import replace
 from datetime import timedelta
 
 from ralph_mission.loop import prompt, routing, scope, situation, stories, verdicts, waiting
-from ralph_mission.loop.model import Board, Change, Event, Hat, HatOutput, Session, State, Turn, Usage, Verification
-from ralph_mission.loop.order import Order
+from ralph_mission.loop.model import (
+    Board,
+    Change,
+    Commit,
+    Event,
+    Hat,
+    HatOutput,
+    Session,
+    State,
+    Turn,
+    Usage,
+    Verification,
+)
+from ralph_mission.loop.order import PLANNING, Order
 from ralph_mission.loop.ports import Ports, Work
 from ralph_mission.safety.secrets import redact, redact_record, without
+
+TITLE = 60  # characters of an objective in a commit's title
 
 
 def play(order: Order, state: State, board: Board, hat: Hat | None, ports: Ports) -> HatOutput:
@@ -27,8 +41,7 @@ def play(order: Order, state: State, board: Board, hat: Hat | None, ports: Ports
     try:
         return _played(order, state, board, hat, ports, session, mark)
     except KeyboardInterrupt:
-        aside = (*_allowed(ports, session.hat, mark, board.paths.kept)[0], *put_aside(ports, mark))
-        raise CutOff(tuple(change for change in aside if change.reverted)) from None
+        raise CutOff((*ports.desk.restore(), *put_aside(ports, mark))) from None
 
 
 class CutOff(KeyboardInterrupt):  # an interrupt, and no error
@@ -59,7 +72,6 @@ def _played(
         event,
         prompt.summary(redact(turn.text, ports.secrets)),
         changes,
-        work.commits,
         failure=turn.failure or ("event" if wrong else ""),
         reason=redact(turn.detail if turn.failure else wrong, ports.secrets),
         usage=turn.usage,
@@ -69,7 +81,7 @@ def _played(
         calls=redact_record(turn.calls, ports.secrets),
         left_running=redact_record(turn.left_running, ports.secrets),
     )
-    return _settled(order, state, board, ports, output, mark)
+    return _settled(order, state, board, ports, output, work.messages)
 
 
 def _patiently(order: Order, state: State, ports: Ports, session: Session) -> Turn:
@@ -88,7 +100,7 @@ def _patiently(order: Order, state: State, ports: Ports, session: Session) -> Tu
 
 
 def _allowed(ports: Ports, hat: Hat, mark: str, kept_by_us: tuple[str, ...]) -> tuple[tuple[Change, ...], Work]:
-    """What the session changed, with what was undone of it, and what is left of its commits."""
+    """What the session changed, with what was undone of it."""
     mended = ports.desk.restore()
     work = ports.workplace.changed(mark)
     outside = scope.outside(hat, work.changes, kept_by_us)
@@ -119,30 +131,46 @@ def _promised(order: Order, turn: Turn, event: Event | None) -> bool:
     return by_event or routing.promised(turn.text, order.preset.promise)
 
 
-def _settled(order: Order, state: State, board: Board, ports: Ports, output: HatOutput, mark: str) -> HatOutput:
-    """The record with what the state files say now: stories that pass, and whether anything moved."""
+def _settled(
+    order: Order, state: State, board: Board, ports: Ports, output: HatOutput, messages: tuple[str, ...]
+) -> HatOutput:
+    """The record with what the state files say now: stories that pass, what landed, whether anything moved."""
     after = ports.desk.board()
     touched = any(not change.reverted and not scope.ours(change.path, board.paths.kept) for change in output.changes)
-    committed = output.commits and not output.changes  # what had been written before
     flipped = stories.flipped(board.prd, after.prd)
     checked = ports.workplace.verify() if flipped or touched else Verification()
     judged = stories.judge(order, state.item, board.prd, after.prd, checked)
     # A check runs what the session wrote, and could flip stories that git does not see.
     if judged.prd is not None and (checked.ran or judged.prd != after.prd):
         ports.desk.stories(judged.prd)
-    if judged.passed:
-        squashed = mark if order.preset.squash else ""
-        ports.workplace.commit(stories.message(judged.passed[0]), squashed, ports.desk.judged)
+    message = stories.message(judged.passed[0]) if judged.passed else _message(order, output, messages)
+    landed = _landed(order, ports, bool(judged.passed), without(message, ports.secrets))
     passed = tuple(story.id for story in judged.passed)
     complete = replace(
         output,
         changes=redact_record((*output.changes, *checked.undone), ports.secrets),
-        commits=redact_record(output.commits, ports.secrets),
+        commits=redact_record(landed, ports.secrets),
         passed=passed,
         verification=redact_record(checked, ports.secrets),
         reason="\n".join(filter(None, (output.reason, *judged.complaints))),
-        progressed=bool(passed or touched or committed or board.tasks != after.tasks),
+        progressed=bool(passed or touched or board.tasks != after.tasks),
     )
     if entry := stories.entry(order, state.item, complete, after.notes, ports.clock.now()):
         ports.desk.note(entry)
     return complete
+
+
+def _landed(order: Order, ports: Ports, passed: bool, message: str) -> tuple[Commit, ...]:
+    """The commit of what was judged. Lists of stories are part of it when one passes, or where they are just files."""
+    lists = passed or not (order.preset.stories or order.kind == PLANNING)
+    announce = ports.desk.judged if passed else lambda _: None
+    made = ports.workplace.land(message, lists, announce)
+    return (Commit(made, message.partition("\n")[0]),) if made else ()
+
+
+def _message(order: Order, output: HatOutput, messages: tuple[str, ...]) -> str:
+    """What a session said of its own commits, else what it was for."""
+    if messages:
+        return "\n\n".join(messages)
+    who = f"{output.hat}, session" if output.hat else "session"
+    return f"{stories.one_line(order.objective, TITLE)} ({who} {output.iteration})"

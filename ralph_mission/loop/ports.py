@@ -11,7 +11,6 @@ from typing import Protocol
 from ralph_mission.loop.model import (
     Board,
     Change,
-    Commit,
     Event,
     Guidance,
     Hat,
@@ -57,49 +56,50 @@ class Agent(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a session really did to the checkout since the mark, by content: committed or not, tracked or not.
+    """What a session really did since the mark, by content: committed or not, tracked or not.
 
-    `foreign` are changes outside of files: configuration, hooks, refs of others. They are undone already.
+    `messages` are what it said of its own commits, oldest first. `foreign` are changes that are no files' and are
+    undone already.
     """
 
     changes: tuple[Change, ...] = ()
-    commits: tuple[Commit, ...] = ()
+    messages: tuple[str, ...] = ()
     foreign: tuple[Change, ...] = ()
-    readable: bool = True
 
 
 class Workplace(Protocol):
-    """The checkout a loop works in."""
+    """The clone that sessions work in, and the branch on which lands what was judged there."""
 
     def mark(self) -> str:
-        """Remember everything as it is now: files, index, refs, configuration, hooks. Gives the mark's name."""
+        """Make the clone ready for a session: what the branch holds, and the engine's lists. Gives the mark's name."""
         ...
 
     def changed(self, mark: str) -> Work:
-        """What differs from the mark; configuration and hooks were put back before git was asked."""
+        """What differs from the mark. It is stored as it was seen: what is written there later changes nothing."""
         ...
 
     def undo(self, mark: str, paths: Sequence[str]) -> None:
-        """Put `paths` back as they were at the mark, in the files and in every commit made since."""
+        """Put `paths` back as they were at the mark."""
         ...
 
     def verify(self) -> Verification:
-        """Run the project's own checks here."""
+        """Run the project's own checks on what was judged; what they change is put back."""
         ...
 
-    def commit(self, message: str, mark: str = "", landing: Callable[[str], None] = lambda _: None) -> str:
-        """Commit what stands uncommitted; with a mark everything since becomes one commit. "" when there is nothing.
+    def land(self, message: str, lists: bool, announce: Callable[[str], None] = lambda _: None) -> str:
+        """Bring what was judged to the branch as one commit; gives its id, "" when there is nothing.
 
-        `landing` is told the commit that HEAD is about to be at (where it is, when there is nothing).
+        `lists`: the engine's lists are part of it. `announce` is told the commit before the branch moves (where it
+        stands, when there is nothing). Raises Trouble when something in the checkout stands in the way.
         """
         ...
 
     def landed(self, commit: str) -> bool:
-        """Whether HEAD has this commit behind it; False when nobody can tell."""
+        """Whether the branch has this commit behind it; False when nobody can tell."""
         ...
 
     def set_aside(self, mark: str) -> tuple[Change, ...]:
-        """Put the uncommitted rest of a session that died where a person finds it; the files are as at the mark."""
+        """Put what a session that died left where a person finds it; the files are as the branch has them."""
         ...
 
 
@@ -242,7 +242,7 @@ class Papers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One session that is played apart, in a checkout of its own which starts from the last commit here.
+    """One session that is played apart, in a clone of its own which starts from the last commit here.
 
     `papers` are laid below its `.ralph/` before it, and read again after it. `name` is unique among jobs of a call.
     """

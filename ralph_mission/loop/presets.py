@@ -35,7 +35,7 @@ PRESETS: Mapping[str, Preset] = {
     for preset in (
         Preset("loop", LOOP, "LOOP_COMPLETE"),
         Preset("fresh", FRESH, "TASK_COMPLETE"),
-        Preset("prd", PRD, "COMPLETE", stories=True, squash=True),
+        Preset("prd", PRD, "COMPLETE", stories=True),
         Preset("issue", ISSUE, "LOOP_COMPLETE"),
         Preset("hats", LOOP, "LOOP_COMPLETE"),
         *(Preset(pattern.name, LOOP, "LOOP_COMPLETE", hats=pattern.hats) for pattern in PATTERNS.values()),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.loop_world import World, world
-from tests.helpers import cli_here
+from tests.helpers import cli_here, commit
 
 CODEX = r"""#!/bin/sh
 echo "$@" > "$STUBS/codex-argv"
@@ -102,6 +102,6 @@ def test_an_agent_that_nobody_knows_is_told_with_those_that_are_known(here: Worl
 
 def test_where_the_repository_would_be_obeyed_nobody_plays_before_somebody_trusts_it(here: World) -> None:
     stub(here.aside / "stubs", "gemini", '#!/bin/sh\ntouch $STUBS/played\necho \'{"response": "x", "stats": {}}\'\n')
-    (here.repo / ".gemini").mkdir()
-    run(here, "--agent", "gemini", "--allow-dirty")
+    commit(here.repo, {".gemini/settings.json": "{}"})
+    run(here, "--agent", "gemini")
     assert ".gemini" in record(here)["reason"] and not (here.aside / "stubs/played").exists()

@@ -102,9 +102,9 @@ GOAL = {"GOAL.md": "Find out why the tide tables are late.\n"}
 
 
 def test_settings_without_hats(tmp_path: Path) -> None:
-    shop = world(tmp_path, {"ralph.yml": HATLESS, **GOAL})
+    shop = world(tmp_path, {"ralph.yml": HATLESS.replace("../agent.sh", str(tmp_path / "agent.sh")), **GOAL})
     (tmp_path / "agent.sh").write_text(
-        'cat > "../prompt-$RALPH_ITERATION"\necho "$RALPH_ITERATION" > found.txt\n'
+        f'cat > "{tmp_path}/prompt-$RALPH_ITERATION"\necho "$RALPH_ITERATION" > found.txt\n'
         '[ "$RALPH_ITERATION" = 2 ] && echo ALL_GREEN\nexit 0\n'
     )
     done = shop.run()

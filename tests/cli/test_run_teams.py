@@ -69,7 +69,7 @@ def test_ralplan_ends_with_the_plan_that_the_critic_approved(shop: World) -> Non
 def test_ultrawork_builds_side_by_side_and_merges_in_the_order_of_the_tasks(shop: World) -> None:
     done = shop.run("two files", "--pattern", "ultrawork", *shop.agent(SAYS + BUILDS))
     assert (done.code, done.json["ending"], done.json["sessions"]) == (0, "complete", 4), done.err
-    assert shop.messages()[:2] == ["two: built apart", "one: built apart"]
+    assert shop.messages()[:2] == ["two files (builder, session 3)", "two files (builder, session 2)"]
     assert git(shop.repo, "status", "--porcelain") == ""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.loop_world import World, world
-from tests.gateways.checkout_world import state
+from tests.gateways.workspace.world import state
 from tests.helpers import Result, git
 
 GIT = shutil.which("git")
@@ -61,7 +61,8 @@ def shop(folder: Path, stories: int = 0) -> World:
 
 def played(here: World, what: Attack, *options: str) -> Result:
     """One session of it, to the end of the run; it may fail, but never as a fault of ours."""
-    done = here.run(*(options or ("build it", "--max-iterations", "1")), *here.agent(WORDS + what.script + SAYS))
+    script = what.script.replace("$PWD/..", "..").replace("../aside", str(here.aside))
+    done = here.run(*(options or ("build it", "--max-iterations", "1")), *here.agent(WORDS + script + SAYS))
     assert "Traceback" not in done.err and "bug:" not in done.err, done.err
     return done
 
@@ -77,8 +78,10 @@ def standing(repo: Path) -> dict[str, Any]:
     files: Any = seen["files"]
     honest = ("src/work.py", "src/inner/x.py")
     mine = {path: what for path, what in files.items() if not path.startswith(".ralph/") and path not in honest}
-    dirty = [line for line in str(seen["dirty"]).split("\n") if line[3:] not in honest and ".ralph/" not in line]
-    flags = git(repo, "ls-files", "-v")
+    dirty = [line for line in str(seen["dirty"]).split("\n") if ".ralph/" not in line]
+    refs = [ref for ref in seen["refs"] if not ref.startswith("refs/heads/main ")]  # where it landed
+    index = [line for line in str(seen["index"]).split("\n") if not line.endswith(honest)]
+    flags = [line for line in git(repo, "ls-files", "-v").split("\n") if not line.endswith(honest)]
     obeyed: Any = seen["obeyed"]
     obeyed.pop(".git/info/refs", None)  # git's own note for servers
-    return {**seen, "files": mine, "dirty": list(filter(None, dirty)), "flags": flags}
+    return {**seen, "files": mine, "dirty": list(filter(None, dirty)), "flags": flags, "refs": refs, "index": index}

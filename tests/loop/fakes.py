@@ -95,6 +95,7 @@ class FakeWorkplace:
         self.checks = list(checks)
         self.verified = 0
         self.foreign: tuple[Change, ...] = ()
+        self.messages: tuple[str, ...] = ()
         self.aside: dict[str, str] = {}
         self._marks: dict[str, tuple[dict[str, str], int]] = {}
 
@@ -112,9 +113,9 @@ class FakeWorkplace:
         return name
 
     def changed(self, mark: str) -> Work:
-        before, since = self._at(mark)
+        before, _ = self._at(mark)
         foreign, self.foreign = self.foreign, ()
-        return Work(_changes(before, self.files), tuple(self.history[since:]), foreign)
+        return Work(_changes(before, self.files), self.messages, foreign)
 
     def undo(self, mark: str, paths: Sequence[str]) -> None:
         before, _ = self._at(mark)
@@ -131,15 +132,12 @@ class FakeWorkplace:
     def landed(self, commit: str) -> bool:
         return any(made.hash == commit for made in self.history)
 
-    def commit(self, message: str, mark: str = "", landing: Callable[[str], None] = lambda _: None) -> str:
-        if mark:
-            _, since = self._at(mark)
-            del self.history[since:]
-        elif self.files == self.head:
+    def land(self, message: str, lists: bool, announce: Callable[[str], None] = lambda _: None) -> str:
+        if self.files == self.head:
             return ""
         self.head = dict(self.files)
         made = Commit(f"{len(self.history) + 1:07x}", message)
-        landing(made.hash)
+        announce(made.hash)
         self.history.append(made)
         return made.hash
 

@@ -42,7 +42,7 @@ class Here:
         return play
 
     def plan(self, follows="", replacing=False, hats=(), **limits):
-        usual = Order("A shop.", Preset("prd", Limits(**limits), "COMPLETE", True, True, hats), persistent=True)
+        usual = Order("A shop.", Preset("prd", Limits(**limits), "COMPLETE", True, hats), persistent=True)
         read = lambda: (self.prd, "")  # noqa: E731  # one value
         return planning.plan(planning.order(usual), self.world.ports, read, follows, replacing)
 

@@ -27,7 +27,7 @@ def test_fresh_is_seed_002s_table():
 def test_prd_is_seed_004s_script():
     limits, preset = PRESETS["prd"].limits, PRESETS["prd"]
     assert (limits.iterations, limits.pause, preset.promise) == (10, 2, "COMPLETE")
-    assert preset.stories and preset.squash
+    assert preset.stories
 
 
 def test_issue_is_seed_000s_proposals():

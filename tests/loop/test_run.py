@@ -124,3 +124,25 @@ def test_a_run_is_closed_while_nobody_else_can_work_there():
     made = world(DONE)
     account = played(order(), made)
     assert made.desk.closed == account and not made.desk.held
+
+
+def test_each_session_lands_as_a_commit_that_says_what_it_was_for():
+    made = world()
+    made.agent.turns = [lambda s: made.workplace.write("a.py", str(s.iteration)), NOTHING, DONE]
+    account = played(order(), made)
+    assert [commit.message for commit in made.workplace.history] == ["Build the thing (ralph, session 1)"]
+    assert [len(output.commits) for output in account.outputs] == [1, 0, 0]
+
+
+def test_what_a_session_said_of_its_own_commits_is_said_of_the_one_that_lands():
+    made = world(lambda _: made.workplace.write("a.py"), DONE)
+    made.workplace.messages = ("Add a\n\nBecause.", "Mend a")
+    played(order(), made)
+    assert [commit.message for commit in made.workplace.history] == ["Add a\n\nBecause.\n\nMend a"]
+
+
+def test_work_of_a_session_that_failed_lands_as_well():
+    made = world()
+    made.agent.turns = [lambda _: (made.workplace.write("a.py"), Turn(failure="exit", detail="exit code 1"))[1], DONE]
+    played(order(), made)
+    assert len(made.workplace.history) == 1

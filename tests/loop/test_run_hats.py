@@ -154,7 +154,6 @@ def test_what_a_hat_writes_elsewhere_is_undone_recorded_and_told():
 
     def meddle(_):
         made.workplace.write("src/a.py", "mine now")
-        made.workplace.commit("sneaked in")
         made.workplace.delete("README.md")
         return verdict("x")
 
@@ -165,6 +164,7 @@ def test_what_a_hat_writes_elsewhere_is_undone_recorded_and_told():
     reverted = {change.path: change.reverted for change in account.outputs[2].reverted}
     assert set(reverted) == {"src/a.py", "README.md"} and "reviewer may write nothing only" in reverted.values()
     assert made.workplace.files == {"README.md": "hello"} and made.workplace.head == {"README.md": "hello"}
+    assert made.workplace.history == []
     assert "src/a.py" in made.agent.prompts[3]
 
 

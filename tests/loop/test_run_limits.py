@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.loop.model import RESUME, START, Commit, Guidance, Hat, State, Task, Turn, Usage
+from ralph_mission.loop.model import RESUME, START, Guidance, Hat, State, Task, Turn, Usage
 from ralph_mission.loop.order import Preset
 from tests.loop.fakes import START_OF_TIME
 from tests.loop.making import DONE, NOTHING, order, played, says, world
@@ -50,15 +50,15 @@ def test_sessions_that_move_nothing_end_it():
 
 
 def test_the_idle_breaker_sees_committed_work_as_progress():
-    made = world()
+    made = world(forever=True)
 
-    def commit(session):
-        made.workplace.write("same.py", "x")  # the tree looks the same after each of them
-        made.workplace.history.append(Commit(f"{session.iteration:07x}", "step"))
-        made.workplace.head = dict(made.workplace.files)
+    def commits(session):
+        made.workplace.write("same.py", str(session.iteration))
+        made.workplace.messages = ("step",)  # the tree is clean after each of them
 
-    made.agent.turns, made.agent.forever = [commit], True
+    made.agent.turns = [commits]
     assert played(order(idle=2, iterations=9), made).ending.reason == "iterations"
+    assert len(made.workplace.history) == 9
 
 
 def test_the_idle_breaker_sees_tasks_as_progress():

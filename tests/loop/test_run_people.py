@@ -39,7 +39,7 @@ def test_an_interrupt_puts_aside_what_the_session_left_and_tells_it():
 
 def test_a_second_interrupt_leaves_the_mark_for_whoever_goes_on():
     made = world(KeyboardInterrupt())
-    made.workplace.changed = lambda mark: (_ for _ in ()).throw(KeyboardInterrupt)
+    made.workplace.set_aside = lambda mark: (_ for _ in ()).throw(KeyboardInterrupt)
     assert played(order(), made).ending.reason == "interrupted"
     assert made.desk.kept[-1][0].mark
 

@@ -100,7 +100,6 @@ def test_who_only_flips_stories_with_red_checks_for_ever_is_idle():
     def flips(session):
         made.desk.passes("US-1")
         made.workplace.write("prd.json", str(session.iteration))
-        made.workplace.commit("it passes")
 
     made.agent.turns = [flips]
     account = played(order("prd", idle=3, stuck=50), made)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from ralph_mission.gateways.checkout_kept import PUT_BACK
 from ralph_mission.gateways.files import safe_paths
 from ralph_mission.loop import completion, handoff
 from ralph_mission.loop.model import (
@@ -31,7 +30,9 @@ from ralph_mission.loop.model import (
     Tree,
 )
 from ralph_mission.loop.order import Account, Order
-from ralph_mission.stores.loop import archive, before, files, legacy, lock, place, runs, said, signals, state
+from ralph_mission.stores.loop import archive, files, legacy, lock, runs, said, signals, state
+from ralph_mission.stores.loop import place as places
+from ralph_mission.stores.loop.carried import Carried
 from ralph_mission.stores.loop.events import EventLog
 from ralph_mission.stores.loop.guidance import Guide
 from ralph_mission.stores.loop.last_known import LastKnown
@@ -41,6 +42,7 @@ from ralph_mission.stores.loop.records import Records
 from ralph_mission.stores.loop.shared import TASKS, Shared
 from ralph_mission.stores.loop.stories import Stories
 from ralph_mission.stores.loop.tasks import Tasks
+from ralph_mission.stores.loop.ways import PUT_BACK
 from ralph_mission.trouble import Trouble
 
 FRESH = timedelta(seconds=2)  # what a person commits between two sessions is seen, a moment later perhaps
@@ -63,6 +65,7 @@ class Habits:
 class Desk:
     """The files of one work tree `root`, whose git directory is `git_dir`; `tree` says where the checkout stands.
 
+    `clone` is where sessions work and have the stories and their log, where that is not the work tree itself.
     `owner` is what sessions claim tasks as: what one leaves active is given back when it is over.
     `ready` makes the checkout ready for an order once nobody else works there, or raises Trouble.
     """
@@ -71,11 +74,16 @@ class Desk:
         self, root: Path, git_dir: Path, tree: Callable[[], Tree], now: Callable[[], datetime],
         habits: Habits = Habits(), *, prd: Path | None = None, owner: str = "",
         ready: Callable[[Order], None] = lambda order: None,
+        clone: Path | None = None,
     ) -> None:  # fmt: skip  # as one reads it
         self._root, self._home, self._git_dir = root, root / ".ralph", git_dir
         self._tree, self._now, self._habits, self._ready = tree, now, habits, ready
-        self._stories = Stories(root, prd, going_on=habits.go_on)
-        self._log = ProgressLog(self._stories.folder, root)
+        self._clone = clone or root
+        self._carried = Carried(root, self._clone, prd)
+        in_clone = self._carried.stories if clone and (self._carried.listed or prd) else prd
+        self._stories = Stories(self._clone, in_clone, root / ".ralph/loop", going_on=habits.go_on)
+        self._log = ProgressLog(self._stories.folder, self._clone)
+        self._bringing = True
         self._events = EventLog(self._home, now)
         self._tasks, self._guide = Tasks(self._home, now), Guide(self._home, now)
         self._owner = owner
@@ -95,9 +103,9 @@ class Desk:
     @contextmanager
     def exclusive(self, order: Order) -> Iterator[None]:
         """As in `ports.Desk`. What was asked of this run is forgotten with it."""
-        place.prepare(self._home)
+        places.prepare(self._home)
         if order.preset.stories:
-            self._refuse_elsewhere(self._stories.folder)
+            self._refuse_elsewhere(self._carried.folder)
         with lock.exclusive(self._git_dir, self._root, order.preset.name, self._now()):
             self._order = order
             try:
@@ -124,6 +132,7 @@ class Desk:
         self._complain(*self._events.begin())
         signals.clear(self._home)
         again = replace(left, failures=0, redispatches=0, idle=0)
+        self._bringing = not left.mark  # else what that session claimed is told first
         stuck = completion.stuck(order, again, self.board())
         self._stood = None
         return replace(again, skipped=frozenset(), stale=0) if stuck else again
@@ -134,13 +143,17 @@ class Desk:
         self._complain(complaint, *(self._events.verify() if previous else ()))
         runs.put_away(self._root, previous, self._events, now)
         self._shared.forget()
-        prd = self._stories.read() if order.preset.stories else None
-        if prd and self._habits.archive:
-            archive.turn(self._stories, self._log, prd, now)
+        if order.preset.stories and self._habits.archive:
+            self._archive(now)
         begun = State(runs.fresh_id(self._root, str(order.preset.name), now), order.objective, now, kind=order.kind)
         self._stood = None
         state.save(self._root, begun)
         return begun
+
+    def _archive(self, now: datetime) -> None:
+        ours = Stories(self._root, self._carried.named, going_on=self._habits.go_on)
+        if prd := ours.read():
+            archive.turn(ours, ProgressLog(ours.folder, self._root), prd, now)
 
     def _left_by_others(self, order: Order) -> State | None:
         left = legacy.left(self._root)
@@ -157,6 +170,8 @@ class Desk:
         """As in `ports.Desk`."""
         stories = bool(self._order and self._order.preset.stories)
         self._known.look()
+        if self._bringing:
+            self._carried.bring()
         read = self._known.read
         board = Board(
             read("stories", self._stories.read, None) if stories else None,
@@ -211,7 +226,7 @@ class Desk:
 
     def judged(self, commit: str) -> None:
         """As in `ports.Desk`."""
-        before.judged(self._root, self._lists, commit)
+        self._carried.judged(commit)
 
     def note(self, entry: str) -> None:
         """As in `ports.Desk`."""
@@ -219,7 +234,7 @@ class Desk:
 
     def restore(self) -> tuple[Change, ...]:
         """As in `ports.Desk`: folders, stories, the logs, records, and what sessions share."""
-        names = safe_paths.unlink(self._root, place.FOLDERS)
+        names = safe_paths.unlink(self._root, places.FOLDERS)
         linked = (*(Change(name, "made a link", PUT_BACK) for name in names), *self._shared.unstrange())
         stories = bool(self._order and self._order.preset.stories)
         lists = (*self._stories.restore(), *self._log.restore()) if stories else ()
@@ -232,7 +247,9 @@ class Desk:
         """As in `ports.Desk`: state, handoff, the session's record, and the other tool's files where it shares ours."""
         self._state = state_now
         if state_now.mark:
-            before.keep(self._root, self._lists)
+            self._carried.begin()
+        if output:
+            self._complain(*self._carried.take_back())
         state.save(self._root, state_now)
         if output:
             self._records.keep(state_now.run_id, output)
@@ -250,8 +267,9 @@ class Desk:
         """As in `ports.Desk`: what belongs to the issue that is done goes to the run's folder."""
         assert self._state is not None  # a session was played
         where = self._root / state.RUNS / self._state.run_id
-        notes = self._root / (self._habits.scratchpad or ".ralph/agent/scratchpad.md")
-        if safe_paths.stays(notes.parent, self._root):  # nothing was read from anywhere else
+        named = self._habits.scratchpad
+        notes, top = (self._clone / named, self._clone) if named else (self._home / "agent/scratchpad.md", self._root)
+        if safe_paths.stays(notes.parent, top):  # nothing was read from anywhere else
             runs.clear_scratchpad(notes, where)
         self._tasks.archive(where / f"tasks-{self._state.iteration:04d}.jsonl")
         self._shared.forget(TASKS)
@@ -260,9 +278,10 @@ class Desk:
         """As in `ports.Desk`; what stood there goes to the run's folder."""
         left, _ = state.rescue(self._root)
         self._stood = None
-        if left is None or not (self._order and self._order.preset.stories):
+        self._bringing = True
+        if left is None:
             return ()
-        return before.put_back(self._root, self._lists, self._root / state.RUNS / left.run_id, landed)
+        return self._carried.put_back(self._root / state.RUNS / left.run_id, landed)
 
     def close(self, account: Account) -> None:
         """As in `ports.Desk`. Raises OSError."""
@@ -283,8 +302,8 @@ class Desk:
     def paths(self) -> Paths:
         """Where the shared files stand."""
         notes = self._habits.scratchpad
-        named = self._named(self._root / notes) if notes and (self._root / notes).is_file() else ""
-        prd, progress = map(self._named, self._lists)
+        named = self._named(self._clone / notes) if notes and (self._clone / notes).is_file() else ""
+        prd, progress = self._named(self._stories.place), self._named(self._log.path)
         return Paths(prd, progress, named)
 
     # --- inside ----------------------------------------------------------------------
@@ -294,21 +313,16 @@ class Desk:
         if folder.is_relative_to(self._root) and not safe_paths.stays(folder, self._root):
             raise Trouble(f"{folder} leads out of the work tree", files.STRANGE)
 
-    @property
-    def _lists(self) -> tuple[Path, Path]:
-        """prd.json and progress.txt, there or not."""
-        return self._stories.place, self._log.path
-
     def _named(self, path: Path) -> str:
-        return path.relative_to(self._root).as_posix() if path.is_relative_to(self._root) else str(path)
+        return path.relative_to(self._clone).as_posix() if path.is_relative_to(self._clone) else str(path)
 
     @property
     def _mirrored(self) -> bool:
         """Whether the stories are kept where the other tool keeps its own, in the work tree."""
-        return self._stories.folder == self._root / ".omc" and safe_paths.stays(self._root / legacy.FOLDER, self._root)
+        return self._carried.folder == self._root / ".omc" and safe_paths.stays(self._root / legacy.FOLDER, self._root)
 
     def _notes_of_run(self) -> str:
-        return runs.scratchpad(self._root, self._habits.scratchpad, CAP)[1]
+        return runs.scratchpad(self._root, self._clone, self._habits.scratchpad, CAP)[1]
 
     def _readable_tree(self) -> Tree:
         """Where the checkout stands; asked anew after each session (`keep`), and not again within moments."""

@@ -7,6 +7,7 @@ when their holder dies, however it dies.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -15,13 +16,16 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from ralph_mission.gateways.checkout_live import LOCK, former, held
 from ralph_mission.gateways.files import locks, safe_paths
 from ralph_mission.gateways.process import end_orphans
 from ralph_mission.safety.hidden import without_controls, without_invisible
 from ralph_mission.stores.loop import files, legacy, owners
 from ralph_mission.trouble import Trouble
 
+LOCK = "ralph-running"
+"""In the git directory of a work tree; held while a loop runs there, as that folder is."""
+FORMER = "ralph-loop.lock"
+"""What a loop of the version before holds instead: it may run on while the one after it is installed."""
 LONGEST_NOTE = 4096  # bytes
 GLANCE = 0.05  # seconds that a lock is tried: who only asks whether a loop runs has it for a moment
 
@@ -57,6 +61,16 @@ def exclusive(git_dir: Path, root: Path, mode: str, now: datetime) -> Iterator[N
 def holder(git_dir: Path) -> Holder | None:
     """Who runs a loop in this checkout right now, None when nobody does."""
     return _said(git_dir) if held(git_dir) else None
+
+
+def held(git_dir: Path) -> bool:
+    """Whether a loop runs in the work tree whose git directory this is. Whoever asks holds no such lock itself."""
+    return any(map(_held, (git_dir, git_dir / LOCK))) or former(git_dir)
+
+
+def former(git_dir: Path) -> bool:
+    """Whether one of the version before does."""
+    return _held(git_dir / FORMER)
 
 
 def clear(git_dir: Path) -> bool:
@@ -104,6 +118,18 @@ def _opened(git_dir: Path, flags: int = 0) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _held(place: Path) -> bool:
+    with suppress(OSError):
+        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+    return False
 
 
 def _said(git_dir: Path) -> Holder:

@@ -11,9 +11,9 @@ from ralph_mission.trouble import Trouble
 
 IGNORED = b"/.ralph/"
 FOLDERS = (".ralph/agent", ".ralph/apart", ".ralph/cache", ".ralph/cycles", ".ralph/events", ".ralph/forge",
-           ".ralph/loop/apart", ".ralph/loop/before", ".ralph/loop/calls", ".ralph/loop/home", ".ralph/loop/runs",
+           ".ralph/loop/apart", ".ralph/loop/calls", ".ralph/loop/home", ".ralph/loop/runs",
            ".ralph/missions", ".ralph/outbox", ".ralph/replaced", ".ralph/review", ".ralph/units", ".ralph/work",
-           ".ralph/worktrees")  # fmt: skip  # one list
+           ".ralph/aside", ".ralph/workspace", ".ralph/worktrees")  # fmt: skip  # one list
 """Where a run or a cycle writes, or has sessions write."""
 
 

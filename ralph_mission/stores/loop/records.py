@@ -10,9 +10,9 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ralph_mission.gateways.checkout_kept import PUT_BACK
 from ralph_mission.loop.model import Change, HatOutput
 from ralph_mission.stores.loop import files, state
+from ralph_mission.stores.loop.ways import PUT_BACK
 
 HELD = 1_000
 """Of the latest sessions; a persistent loop has ten times as many."""

@@ -89,8 +89,9 @@ def _move(path: Path, place: Path) -> None:
         place.rmdir()
 
 
-def scratchpad(root: Path, named: str, cap: int) -> tuple[Path, str]:
+def scratchpad(root: Path, clone: Path, named: str, cap: int) -> tuple[Path, str]:
     """Where agents keep their notes, and what they hold: the file that the settings name, else the usual one."""
-    places = [root / named] if named else []
-    path = next((one for one in places if one.is_file()), root / ".ralph/agent/scratchpad.md")
-    return path, (files.read(path, cap, root) or b"").decode(errors="replace")
+    if named and (clone / named).is_file():
+        return clone / named, (files.read(clone / named, cap, clone) or b"").decode(errors="replace")
+    usual = root / ".ralph/agent/scratchpad.md"
+    return usual, (files.read(usual, cap, root) or b"").decode(errors="replace")

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ralph_mission.gateways.checkout_kept import PUT_BACK
 from ralph_mission.gateways.files import safe_paths
 from ralph_mission.loop.model import Change
 from ralph_mission.stores.loop import files
+from ralph_mission.stores.loop.ways import PUT_BACK
 
 TASKS = "agent/tasks.jsonl"
 OURS = ("agent/memories.md", TASKS, "loop/guidance.jsonl")

@@ -88,7 +88,7 @@ class Stories:
         path = self._path or self.find() or self.named or self.root / NAME
         links = ways.within(path, self.root)
         text = self._fitting(path, prd)
-        files.write(_target(path, self.root), text.encode())
+        files.write(target(path, self.root), text.encode())
         self._path, self._known = path, prd
         self._keep(text, prd)
         return links
@@ -209,6 +209,6 @@ def _reason(error: Exception) -> str:
     return (error.strerror or type(error).__name__).lower() if isinstance(error, OSError) else str(error)
 
 
-def _target(path: Path, root: Path) -> Path:
+def target(path: Path, root: Path) -> Path:
     """Where a link within the work tree leads; one that leads out of it is replaced, not followed."""
     return path.resolve() if safe_paths.stays(path, root) else path

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ralph_mission.gateways.checkout_kept import PUT_BACK
 from ralph_mission.gateways.files import safe_paths
 from ralph_mission.loop.model import Change
+
+PUT_BACK = "put back"
 
 
 def within(path: Path, root: Path) -> tuple[Change, ...]:

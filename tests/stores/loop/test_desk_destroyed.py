@@ -16,7 +16,7 @@ from ralph_mission.stores.loop.desk import Desk, Habits
 from ralph_mission.stores.loop.guidance import Guide
 from ralph_mission.stores.loop.memories import Memories
 from ralph_mission.stores.loop.tasks import Tasks
-from tests.stores.loop.run_stores import FREE, NOON, PRD, STANDING, STORIES, Make
+from tests.stores.loop.run_stores import FREE, NOON, PRD, STANDING, STORIES, USUAL, Make
 
 # --- what a session destroyed ---------------------------------------------------------
 
@@ -93,19 +93,22 @@ def test_what_cannot_be_read_is_as_it_was_with_a_complaint(root: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["", ".ralph", ".omc"])
-def test_what_a_session_that_died_claimed_is_as_before_it(desk_at: Make, root: Path, folder: str) -> None:
-    lists = root / folder
-    lists.mkdir(exist_ok=True)
+def test_what_a_session_that_died_claimed_is_as_before_it(root: Path, folder: str) -> None:
+    def make(habits: Habits = USUAL) -> Desk:
+        return Desk(root, root / ".git", lambda: STANDING, lambda: NOON, habits, clone=clone)
+
+    (clone := root.parent / "clone").mkdir()
+    (lists := root / folder).mkdir(exist_ok=True)
     (lists / "prd.json").write_text(json.dumps(PRD))
     (lists / "progress.txt").write_text("# Progress\n")
-    with (desk := desk_at()).exclusive(STORIES):
+    with (desk := make()).exclusive(STORIES):
         begun = desk.open(STORIES, NOON)
         desk.board()
         before = (lists / "progress.txt").read_text()
         desk.keep(replace(begun, mark="abc"), None)
-    (lists / "prd.json").write_text(json.dumps(PRD).replace("false", "true"))
-    (lists / "progress.txt").write_text(before + "I did all of it\n")
-    with (desk := desk_at(Habits(go_on=True))).exclusive(STORIES):
+    (clone / folder / "prd.json").write_text(json.dumps(PRD).replace("false", "true"))
+    (clone / folder / "progress.txt").write_text(before + "I did all of it\n")
+    with (desk := make(Habits(go_on=True))).exclusive(STORIES):
         assert desk.resumed(STORIES) is not None
         assert {change.path for change in desk.put_back(lambda _: False)} == {"prd.json", "progress.txt"}
         board = desk.board()

@@ -11,13 +11,14 @@ import pytest
 
 import ralph_mission
 from ralph_mission.bootstrap import clones
-from ralph_mission.gateways.checkout_kept import PUT_BACK
 from ralph_mission.gateways.git import Git
 from ralph_mission.loop.model import Change, HatOutput
-from ralph_mission.stores.loop import archive, before, legacy, place
+from ralph_mission.stores.loop import archive, legacy, place
+from ralph_mission.stores.loop.carried import Carried
 from ralph_mission.stores.loop.desk import Desk, Habits
 from ralph_mission.stores.loop.progress_log import ProgressLog
 from ralph_mission.stores.loop.stories import Stories
+from ralph_mission.stores.loop.ways import PUT_BACK
 from ralph_mission.trouble import Trouble
 from tests.stores.loop.run_stores import FREE, NOON, PRD, STANDING, STORIES, Make
 
@@ -90,16 +91,17 @@ def test_a_verdict_and_a_new_log_are_written_in_the_work_tree_whatever_a_check_m
 
 
 @pytest.mark.attack(46)
-def test_what_a_session_that_died_claimed_is_put_back_in_the_work_tree(tmp_path: Path) -> None:
-    (place := (root := tmp_path / "work") / "scripts/ralph").mkdir(parents=True)
-    lists = [place / name for name in BOTH]
-    for path in lists:
-        path.write_text("ours")
-    before.keep(root, lists)
+def test_lists_are_put_into_a_clone_by_no_link(tmp_path: Path) -> None:
+    (home := tmp_path / "shop/scripts/ralph").mkdir(parents=True)
+    for name in BOTH:
+        (home / name).write_text("ours")
+    carried = Carried(tmp_path / "shop", root := tmp_path / "work")
+    carried.bring()
     theirs = led_out(root, "scripts/ralph", *BOTH)
-    assert len(told := before.put_back(root, lists, root / ".ralph/loop/runs/one", lambda _: False)) == 3
-    assert told[0] == LINK
-    assert untouched(theirs, *BOTH) and [path.read_text() for path in lists] == ["ours", "ours"]
+    carried.take_back()
+    assert [(home / name).read_text() for name in BOTH] == ["ours", "ours"]
+    assert len(carried.put_back(tmp_path / "shop/.ralph/loop/runs/one", lambda _: False)) == 2
+    assert untouched(theirs, *BOTH) and [(root / "scripts/ralph" / name).read_text() for name in BOTH] == ["ours"] * 2
 
 
 @pytest.mark.attack(46)

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.gateways.checkout_live import FORMER, LOCK
 from ralph_mission.loop.order import Order
 from ralph_mission.stores.loop import lock, signals
 from ralph_mission.stores.loop.desk import Desk
+from ralph_mission.stores.loop.lock import FORMER, LOCK
 from ralph_mission.trouble import Trouble
 from tests.stores.loop.run_stores import FREE, NOON, STANDING, Make, begun
 

@@ -1,13 +1,14 @@
-"""Ways in which a session changes what its hat may not write, each with the paths that are told as undone."""
+"""Ways in which a session leaves its scope or harms its repository, each with the paths that are told as undone."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.gateways.checkout_world import WHO, by
+from tests.gateways.workspace.world import WHO, by
 from tests.helpers import commit, git, make_repo
 
 
@@ -70,12 +71,12 @@ def executable(repo: Path) -> None:
 
 def hook(repo: Path) -> None:
     place = repo / ".git/hooks/pre-commit"
+    place.parent.mkdir()
     place.write_text(f"#!/bin/sh\ntouch {repo.parent}/hooked\n")
     place.chmod(0o755)
 
 
 def hooks_linked(repo: Path) -> None:
-    (repo / ".git/hooks").rmdir()
     (repo.parent / "evil").mkdir()
     (repo.parent / "evil/post-commit").write_text("x")
     (repo / ".git/hooks").symlink_to(repo.parent / "evil")
@@ -204,6 +205,61 @@ def broken_index(repo: Path) -> None:
     (repo / "docs/guide.md").write_text("mine\n")
 
 
+def filtered(repo: Path) -> None:
+    config(repo)
+    (repo / ".gitattributes").write_text("* filter=evil\n")
+
+
+def head_a_pipe(repo: Path) -> None:
+    (repo / ".git/HEAD").unlink()
+    os.mkfifo(repo / ".git/HEAD")
+
+
+def config_broken(repo: Path) -> None:
+    (repo / ".git/config").write_text("[core")
+
+
+def repository_gone(repo: Path) -> None:
+    shutil.rmtree(repo / ".git")
+
+
+def repository_a_link(repo: Path) -> None:
+    shutil.rmtree(repo / ".git")
+    (repo / ".git").symlink_to(repo.parent / "repo/.git")
+
+
+def repository_of_the_user(repo: Path) -> None:
+    shutil.rmtree(repo / ".git")
+    (repo / ".git").write_text(f"gitdir: {repo.parent}/nowhere\n")
+
+
+def objects_elsewhere(repo: Path) -> None:
+    (repo / ".git/objects/info/alternates").unlink()
+    os.mkfifo(repo / ".git/objects/info/alternates")
+
+
+def pipes_that_git_reads(repo: Path) -> None:
+    for name in (".gitattributes", "docs/.gitignore", "src/.gitattributes"):
+        os.mkfifo(repo / name)
+
+
+def nested_with_a_pipe(repo: Path) -> None:
+    (repo / "docs/inner/.git").mkdir(parents=True)
+    os.mkfifo(repo / "docs/inner/.git/HEAD")
+    (repo / "docs/inner/x").write_text("x\n")
+
+
+def file_becomes_repository(repo: Path) -> None:
+    (repo / "README.md").unlink()
+    (repo / "README.md/.git").mkdir(parents=True)
+    os.mkfifo(repo / "README.md/.git/HEAD")
+
+
+def folder_locked(repo: Path) -> None:
+    (repo / "docs/guide.md").write_text("mine\n")
+    (repo / "docs").chmod(0o000)
+
+
 def locked(repo: Path) -> None:
     (repo / ".git/index.lock").touch()
 
@@ -226,30 +282,41 @@ WAYS = {
     file_becomes_folder: {"README.md", "README.md/x"},
     special: GUIDE,
     executable: {"run.sh"},
-    hook: {".git/hooks/pre-commit"},
-    hooks_linked: {".git/hooks"},
-    config: {".git/config"},
-    attributes: {".git/info/attributes"},
-    exclude: {".git/info/exclude", "docs/hidden.md"},
+    hook: set(),
+    hooks_linked: set(),
+    config: set(),
+    attributes: set(),
+    filtered: {".gitattributes"},
+    exclude: {"docs/hidden.md"},
     ignored: {".gitignore", "secret/x"},
     ignored_by_itself: {"docs/.gitignore", "docs/hidden.md"},
-    other_branch: {"refs/heads/other"},
-    new_branch: {"HEAD", "refs/heads/feature", "docs/guide.md"},
-    branch_renamed: {"HEAD", "refs/heads/main", "refs/heads/main/x"},
-    branch_deleted: {"HEAD", "refs/heads/main", "refs/heads/other"},
-    detached: {"HEAD", "docs/guide.md"},
-    tag: {"refs/tags/v1", "refs/tags/v2"},
-    stashed: {"refs/stash"},
-    amended: {"refs/heads/main", "docs/guide.md"},
-    reset: {"refs/heads/main", "docs/guide.md"},
-    staged_only: GUIDE,
+    other_branch: set(),
+    new_branch: GUIDE,
+    branch_renamed: set(),
+    branch_deleted: set(),
+    detached: GUIDE,
+    tag: set(),
+    stashed: set(),
+    amended: GUIDE,
+    reset: GUIDE,
+    staged_only: set(),
     nested: {"src/inner/.git", "vendor/.git", "vendor/x.py"},
     newline: {"docs/a\nb.md"},
     unicode: {"docs/na\u00efve.md", "docs/nai\u0308ve.md", "DOCS/guide.md"},
     not_utf8: {"docs/\udcff"},
     assumed_unchanged: {"docs/guide.md", "README.md"},
     same_size_and_time: GUIDE,
-    merging: {".git/MERGE_HEAD", "refs/heads/side", "docs/guide.md"},
+    merging: GUIDE,
     broken_index: GUIDE,
-    locked: {".git/index.lock"},
+    locked: set(),
+    head_a_pipe: set(),
+    config_broken: set(),
+    repository_gone: set(),
+    repository_a_link: set(),
+    repository_of_the_user: set(),
+    objects_elsewhere: set(),
+    pipes_that_git_reads: {".gitattributes", "docs/.gitignore"},
+    nested_with_a_pipe: {"docs/inner/.git", "docs/inner/x"},
+    file_becomes_repository: {"README.md", "README.md/.git"},
+    folder_locked: GUIDE,
 }

@@ -1,28 +1,27 @@
-"""Several builders at once: each in a clone of its own, their changes merged in one fixed order.
+"""Several sessions at once: each in a clone of its own, their changes merged in one fixed order.
 
-Clones rather than linked work trees: those would share refs, configuration and hooks, so that one builder's
-session could move what another one's check compares. A clone borrows the objects and is gone afterwards; what
-was left by a process that died is removed by the next one.
+A clone borrows the objects and is gone afterwards; what was left by a process that died is removed by the next one.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ralph_mission.gateways import checkout_history as history
-from ralph_mission.gateways.checkout_writing import remove_folder
 from ralph_mission.gateways.files import locks, safe_paths
 from ralph_mission.gateways.git import Git, Identity
-from ralph_mission.gateways.workshop import changed, clone
+from ralph_mission.gateways.workshop import clone
+from ralph_mission.gateways.workspace.files import File
+from ralph_mission.gateways.workspace.land import Judged
+from ralph_mission.gateways.workspace.objects import Objects
+from ralph_mission.gateways.workspace.restore import remove_folder
+from ralph_mission.gateways.workspace.workplace import Workspace
 from ralph_mission.loop.model import Change
-from ralph_mission.safety.patch import GITLINK
-from ralph_mission.trouble import Trouble
 
 PREFIX = "ultrawork-"
 BRANCH = "refs/heads/work"
@@ -44,21 +43,37 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
-    """What a builder made, as one commit on its base ("" for nothing), and the paths it touched."""
+class Built:
+    """What a builder made and was judged; None for nothing."""
 
     name: str
-    commit: str
-    paths: tuple[str, ...]
+    judged: Judged | None = None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """What it touches."""
+        return tuple(sorted(self.judged.paths)) if self.judged else ()
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The base with what could be applied; `left_out` tells of each builder's path that met an earlier one's."""
+    """Several builders' changes as commits on one another; `left_out` tells of each path that met an earlier one's."""
 
-    commit: str
+    judged: Judged
     applied: tuple[str, ...]
     left_out: Mapping[str, tuple[Change, ...]]
+
+
+class WorkspaceApart(Workspace):
+    """A clone whose work somebody else lands, with that of others: `built` is the last that was judged."""
+
+    built: Judged | None = None
+
+    def land(self, message: str, lists: bool, announce: Callable[[str], None] = lambda _: None) -> str:
+        """As in `ports.Workplace`, but that no branch moves."""
+        judged = self.build(message, lists)
+        self.built = judged if judged.paths else None
+        return judged.commit
 
 
 @contextmanager
@@ -84,42 +99,28 @@ def prune(scratch: Path) -> tuple[Path, ...]:
     return left
 
 
-def collect(git: Git, part: Part, message: str, who: Identity = Identity()) -> Collected:
-    """Everything in the clone that differs from its base, by content, as one commit in `git`'s object store.
-
-    The clone's own repository, which a session could have changed, is not asked; what a loop keeps there for itself
-    is not work. Raises Trouble.
-    """
-    changes = changed(part.folder, part.base, git).changes
-    found = {change.path: change for change in changes if change.path.partition("/")[0] != KEPT}
-    if nested := [path for path, change in found.items() if GITLINK in (change.old_mode, change.new_mode)]:
-        raise Trouble(f"{part.name} made a repository inside the checkout: {nested[0]}", "see its report; run it again")
-    wanted = {path: None if change.new is None else (change.new_mode, change.new) for path, change in found.items()}
-    if not wanted:
-        return Collected(part.name, "", ())
-    tree = git.write_tree(part.base, wanted)
-    return Collected(
-        part.name, git.commit_tree(tree, [part.base], message, datetime.now(UTC), who), tuple(sorted(wanted))
-    )
-
-
-def merge(git: Git, base: str, collected: Sequence[Collected], message: str, who: Identity = Identity()) -> Merged:
-    """Apply builders' commits to `base` in the order given. Disjoint ones are applied whole.
+def merge(git: Git, base: str, built: Sequence[Built], who: Identity = Identity()) -> Merged:
+    """Apply what builders made to `base` in the order given, a commit for each.
 
     A builder that touched what an earlier one had touched (or a folder above or below it) is left out as a
-    whole: half of a change was built by nobody. The same input always gives the same trees. `{name}` in
-    `message` is the builder's; one commit for each.
+    whole: half of a change was built by nobody. The same input always gives the same trees.
     """
+    objects, head = Objects(git), base
     taken: dict[str, str] = {}
-    head, applied, left_out = base, list[str](), dict[str, tuple[Change, ...]]()
-    for one in (one for one in collected if one.commit):
+    paths: dict[str, File | None] = {}
+    applied, left_out, message = list[str](), dict[str, tuple[Change, ...]](), ""
+    for one in built:
+        if one.judged is None:
+            continue
         if met := [(path, other) for path in one.paths if (other := _met(path, taken))]:
             left_out[one.name] = tuple(Change(path, "conflict", f"{other} had it first") for path, other in met)
             continue
-        head = _applied(git, head, one, message, who)
+        message = one.judged.message
+        head = objects.commit(head, one.judged.paths, message, datetime.now(UTC), who)
         taken |= dict.fromkeys(one.paths, one.name)
+        paths |= one.judged.paths
         applied.append(one.name)
-    return Merged(head, tuple(applied), left_out)
+    return Merged(Judged(base, paths, message, head), tuple(applied), left_out)
 
 
 def _cloned(git: Git, commit: str, place: Path, open_ones: ExitStack) -> Path:
@@ -128,15 +129,6 @@ def _cloned(git: Git, commit: str, place: Path, open_ones: ExitStack) -> Path:
     fresh.run("update-ref", BRANCH, commit)
     fresh.run("symbolic-ref", "HEAD", BRANCH)
     return folder
-
-
-def _applied(git: Git, head: str, one: Collected, message: str, who: Identity) -> str:
-    made = history.entries(git, one.commit, one.paths)
-    with git.scratch_index() as env:
-        git.run("read-tree", head, env=env)
-        git.run("update-index", "--replace", "-z", "--index-info", stdin=history.index_lines(made, one.paths), env=env)
-        tree = git.run("write-tree", env=env).decode().strip()
-    return git.commit_tree(tree, [head], message.replace("{name}", one.name), datetime.now(UTC), who)
 
 
 def _met(path: str, taken: Mapping[str, str]) -> str:

@@ -8,12 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.gateways import worktrees
 from ralph_mission.gateways.git import Git
-from ralph_mission.trouble import Trouble
+from ralph_mission.gateways.workspace import parallel
 from tests.helpers import commit, git, make_repo
-
-MESSAGE = "Work of {name}"
 
 
 @pytest.fixture
@@ -26,14 +23,19 @@ def plumbing(repo: Path) -> Git:
     return Git.open(repo)
 
 
-def merged(plumbing: Git, repo: Path, scratch: Path, *works) -> worktrees.Merged:
+def merged(plumbing: Git, repo: Path, scratch: Path, *works) -> parallel.Merged:
     base = git(repo, "rev-parse", "HEAD")
     names = [f"builder-{number}" for number, _ in enumerate(works)]
-    with worktrees.parts(plumbing, base, names, scratch) as parts:
+    built = []
+    with parallel.parts(plumbing, base, names, scratch) as parts:
         for part, work in zip(parts, works, strict=True):
+            workspace = parallel.WorkspaceApart(plumbing, part.folder)
+            mark = workspace.mark()
             work(part.folder)
-        collected = [worktrees.collect(plumbing, part, "x") for part in parts]
-    return worktrees.merge(plumbing, base, collected, MESSAGE)
+            workspace.changed(mark)
+            workspace.land(f"Work of {part.name}", True)
+            built.append(parallel.Built(part.name, workspace.built))
+    return parallel.merge(plumbing, base, built)
 
 
 def writes(**files: str | None):
@@ -55,7 +57,7 @@ def test_disjoint_work_is_applied_in_order_and_the_checkout_is_untouched(repo, p
         plumbing, repo, tmp_path / "s", writes(a_py="A\n"), writes(c_py="C\n", old__x_py=None), writes(b_py="B\n")
     )
     assert found.applied == ("builder-0", "builder-1", "builder-2") and found.left_out == {}
-    log = git(repo, "log", "--reverse", "--format=%s", "--name-status", f"HEAD..{found.commit}").split("\n")
+    log = git(repo, "log", "--reverse", "--format=%s", "--name-status", f"HEAD..{found.judged.commit}").split("\n")
     assert [line for line in log if line] == [
         "Work of builder-0",
         "M\ta.py",
@@ -88,12 +90,12 @@ def test_who_meets_an_earlier_one_is_left_out_and_told(later, path, repo, plumbi
     assert found.applied == ("builder-0", "builder-2")
     [change] = found.left_out["builder-1"]
     assert (change.path, change.how, change.reverted) == (path, "conflict", "builder-0 had it first")
-    assert "c.py" not in git(repo, "ls-tree", "-r", "--name-only", found.commit)
+    assert "c.py" not in git(repo, "ls-tree", "-r", "--name-only", found.judged.commit)
 
 
 def test_the_same_work_gives_the_same_tree(repo, plumbing, tmp_path):
     works = writes(a_py="A\n"), writes(b_py="B\n")
-    found = [merged(plumbing, repo, tmp_path / "s", *works).commit for _ in range(2)]
+    found = [merged(plumbing, repo, tmp_path / "s", *works).judged.commit for _ in range(2)]
     assert len({git(repo, "rev-parse", f"{made}^{{tree}}") for made in found}) == 1
 
 
@@ -106,7 +108,7 @@ def test_commits_deletions_links_and_modes_of_a_builder_count_as_what_they_leave
         (folder / "b.py").unlink()
 
     found = merged(plumbing, repo, tmp_path / "s", work)
-    rows = git(repo, "ls-tree", "-r", found.commit).split("\n")
+    rows = git(repo, "ls-tree", "-r", found.judged.commit).split("\n")
     assert [(row.split()[0], row.split("\t")[1]) for row in rows] == [
         ("100644", ".gitignore"),
         ("100755", "a.py"),
@@ -128,28 +130,23 @@ def test_what_a_builder_does_to_its_repository_moves_nothing_of_the_users(repo, 
         git(folder, "tag", "v1")
 
     found = merged(plumbing, repo, tmp_path / "s", work)
-    assert "c.py" in git(repo, "ls-tree", "--name-only", found.commit) and not (tmp_path / "filtered").exists()
+    assert "c.py" in git(repo, "ls-tree", "--name-only", found.judged.commit) and not (tmp_path / "filtered").exists()
     assert (git(repo, "for-each-ref"), (repo / ".git/config").read_bytes()) == before
-
-
-def test_a_repository_made_inside_is_refused_aloud(repo, plumbing, tmp_path):
-    with pytest.raises(Trouble, match="builder-0 made a repository inside"):
-        merged(plumbing, repo, tmp_path / "s", lambda folder: make_repo(folder / "inner"))
 
 
 def test_nothing_done_is_nothing_merged(repo, plumbing, tmp_path):
     found = merged(plumbing, repo, tmp_path / "s", writes(), writes())
-    assert found == worktrees.Merged(git(repo, "rev-parse", "HEAD"), (), {})
+    assert (found.judged.commit, found.applied, found.left_out) == (git(repo, "rev-parse", "HEAD"), (), {})
 
 
 def test_a_clone_is_a_checkout_on_a_branch_without_remotes(repo, plumbing, tmp_path):
-    with worktrees.parts(plumbing, git(repo, "rev-parse", "HEAD"), ["one"], tmp_path / "s") as [part]:
+    with parallel.parts(plumbing, git(repo, "rev-parse", "HEAD"), ["one"], tmp_path / "s") as [part]:
         assert git(part.folder, "symbolic-ref", "HEAD") == "refs/heads/work" and git(part.folder, "remote") == ""
         assert git(part.folder, "status", "--porcelain") == "" and part.git.resolve("HEAD") == part.base
 
 
 def test_no_clone_outlives_an_error(repo, plumbing, tmp_path):
-    with pytest.raises(ZeroDivisionError), worktrees.parts(plumbing, "HEAD", ["one", "two"], tmp_path / "s"):
+    with pytest.raises(ZeroDivisionError), parallel.parts(plumbing, "HEAD", ["one", "two"], tmp_path / "s"):
         raise ZeroDivisionError
     assert list((tmp_path / "s").iterdir()) == []
 
@@ -159,25 +156,25 @@ def test_what_a_killed_process_left_goes_with_the_next_start_and_running_ones_st
     program = """
 import os, signal, sys
 from pathlib import Path
-from ralph_mission.gateways import worktrees
+from ralph_mission.gateways.workspace import parallel
 from ralph_mission.gateways.git import Git
-with worktrees.parts(Git.open(Path(sys.argv[1])), "HEAD", ["one"], Path(sys.argv[2])):
+with parallel.parts(Git.open(Path(sys.argv[1])), "HEAD", ["one"], Path(sys.argv[2])):
     os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run([sys.executable, "-c", program, str(repo), str(scratch)], check=False)
     assert done.returncode == -9 and len(list(scratch.iterdir())) == 1
-    with worktrees.parts(plumbing, git(repo, "rev-parse", "HEAD"), ["one"], scratch) as [first]:
+    with parallel.parts(plumbing, git(repo, "rev-parse", "HEAD"), ["one"], scratch) as [first]:
         assert len(list(scratch.iterdir())) == 1
-        with worktrees.parts(plumbing, first.base, ["one"], scratch):
+        with parallel.parts(plumbing, first.base, ["one"], scratch):
             assert first.folder.is_dir() and len(list(scratch.iterdir())) == 2
     assert list(scratch.iterdir()) == []
 
 
 @pytest.mark.attack(46)
 def test_a_link_in_the_place_of_the_clones_leads_to_nothing_that_is_removed_or_made(repo, tmp_path):
-    (tmp_path / "theirs" / f"{worktrees.PREFIX}x").mkdir(parents=True)
+    (tmp_path / "theirs" / f"{parallel.PREFIX}x").mkdir(parents=True)
     (repo / ".ralph").mkdir()
     (repo / ".ralph/units").symlink_to(tmp_path / "theirs")
-    with pytest.raises(OSError, match="units"), worktrees.parts(Git.open(repo), "HEAD", ["a"], repo / ".ralph/units"):
+    with pytest.raises(OSError, match="units"), parallel.parts(Git.open(repo), "HEAD", ["a"], repo / ".ralph/units"):
         pass
-    assert [place.name for place in (tmp_path / "theirs").iterdir()] == [f"{worktrees.PREFIX}x"]
+    assert [place.name for place in (tmp_path / "theirs").iterdir()] == [f"{parallel.PREFIX}x"]

@@ -1,4 +1,4 @@
-"""A repository for checkouts, and everything about it that counts."""
+"""A repository of a person with a clone for sessions, and everything about it that counts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 import stat
 from pathlib import Path
 
-from ralph_mission.gateways.checkout import Checkout
 from ralph_mission.gateways.git import Git
+from ralph_mission.gateways.workspace.workplace import Workspace
 from ralph_mission.loop import scope
 from ralph_mission.loop.model import Hat
 from ralph_mission.loop.ports import Work
@@ -24,9 +24,12 @@ BUILDER = Hat("builder", write_allowed=("src/**",))
 WHO = ("-c", "user.name=Agent", "-c", "user.email=agent@example.org")
 
 
-def opened(repo: Path, tmp_path: Path, *checks: str) -> Checkout:
+def opened(repo: Path, *checks: str, lists: tuple[str, ...] = (), unsteered: bool = False) -> Workspace:
     """As a new process would."""
-    return Checkout(Git.open(repo), checks, 60)
+    return Workspace(
+        Git.open(repo), repo.parent / "clone", checks, 60, lists=lambda: lists, unsteered=unsteered,
+        shared=repo.parent / "ours",
+    )  # fmt: skip  # one call
 
 
 def state(repo: Path) -> dict[str, object]:
@@ -36,11 +39,7 @@ def state(repo: Path) -> dict[str, object]:
         for place in sorted(repo.rglob("*"))
         if ".git" not in place.relative_to(repo).parts and (place.is_symlink() or not place.is_dir())
     }
-    refs = [
-        line
-        for line in git(repo, "for-each-ref", "--format=%(refname) %(objectname)").split("\n")
-        if "refs/ralph/" not in line
-    ]
+    refs = git(repo, "for-each-ref", "--format=%(refname) %(objectname)").split("\n")
     obeyed = {
         place.relative_to(repo).as_posix(): seen(place)
         for folder in ("hooks", "info")
@@ -66,13 +65,15 @@ def seen(place: Path) -> tuple[object, ...]:
     return kind, status.st_mode & 0o111, place.read_bytes() if place.is_file() else b""
 
 
-def after(checkout: Checkout, mark: str, hat: Hat = BUILDER) -> tuple[Work, set[str]]:
+def after(workspace: Workspace, mark: str, hat: Hat = BUILDER) -> tuple[Work, set[str]]:
     """What the engine does after a session; the paths that were told as undone."""
-    work = checkout.changed(mark)
+    work = workspace.changed(mark)
     outside = [change.path for change in scope.outside(hat, work.changes)]
+    told = {*outside, *(change.path for change in work.foreign)}
     if outside:
-        checkout.undo(mark, outside)
-    return checkout.changed(mark), {*outside, *(change.path for change in work.foreign)}
+        workspace.undo(mark, outside)
+        work = workspace.changed(mark)
+    return work, told
 
 
 def by(repo: Path, *arguments: str) -> None:
