@@ -24,13 +24,14 @@ from rich.console import Console
 from bench.loop import _silent
 from bench.run import Comparison, Deed, _measure, _report, _table
 from ralph_mission.agents.claude import QUIET
-from ralph_mission.agents.client import Place
+from ralph_mission.agents.client import SessionPlace
 from ralph_mission.agents.registry import CLIENTS
-from ralph_mission.bootstrap.asked import Asked
-from ralph_mission.cli.run import played
+from ralph_mission.bootstrap.asked import RunOptions
+from ralph_mission.cli.run import play_run
 from ralph_mission.gateways.isolation import Level, missing_bwrap
 from ralph_mission.loop.model import Hat, Session
-from tests.fakes.model import Reply, ScriptedModel, say
+from tests.fakes.model.script import Reply, say
+from tests.fakes.model.server import ScriptedModel
 from tests.helpers import make_repo
 from tests.real.clients import MODELS, PLACE, PROGRAMS, environment, seen, settings, shell
 
@@ -124,10 +125,12 @@ def set_up(folder: Path, rounds: int) -> tuple[Comparison, dict[str, list[float]
 
 def _run(name: str, folder: Path, level: Level) -> Deed:
     repo = make_repo(folder, {"README.md": "# Shop\n", "ralph.yml": settings(name, level)})
-    order = Asked(repo=repo, task="Take notes", agent=name, command=shlex.join(PROGRAMS[name]), iterations=SESSIONS)
+    order = RunOptions(
+        repo=repo, task="Take notes", agent=name, command=shlex.join(PROGRAMS[name]), iterations=SESSIONS
+    )
 
     def run() -> None:
-        account, _ = played(order, _silent())
+        account, _ = play_run(order, _silent())
         if account.ending.reason != "iterations" or any(output.failure for output in account.outputs):
             raise SystemExit(f"ralph run: {account.ending}, {account.outputs}")
 
@@ -160,7 +163,7 @@ def _line(name: str, repo: Path, home: Path, model: ScriptedModel) -> tuple[str,
         return (str(BUNDLED), *options)
     session = Session(Hat("builder"), 1, "Take notes", str(home), MODELS[name])
     env: Mapping[str, str] = seen(model)
-    return (*PROGRAMS[name], *CLIENTS[name].invocation(session, Place(repo, home, env)).arguments)
+    return (*PROGRAMS[name], *CLIENTS[name].invocation(session, SessionPlace(repo, home, env)).arguments)
 
 
 def _asked() -> tuple[int, bool]:

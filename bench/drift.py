@@ -21,15 +21,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ralph_mission.bootstrap.cycle import Household, build
+from ralph_mission.bootstrap.cycle import App, build_app
 from ralph_mission.cli.gate import LONGEST_WAIT
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.cycle import Request, run_cycle
+from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.memory import Header
 from ralph_mission.mission.memory_parse import peek
 from ralph_mission.mission.schedule import Rhythm
 from ralph_mission.stores.due import due_fast
-from ralph_mission.wakers.calls import Calls, called, objection
+from ralph_mission.wakers.calls import Calls, objection, record_wake
 
 START = datetime(2026, 5, 4, 0, 3, tzinfo=UTC)
 SPAN = 12 * 3600.0  # seconds
@@ -141,7 +141,7 @@ class Day:
         """A timer's minute: the gate, and one wake for each due time."""
         now = START + timedelta(seconds=at)
         if due_fast(self.repo, now)[0] and not objection(self.calls, self.header(), now, self.scenario.cap):
-            self.calls = called(self.calls, self.header(), now)
+            self.calls = record_wake(self.calls, self.header(), now)
             self._dispatch(at)
 
     # --- what a runner does with a wake
@@ -162,7 +162,7 @@ class Day:
         self.arrivals.append(Arrival(at, clock, header.next_due_at, header.generation, outcome))
 
     def _cycle(self, clock: datetime, pause: int, rival: Callable[[], None] | None) -> str:
-        house = build(self.repo, now=clock)
+        house = build_app(self.repo, now=clock)
         ports = replace(house.ports, recorder=_Meanwhile(rival))
         if self.scenario.rivals == "elsewhere" and rival is None:
             ports = replace(ports, store=_Elsewhere(ports.store))
@@ -173,9 +173,9 @@ class Day:
         return outcome
 
 
-def _run(house: Household, pause: timedelta) -> str:
+def _run(house: App, pause: timedelta) -> str:
     charter = replace(house.charter, rhythm=Rhythm(pause, pause, pause))
-    return run_cycle(house.ports, charter, Request(trigger="dispatch"), house.secrets)[0].outcome
+    return run_cycle(house.ports, charter, CycleRequest(trigger="dispatch"), house.secrets)[0].outcome
 
 
 @dataclass(slots=True)

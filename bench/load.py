@@ -185,7 +185,7 @@ def remarks(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]
 def longest_prompt(harbour: Hub, number: int) -> int:
     """What an agent would be told of an issue if all of its comments were those of people who may decide."""
     issue = harbour.house().ports.forge.issue(number)
-    return len(work_text.prompt(issue, issue.remarks, ""))
+    return len(work_text.issue_prompt(issue, issue.remarks, ""))
 
 
 def outsiders(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]:
@@ -279,8 +279,8 @@ CASES = (
         50_000,
         files,
         (
-            f"markers: {markers.SECONDS:g} s of a look, observers/markers.py",
-            f"fixers: {survey.MOST_FILES} files and {survey.SECONDS:g} s of a look, hands/survey.py",
+            f"markers: {markers.MARKER_SECONDS:g} s of a look, observers/markers.py",
+            f"fixers: {survey.MOST_FILES} files and {survey.SURVEY_SECONDS:g} s of a look, hands/survey.py",
         ),
         # Measured: processors 25 times as much (a first look reads each file), memory 2.2, git 9 (one reads 200).
         _costs(Most(3, 0.4), Most(1.5, 0.02), Most(1.5, 0.15)),

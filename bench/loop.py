@@ -30,9 +30,9 @@ from rich.console import Console
 from bench.generated import generate
 from bench.run import RALPH, Comparison, Deed, _commands, _measure, _ralph, _report, _table, asked
 from examples.unpack import unpack
-from ralph_mission.bootstrap.asked import Asked
-from ralph_mission.cli.run import played
-from ralph_mission.report.loop_voice import PlainLoopVoice
+from ralph_mission.bootstrap.asked import RunOptions
+from ralph_mission.cli.run import play_run
+from ralph_mission.report.loop_voice import PlainRunProgress
 from ralph_mission.stores.loop.tasks import Tasks
 
 TASKS = 100
@@ -141,7 +141,7 @@ def _around(repo: Path, runs: int) -> tuple[Comparison, dict[str, list[float]]]:
 
 
 def _run(repo: Path) -> None:
-    account, _ = played(Asked(repo=repo, task="Take notes", command=AGENT, iterations=SESSIONS), _silent())
+    account, _ = play_run(RunOptions(repo=repo, task="Take notes", command=AGENT, iterations=SESSIONS), _silent())
     if account.ending.reason != "iterations" or not all(output.commits for output in account.outputs):
         raise SystemExit(f"ralph run: {account.ending}")
 
@@ -177,8 +177,8 @@ def _until(true: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def _silent() -> PlainLoopVoice:
-    return PlainLoopVoice(io.StringIO(), ())
+def _silent() -> PlainRunProgress:
+    return PlainRunProgress(io.StringIO(), ())
 
 
 def _beside(repo: Path, title: str, name: str, deed: Deed, limit: float, rounds: int) -> Comparison:

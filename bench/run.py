@@ -26,12 +26,12 @@ from rich.table import Table
 
 from bench.generated import generate
 from examples.unpack import unpack
-from ralph_mission.bootstrap.cycle import build
+from ralph_mission.bootstrap.cycle import build_app
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.cycle import Request, run_cycle
-from ralph_mission.mission.ledger import Batch
-from ralph_mission.mission.model import Branch
-from ralph_mission.mission.ports import Gaze
+from ralph_mission.mission.cycle import CycleRequest, run_cycle
+from ralph_mission.mission.ledger import MemoryBatch
+from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.threads import Branch
 from ralph_mission.observers import code
 
 RALPH = Path(sys.executable).with_name("ralph")
@@ -99,8 +99,8 @@ def _remembering(repo: Path, cycles: int) -> Deed:
     unpack(repo)
     start = datetime(2026, 11, 1, tzinfo=UTC)
     for cycle in range(cycles):
-        house = build(repo, now=start + cycle * timedelta(hours=7))
-        run_cycle(house.ports, house.charter, Request(force=True), house.secrets)
+        house = build_app(repo, now=start + cycle * timedelta(hours=7))
+        run_cycle(house.ports, house.charter, CycleRequest(force=True), house.secrets)
     store = house.store
     known = [key for mission in (store.recall() or _none()).state.missions for key in mission.members]
 
@@ -109,7 +109,7 @@ def _remembering(repo: Path, cycles: int) -> Deed:
         store.records(known, past)
         page = house.ports.dashboard(past.memory, past.state)
         journal = (f"bench-{past.memory.header.serial}", {"cycle": cycles})
-        store.commit(Batch(past.memory, past.state, (), "bench", journal=journal, dashboard=page), past)
+        store.commit(MemoryBatch(past.memory, past.state, (), "bench", journal=journal, dashboard=page), past)
 
     return remember
 
@@ -140,9 +140,9 @@ def _idle(repo: Path) -> Path:
 
 def _look(repo: Path, cursor: str) -> Deed:
     git = Git.open(repo)
-    observer = code.build(code.Settings(), git)
+    observer = code.build(code.CodeSettings(), git)
     head = Branch("main", git.resolve("HEAD"))
-    return lambda: observer.observe(Gaze(head, datetime.now(UTC), None, cursor, str(repo)))
+    return lambda: observer.observe(ObservationContext(head, datetime.now(UTC), None, cursor, str(repo)))
 
 
 def _ralph(repo: Path, *arguments: str, expected: Sequence[int] = (0,)) -> Deed:

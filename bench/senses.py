@@ -24,8 +24,8 @@ from rich.table import Table
 from bench.run import Comparison, _measure, _report, _table, asked
 from bench.senses_database import KINDS, ROWS, Measured, asking, backends, planted
 from bench.senses_world import PAGES, Cost, World, quiet
-from ralph_mission.mission.model import Branch
-from ralph_mission.mission.ports import Gaze
+from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.threads import Branch
 from ralph_mission.observers.together import together
 from tests.helpers import git
 from tests.postgres_server import Server, Unavailable
@@ -156,7 +156,7 @@ def _at_once(folder: Path, database: Server, rounds: int, say: Say) -> Table:
     with quiet(folder / "slow", database, pause=SLOW) as world, mock.patch.dict(os.environ, world.harbour.environ):
         observers = world.harbour.house().ports.observers
         head = Branch("main", git(world.harbour.clone, "rev-parse", "HEAD"))
-        gaze = Gaze(head, world.harbour.now, None, "", str(folder))
+        gaze = ObservationContext(head, world.harbour.now, None, "", str(folder))
         slow = [one for one in observers if one.name == "web.slow"]
         comparison = Comparison(
             f"{len(observers)} sources, of which one takes {SLOW:g} s",

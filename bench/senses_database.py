@@ -18,13 +18,13 @@ import psycopg
 
 from ralph_mission.gateways.database import sql
 from ralph_mission.gateways.database.address import read
-from ralph_mission.gateways.database.opening import Backend, Schema, opened
+from ralph_mission.gateways.database.opening import Backend, Schema, open_database
 from ralph_mission.gateways.database.queries import Database
-from ralph_mission.gateways.database.sessions import streamed
+from ralph_mission.gateways.database.sessions import stream_rows
 from ralph_mission.gateways.git import Git
-from ralph_mission.observers.database import Observing, Settings
-from ralph_mission.observers.database.settings import Watch
-from ralph_mission.observers.database.state import State
+from ralph_mission.observers.database.observer import DatabaseObserver
+from ralph_mission.observers.database.settings import DatabaseSettings, DatabaseWatch
+from ralph_mission.observers.database.state import WatchState
 from tests.gateways.database.prisma_place import PLACE, environment
 from tests.postgres_server import Server, running
 
@@ -146,9 +146,9 @@ class Bench:
 
     def measured(self, name: str, rounds: int) -> Measured:
         """One kind of watch; a round that does not count comes first."""
-        watch = Watch.model_validate({"name": name, **KINDS[name]})
-        observing = Observing(Settings(watches=(watch,)), Git(Path(), Path(), None), {})
-        state = State(True, max(0, self.rows - NEWER)) if name == "new-since" else State()
+        watch = DatabaseWatch.model_validate({"name": name, **KINDS[name]})
+        observing = DatabaseObserver(DatabaseSettings(watches=(watch,)), Git(Path(), Path(), None), {})
+        state = WatchState(True, max(0, self.rows - NEWER)) if name == "new-since" else WatchState()
 
         def look() -> None:
             self.said.clear()
@@ -180,7 +180,7 @@ class Bench:
         """In place of `streamed`: the same, and the statement is noted."""
         compiled = asked.compile(dialect=connection.dialect)
         self.said.append((str(compiled), compiled.params))
-        return streamed(connection, asked)
+        return stream_rows(connection, asked)
 
 
 @contextmanager
@@ -192,10 +192,10 @@ def asking(server: Server, rows: int, backend: Backend, folder: Path) -> Iterato
         if backend == "prisma":
             told = environment(folder)
         schema, address = Schema.of(FILES, "prisma/schema.prisma"), read(server.url(user="reader"), "DATABASE_URL")
-        database = stack.enter_context(opened(backend, address, schema, told))
+        database = stack.enter_context(open_database(backend, address, schema, told))
         bench = Bench(server, rows, backend, database)
         if backend == "sqlalchemy":
-            stack.enter_context(mock.patch.object(sql, "streamed", bench.note))
+            stack.enter_context(mock.patch.object(sql, "stream_rows", bench.note))
         yield bench
 
 

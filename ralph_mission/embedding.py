@@ -15,11 +15,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from ralph_mission.loop import completion, hats, limits, patterns, presets, progress, prompt, routing, verdicts
-from ralph_mission.loop.model import START, Board, Event, Hat, HatOutput, State
-from ralph_mission.loop.order import Ending, Order, Preset
-from ralph_mission.trouble import Trouble
+from ralph_mission.loop.items import LoopEvent
+from ralph_mission.loop.model import START, Hat, HatOutput, RunSnapshot, RunState
+from ralph_mission.loop.order import LoopPreset, RunEnding, RunSpec
+from ralph_mission.trouble import UserError
 
-__all__ = ["Event", "Hat", "HatOutput", "RalphLoop", "get_hat_prompt"]
+__all__ = ["Hat", "HatOutput", "LoopEvent", "RalphLoop", "get_hat_prompt"]
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 HOME = ".ralph/loop"
@@ -36,12 +37,12 @@ class RalphLoop:
     def __init__(
         self, task: str, pattern: str = "", hats: Sequence[Hat] = (), *, threshold: int = 0, max_iterations: int = 100
     ) -> None:
-        worn = tuple(hats) or patterns.named(pattern or "plan-build-review").hats
-        _checked(worn)
+        worn = tuple(hats) or patterns.find_pattern(pattern or "plan-build-review").hats
+        _check_hats(worn)
         preset = presets.PRESETS["hats"]
         preset = replace(preset, hats=worn, limits=replace(preset.limits, iterations=max_iterations))
-        self._order = Order(task, preset, threshold=threshold)
-        self._state = State("embedded", task, EPOCH)
+        self._order = RunSpec(task, preset, threshold=threshold)
+        self._state = RunState("embedded", task, EPOCH)
         self._outputs: tuple[HatOutput, ...] = ()
 
     @property
@@ -52,7 +53,7 @@ class RalphLoop:
     @property
     def hat(self) -> Hat:
         """Who is next; `ralph`, nobody in particular, when no hat listens to what was said last."""
-        return routing.wearer(self.hats, self._state.pending) or routing.COORDINATOR
+        return routing.find_hat(self.hats, self._state.pending) or routing.COORDINATOR
 
     @property
     def iteration(self) -> int:
@@ -67,27 +68,27 @@ class RalphLoop:
     @property
     def converged(self) -> bool:
         """Whether the reviewer has nothing critical left to say; without a reviewer: whether the promise was given."""
-        return completion.claimed(self._order, self._state, Board())
+        return completion.looks_done(self._order, self._state, RunSnapshot())
 
     @property
-    def ending(self) -> Ending | None:
+    def ending(self) -> RunEnding | None:
         """Why to stop, None to go on: converged, or a limit on sessions, failures or equal dispatches."""
         if self.converged:
-            return Ending("complete", f"{self.iteration} sessions")
-        return limits.reached(self._order.limits, self._state, 0.0)
+            return RunEnding("complete", f"{self.iteration} sessions")
+        return limits.reached_limit(self._order.limits, self._state, 0.0)
 
     def get_hat_prompt(self, hat: Hat | None = None) -> str:
         """What to tell a session that wears `hat` (default: who is next): task, last output, event and its issues."""
         worn = hat or self.hat
         known = None if worn == routing.COORDINATOR else worn
-        return prompt.session(self._order, self._state, Board(), known, HOME).prompt
+        return prompt.session_prompt(self._order, self._state, RunSnapshot(), known, HOME).prompt
 
     def read(self, text: str) -> HatOutput:
         """The record of a session of `hat` whose last message is `text`; not one valid event is a failed session."""
         worn = None if self.hat == routing.COORDINATOR else self.hat
         promise = self._order.preset.promise
-        event, wrong = routing.heard(worn, routing.in_text(text, promise), promise)
-        promised = not wrong and (routing.promised(text, promise) or (event is not None and event.topic == promise))
+        event, wrong = routing.single_event(worn, routing.events_in_text(text, promise), promise)
+        promised = not wrong and (routing.is_promised(text, promise) or (event is not None and event.topic == promise))
         return HatOutput(
             self.hat.name, self.iteration + 1, event, prompt.summary(text),
             failure="event" if wrong else "", reason=wrong, progressed=not wrong, promised=promised,
@@ -104,25 +105,27 @@ class RalphLoop:
         if (output.hat, output.iteration) != due:
             raise ValueError(f"session {due[1]} is due, of {due[0]}; not {output.iteration}, of {output.hat}")
         whole = replace(output, event=output.event and _full(output.event, output))
-        self._state = progress.advance(self._order, self._state, whole, 0.0)
+        self._state = progress.advance_state(self._order, self._state, whole, 0.0)
         self._outputs = (*self._outputs, whole)
         return self.hat
 
 
 def get_hat_prompt(hat: Hat, task: str, previous: HatOutput | None = None) -> str:
     """What to tell a session that wears `hat`, after `previous`, without a loop around it."""
-    order = Order(task, Preset("hats", hats=(hat,)))
-    said = _full(previous.event, previous) if previous and previous.event else Event(START)
-    state = State("embedded", task, EPOCH, previous.iteration if previous else 0, pending=said, last=previous)
-    return prompt.session(order, state, Board(), hat, HOME).prompt
+    order = RunSpec(task, LoopPreset("hats", hats=(hat,)))
+    said = _full(previous.event, previous) if previous and previous.event else LoopEvent(START)
+    state = RunState("embedded", task, EPOCH, previous.iteration if previous else 0, pending=said, last=previous)
+    return prompt.session_prompt(order, state, RunSnapshot(), hat, HOME).prompt
 
 
-def _full(event: Event, output: HatOutput) -> Event:
+def _full(event: LoopEvent, output: HatOutput) -> LoopEvent:
     """The event with who said it, and with the issues that a verdict's words list."""
-    return replace(event, issues=event.issues or verdicts.issues(event), hat=output.hat, iteration=output.iteration)
+    return replace(
+        event, issues=event.issues or verdicts.parse_issues(event), hat=output.hat, iteration=output.iteration
+    )
 
 
-def _checked(worn: Sequence[Hat]) -> None:
+def _check_hats(worn: Sequence[Hat]) -> None:
     wrong = hats.complaints(worn, persistent=False)
     if wrong:
-        raise Trouble(wrong[0], "mend the hats: see docs/hats.md", usage=True)
+        raise UserError(wrong[0], "mend the hats: see docs/hats.md", usage=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping
 
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "charts": ("matplotlib",),
@@ -33,4 +33,4 @@ def install_command(extra: str) -> str:
 def require_extra(extra: str, purpose: str) -> None:
     """Nothing when an extra is installed. Raises Trouble that says what needs it, such as "charts need"."""
     if module := missing_module(extra):
-        raise Trouble(f"{purpose} {module}, which is not installed", install_command(extra))
+        raise UserError(f"{purpose} {module}, which is not installed", install_command(extra))

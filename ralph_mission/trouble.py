@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Trouble(Exception):
+class UserError(Exception):
     """Something a person can mend. `who` is you, forge, network or bug; never a traceback."""
 
     def __init__(self, what: str, next_step: str, who: str = "you", usage: bool = False) -> None:
@@ -14,11 +14,11 @@ class Trouble(Exception):
         self.exit_code = 2 if usage else 1
 
 
-class Missing(Trouble):
+class Missing(UserError):
     """The forge answered, and there certainly is no such thing: it was deleted, moved away, or never there."""
 
 
-class Damaged(Trouble):
+class Damaged(UserError):
     """Something that ralph itself wrote there cannot be read any more; `memory recover` goes on without it."""
 
 

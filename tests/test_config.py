@@ -10,11 +10,12 @@ import jsonschema
 import pytest
 import yaml
 
-from ralph_mission.config import Config, load, read, schema
+from ralph_mission.config.reading import load, read, schema
+from ralph_mission.config.settings import Config
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.model import Limits
 from ralph_mission.mission.schedule import Rhythm
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import commit, git, make_repo
 
 EXAMPLE = r"""
@@ -43,9 +44,9 @@ publishers: {twitter: {}, telegram: {}, discord: {}, templates: {anomaly: '…'}
 """  # noqa: E501  # the documented example, line for line
 
 
-def refused(text: str) -> Trouble:
+def refused(text: str) -> UserError:
     """The complaint about a file."""
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(UserError) as caught:
         load(text)
     assert caught.value.exit_code == 2
     assert caught.value.who == "you"
@@ -300,7 +301,7 @@ def test_another_file_can_be_named(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(UserError) as caught:
         read(Git.open(make_repo(tmp_path)), tmp_path / "gone.yml")
     assert caught.value.exit_code == 2
 
@@ -308,7 +309,7 @@ def test_a_file_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
 @pytest.mark.parametrize("raw", [b"owners: [\xff]", b"\xff\xfe\x00"])
 def test_what_is_not_utf8_is_refused_with_its_line(tmp_path: Path, raw: bytes) -> None:
     (make_repo(tmp_path) / "ralph.yml").write_bytes(raw)
-    with pytest.raises(Trouble, match="line 1: is not UTF-8"):
+    with pytest.raises(UserError, match="line 1: is not UTF-8"):
         read(Git.open(tmp_path))
 
 
@@ -319,7 +320,7 @@ def test_a_byte_order_mark_and_crlf_are_fine(tmp_path: Path) -> None:
 
 def test_a_folder_in_its_place_is_one_clear_line(tmp_path: Path) -> None:
     (make_repo(tmp_path) / "ralph.yml").mkdir()
-    with pytest.raises(Trouble, match="is not a file"):
+    with pytest.raises(UserError, match="is not a file"):
         read(Git.open(tmp_path))
 
 

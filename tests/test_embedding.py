@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 import ralph_mission
-from ralph_mission import Hat, HatOutput, RalphLoop, get_hat_prompt
-from ralph_mission.embedding import Event
+from ralph_mission.embedding import RalphLoop, get_hat_prompt
+from ralph_mission.loop.items import LoopEvent
+from ralph_mission.loop.model import Hat, HatOutput
 from ralph_mission.loop.patterns import PATTERNS
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "hats.md"
 
@@ -54,7 +55,7 @@ def test_a_prompt_holds_the_task_the_last_output_and_the_issues():
 
 def test_the_prompt_of_a_hat_can_be_had_without_a_loop():
     reviewer = PATTERNS["debug"].hats[2]
-    before = HatOutput("fixer", 3, Event("fix.complete", "mended"), "I mended it")
+    before = HatOutput("fixer", 3, LoopEvent("fix.complete", "mended"), "I mended it")
     prompt = get_hat_prompt(reviewer, "Find the leak", before)
     assert "Find the leak" in prompt and "I mended it" in prompt and "YOUR HAT: reviewer" in prompt
     assert "Find the leak" in get_hat_prompt(reviewer, "Find the leak")
@@ -62,7 +63,7 @@ def test_the_prompt_of_a_hat_can_be_had_without_a_loop():
 
 def test_an_output_can_be_made_by_hand():
     loop = played(RalphLoop("x"), says("plan.complete"), says("build.complete"))
-    assert loop.record(HatOutput("reviewer", 3, Event("review.verdict", '{"issues": []}'))).name == "ralph"
+    assert loop.record(HatOutput("reviewer", 3, LoopEvent("review.verdict", '{"issues": []}'))).name == "ralph"
     assert loop.converged
 
 
@@ -105,9 +106,9 @@ def test_hats_of_ones_own_end_with_the_promise_where_nobody_reviews():
 
 
 def test_hats_that_cannot_work_together_are_refused():
-    with pytest.raises(Trouble, match="which nobody hears"):
+    with pytest.raises(UserError, match="which nobody hears"):
         RalphLoop("x", hats=(Hat("only", ("loop.start",), ("lost.topic",)),))
-    with pytest.raises(Trouble, match="no pattern"):
+    with pytest.raises(UserError, match="no pattern"):
         RalphLoop("x", pattern="nonsense")
 
 

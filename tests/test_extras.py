@@ -9,22 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.bootstrap.press import press
+from ralph_mission.bootstrap.press import build_publishers
 from ralph_mission.bootstrap.stand_ins import SystemClock
 from ralph_mission.cli.mcp import mcp
-from ralph_mission.config import Config, extras, load
+from ralph_mission.config import extras
+from ralph_mission.config.reading import load
+from ralph_mission.config.settings import Config
 from ralph_mission.extras import EXTRAS, install_command, missing_module, require_extra
 from ralph_mission.gateways.database.address import Address
-from ralph_mission.gateways.database.opening import Schema, opened
+from ralph_mission.gateways.database.opening import Schema, open_database
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.model import Branch
-from ralph_mission.mission.ports import Gaze
-from ralph_mission.observers.social.settings import Settings as Social
-from ralph_mission.observers.social.x import X
-from ralph_mission.observers.web import Settings as Web
+from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.threads import Branch
+from ralph_mission.observers.social.settings import SocialSettings as Social
+from ralph_mission.observers.social.x import XReader
 from ralph_mission.observers.web import build
+from ralph_mission.observers.web.settings import WebSettings as Web
 from ralph_mission.publishers import lengths, twitter
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import make_repo
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -37,7 +39,9 @@ SEARCH = "observers: {web: [{name: a, kind: search, query: moon}]}\n"
 
 def _open(backend: str) -> None:
     schema = Schema.of({"schema.prisma": "model A {\n  id Int @id\n}\n"}, "schema.prisma")
-    with opened("prisma" if backend == "prisma" else "sqlalchemy", Address("sqlite", path=Path("a.db")), schema, {}):
+    with open_database(
+        "prisma" if backend == "prisma" else "sqlalchemy", Address("sqlite", path=Path("a.db")), schema, {}
+    ):
         pass
 
 
@@ -45,8 +49,8 @@ NEEDS: tuple[tuple[str, str, Callable[[], object]], ...] = (
     ("database", "sqlalchemy", lambda: _open("sqlalchemy")),
     ("prisma", "prisma", lambda: _open("prisma")),
     ("x", "tweepy", lambda: twitter.build(lambda chart: b"", KEYS)),
-    ("x", "twitter_text", lambda: lengths.measured("twitter", ("a",))),
-    ("x", "tweepy", lambda: X("token", "http://127.0.0.1:9", Social()).look((), NOW)),
+    ("x", "twitter_text", lambda: lengths.measure_post("twitter", ("a",))),
+    ("x", "tweepy", lambda: XReader("token", "http://127.0.0.1:9", Social()).look((), NOW)),
     ("mcp", "mcp", lambda: mcp.callback(None) if mcp.callback else None),
 )
 
@@ -56,7 +60,7 @@ def test_a_missing_extra_is_one_line_that_names_the_command(
     monkeypatch: pytest.MonkeyPatch, extra: str, module: str, use: Callable[[], object]
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(UserError) as caught:
         use()
     assert caught.value.who == "you" and f"{module}, which is not installed" in caught.value.what
     assert caught.value.next_step == install_command(extra)
@@ -67,7 +71,7 @@ def test_a_missing_extra_is_one_line_that_names_the_command(
 def test_a_source_of_the_web_is_unavailable_without_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "feedparser", None)
     source = build(Web(name="news", kind="feed", url="http://127.0.0.1:9/feed"), environment={})
-    seen = source.observe(Gaze(Branch("main", "c" * 40), NOW, None, "", str(tmp_path)))
+    seen = source.observe(ObservationContext(Branch("main", "c" * 40), NOW, None, "", str(tmp_path)))
     assert seen.status == "unavailable"
     assert seen.detail == f"sources of the web need feedparser, which is not installed; {install_command('web')}"
 
@@ -75,10 +79,10 @@ def test_a_source_of_the_web_is_unavailable_without_its_extra(monkeypatch: pytes
 def test_posts_go_without_charts_where_they_cannot_be_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     git, said = Git.open(make_repo(tmp_path / "repo")), list[str]()
-    press(load(DATABASE), git, SystemClock(), said.append, {})
-    press(load("publishers: {outbox: {}}"), git, SystemClock(), said.append, {})
+    build_publishers(load(DATABASE), git, SystemClock(), said.append, {})
+    build_publishers(load("publishers: {outbox: {}}"), git, SystemClock(), said.append, {})
     assert said == []
-    press(load(f"{DATABASE}publishers: {{outbox: {{}}}}"), git, SystemClock(), said.append, {})
+    build_publishers(load(f"{DATABASE}publishers: {{outbox: {{}}}}"), git, SystemClock(), said.append, {})
     assert said == [f"publishers: posts go without charts, which need matplotlib; {install_command('charts')}"]
 
 

@@ -175,7 +175,7 @@ def test_issues_are_as_the_local_forge_writes_them(path: Path) -> None:
 
 
 def test_settings_are_valid(sample: Path) -> None:
-    from ralph_mission.config import load
+    from ralph_mission.config.reading import load
 
     settings = load((sample / "ralph.yml").read_text())
     assert [command.name for command in settings.observers.commands] == ["errors", "style"]

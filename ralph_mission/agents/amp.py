@@ -11,16 +11,16 @@ from dataclasses import replace
 from typing import Any
 
 from ralph_mission.agents import reading
-from ralph_mission.agents.client import RUNS, WRITES, Client, Invocation, Place
-from ralph_mission.agents.reading import Gave, Said
-from ralph_mission.loop.model import Session, Usage
+from ralph_mission.agents.client import RUNS, WRITES, Client, Invocation, SessionPlace
+from ralph_mission.agents.reading import AgentReply, Gave
+from ralph_mission.loop.model import Session, SessionUsage
 
 SETTINGS = ".config/amp/settings.json"
 NAMES = {RUNS: "Bash", WRITES[0]: "edit_file", WRITES[1]: "create_file"}
 """Its names of the tools that hats deny."""
 
 
-def _invocation(session: Session, place: Place) -> Invocation:
+def _invocation(session: Session, place: SessionPlace) -> Invocation:
     denied = [NAMES.get(tool, tool) for tool in session.hat.tools_denied]
     settings = {"amp.tools.disable": denied, "amp.updates.mode": "disabled", "amp.dangerouslyAllowAll": True}
     path = str(place.home.resolve() / SETTINGS)
@@ -28,12 +28,12 @@ def _invocation(session: Session, place: Place) -> Invocation:
     return Invocation(arguments, session.prompt, files={SETTINGS: json.dumps(settings)})
 
 
-def _read(gave: Gave) -> Said:
+def _read(gave: Gave) -> AgentReply:
     said = reading.plain(gave)
     messages = [
         reading.inner(one, "message") for one in reading.documents(gave.stdout) if one.get("type") == "assistant"
     ]
-    usage = sum((reading.tokens(message) for message in messages), Usage())
+    usage = sum((reading.tokens(message) for message in messages), SessionUsage())
     turns = len(messages)
     known = said.usage if said.usage.input_tokens else usage
     took = replace(known, sessions=0, cost_usd=said.usage.cost_usd, unpriced=0, turns=turns)
@@ -45,7 +45,7 @@ def _calls(messages: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         content = message.get("content")
         for block in content if isinstance(content, list) else ():
             if isinstance(block, dict) and block.get("type") == "tool_use":
-                yield reading.called(reading.as_text(block.get("name")), block.get("input"))
+                yield reading.describe_call(reading.as_text(block.get("name")), block.get("input"))
 
 
 CLIENT = Client(

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from ralph_mission.agents import reading
-from ralph_mission.agents.client import Client, Invocation, Place
-from ralph_mission.agents.reading import Gave, Said
+from ralph_mission.agents.client import Client, Invocation, SessionPlace
+from ralph_mission.agents.reading import AgentReply, Gave
 from ralph_mission.extras import install_command
-from ralph_mission.loop.model import Session, Usage
+from ralph_mission.loop.model import Session, SessionUsage
 
 TOOLS = ("Bash", "Read", "Edit", "Write", "NotebookEdit", "Glob", "Grep")
 """All that a session is offered: nothing that asks a person, the web, or works on after the session."""
@@ -30,7 +30,7 @@ ENDED = {
 """What ended a session that the client itself ended, by its `subtype`."""
 
 
-def _invocation(session: Session, place: Place) -> Invocation:
+def _invocation(session: Session, place: SessionPlace) -> Invocation:
     hat = session.hat
     asked = {
         "prompt": session.prompt,
@@ -48,38 +48,40 @@ def _invocation(session: Session, place: Place) -> Invocation:
     return Invocation(stdin=json.dumps(asked), env=QUIET)
 
 
-def _read(gave: Gave) -> Said:
+def _read(gave: Gave) -> AgentReply:
     """The last line is the result; without one the driver died, and nothing names a provider's failure."""
     told = list(reading.documents(gave.stdout))
     calls = tuple(
-        reading.called(reading.as_text(one.get("tool")), one.get("input")) for one in told if one.get("type") == "call"
+        reading.describe_call(reading.as_text(one.get("tool")), one.get("input"))
+        for one in told
+        if one.get("type") == "call"
     )
     found = [value for value in told if value.get("type") == "result"]
     if not found:
-        return Said("", "" if gave.code else "it ended without a result", calls=calls, recorded=True)
-    return replace(_said(found[-1]), calls=calls, recorded=True)
+        return AgentReply("", "" if gave.code else "it ended without a result", calls=calls, recorded=True)
+    return replace(_read_result(found[-1]), calls=calls, recorded=True)
 
 
-def _said(result: Mapping[str, Any]) -> Said:
+def _read_result(result: Mapping[str, Any]) -> AgentReply:
     subtype, words = reading.as_text(result.get("subtype")), reading.as_text(result.get("result"))
     usage = replace(_usage(result), turns=reading.as_count(result.get("num_turns")))
     refused = reading.as_texts(result.get("refused"))
     if result.get("is_error") is not True and not subtype.startswith("error"):
-        return Said(words, usage=usage, refused=refused)
+        return AgentReply(words, usage=usage, refused=refused)
     ended = ENDED.get(subtype, "")
     details = (ended, *reading.as_texts(result.get("errors")), words, reading.as_text(result.get("limit")))
     failure = "exit" if ended else reading.by_status(result.get("api_error_status"))
-    return Said(words, "\n".join(filter(None, details)) or "error", usage, failure, refused)
+    return AgentReply(words, "\n".join(filter(None, details)) or "error", usage, failure, refused)
 
 
-def _usage(result: Mapping[str, Any]) -> Usage:
+def _usage(result: Mapping[str, Any]) -> SessionUsage:
     """By model where it tells that: `usage` leaves out what the last, unfinished answer took."""
     models = [value for value in reading.inner(result, "model_usage").values() if isinstance(value, dict)]
     read = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
     cost = reading.as_cost(result.get("total_cost_usd"))
     if not models:
         return replace(reading.tokens(result), cost_usd=cost)
-    return Usage(
+    return SessionUsage(
         0,
         sum(reading.as_count(model.get(name)) for model in models for name in read),
         sum(reading.as_count(model.get("outputTokens")) for model in models),

@@ -24,7 +24,7 @@ from ralph_mission.extras import install_command
 from ralph_mission.gateways.shims import parse_pattern
 from ralph_mission.loop.model import Hat
 from ralph_mission.loop.scope import why_outside
-from ralph_mission.safety.text import cut
+from ralph_mission.safety.text import truncate
 
 if TYPE_CHECKING:
     from claude_agent_sdk import (
@@ -192,12 +192,12 @@ class _Driver:
 
 def _short(given: Mapping[str, Any]) -> dict[str, str]:
     """What a tool was given, without whole files."""
-    return {name: cut(str(value), LONGEST) for name, value in given.items()}
+    return {name: truncate(str(value), LONGEST) for name, value in given.items()}
 
 
 def _target(denial: Mapping[str, Any]) -> str:
     given = denial.get("tool_input") or {}
-    return cut(str(given.get("file_path") or given.get("command") or ""), 200)
+    return truncate(str(given.get("file_path") or given.get("command") or ""), 200)
 
 
 def _print(value: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ralph_mission.agents import reading
-from ralph_mission.agents.reading import Gave, Said
+from ralph_mission.agents.reading import AgentReply, Gave
 from ralph_mission.gateways import shims
 from ralph_mission.gateways.files import safe_paths
 from ralph_mission.loop.model import Hat, Session
@@ -24,7 +24,7 @@ RUNS = "Bash"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SessionPlace:
     """Where a session is played. `env` is what the program sees of ours: keys and addresses of models.
 
     `trusted`: it may obey what the repository says to it (hooks, servers, rules). `walled`: something of ours keeps it
@@ -48,7 +48,7 @@ class Invocation:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-def _plain(session: Session, _: Place) -> Invocation:
+def _plain(session: Session, _: SessionPlace) -> Invocation:
     return Invocation(stdin=session.prompt)
 
 
@@ -65,8 +65,8 @@ class Client:
 
     name: str
     program: tuple[str, ...] = ()
-    invocation: Callable[[Session, Place], Invocation] = _plain
-    read: Callable[[Gave], Said] = reading.plain
+    invocation: Callable[[Session, SessionPlace], Invocation] = _plain
+    read: Callable[[Gave], AgentReply] = reading.plain
     version: tuple[str, ...] = ("--version",)
     keys: tuple[str, ...] = ()
     endpoints: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class Client:
     install: str = ""
     priced: bool = False
 
-    def objection(self, place: Place) -> str:
+    def objection(self, place: SessionPlace) -> str:
         """Why it may not play there, "" when it may."""
         found = next((path for path in self.obeys if _is_there(place.work_tree / path)), "")
         if not found or place.trusted:
@@ -101,10 +101,10 @@ def furnish(home: Path, client: Client, files: Mapping[str, str]) -> None:
             if folder.is_symlink():
                 folder.unlink()
             folder.mkdir(exist_ok=True)
-        shims.put(folder / Path(name).name, text)
+        shims.replace_file(folder / Path(name).name, text)
 
 
-def left(home: Path, client: Client) -> bytes:
+def read_leavings(home: Path, client: Client) -> bytes:
     """What the program left of itself; nothing of a file that is none, or too long."""
     found = safe_paths.content(home / client.leaves, LONGEST + 1) if client.leaves else None
     return found if found and len(found) <= LONGEST else b""

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ralph_mission.agents import codex_log, reading
-from ralph_mission.agents.client import RUNS, Client, Invocation, Place, may_write
-from ralph_mission.agents.reading import Gave, Said
-from ralph_mission.loop.model import Session, Usage
+from ralph_mission.agents.client import RUNS, Client, Invocation, SessionPlace, may_write
+from ralph_mission.agents.reading import AgentReply, Gave
+from ralph_mission.loop.model import Session, SessionUsage
 
 KEY, ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 OPENAI = "https://api.openai.com/v1"
@@ -22,7 +22,7 @@ CALLS = STEPS[1:]
 LOG = "RUST_LOG"
 
 
-def _invocation(session: Session, place: Place) -> Invocation:
+def _invocation(session: Session, place: SessionPlace) -> Invocation:
     options = [word for name, value in _settings(session, place) for word in ("-c", f"{name}={value}")]
     arguments = ["exec", "--json", "--ephemeral", "--ignore-user-config", "--ignore-rules", "--skip-git-repo-check"]
     arguments += ["-s", _sandbox(session, place), *options, *(("-m", session.model) if session.model else ())]
@@ -34,7 +34,7 @@ def _invocation(session: Session, place: Place) -> Invocation:
     return Invocation((*arguments, "-"), session.prompt, {LOG: codex_log.WANTED}, files)
 
 
-def _settings(session: Session, place: Place) -> Iterator[tuple[str, str]]:
+def _settings(session: Session, place: SessionPlace) -> Iterator[tuple[str, str]]:
     """Values as TOML. The address stands here, so that nothing else can name one for the key."""
     address = json.dumps(place.env.get(ADDRESS) or OPENAI)
     retries = f"request_max_retries={RETRIES},stream_max_retries={RETRIES}"
@@ -55,15 +55,15 @@ def _settings(session: Session, place: Place) -> Iterator[tuple[str, str]]:
         yield "project_doc_max_bytes", "0"  # `.codex` of the repository is not read before somebody trusts it
 
 
-def _sandbox(session: Session, place: Place) -> str:
+def _sandbox(session: Session, place: SessionPlace) -> str:
     """Within a wall of ours its own could not stand; what a hat may not write is put back afterwards all the same."""
     if place.walled:
         return "danger-full-access"
     return "workspace-write" if may_write(session.hat) else "read-only"
 
 
-def _read(gave: Gave) -> Said:
-    text, error, usage, turns = "", "", Usage(), 0
+def _read(gave: Gave) -> AgentReply:
+    text, error, usage, turns = "", "", SessionUsage(), 0
     items: dict[str, reading.Json] = {}
     for event in reading.documents(gave.stdout):
         item = reading.inner(event, "item")
@@ -79,9 +79,9 @@ def _read(gave: Gave) -> Said:
                 error = reading.as_text(reading.inner(event, "error").get("message")) or "error"
     logged = codex_log.read(gave.stderr.decode(errors="replace"))
     unheard = tuple(_unheard(logged.calls, items.values()))
-    made = Usage(0, usage.input_tokens, usage.output_tokens, turns=turns + len(unheard))
-    refused, calls = tuple(map(reading.line, logged.refused)), (*map(_called, items.values()), *unheard)
-    return Said(text, error, made, refused=refused, calls=calls, errors=logged.errors.encode(), recorded=True)
+    made = SessionUsage(0, usage.input_tokens, usage.output_tokens, turns=turns + len(unheard))
+    refused, calls = tuple(map(reading.line, logged.refused)), (*map(_describe_call, items.values()), *unheard)
+    return AgentReply(text, error, made, refused=refused, calls=calls, errors=logged.errors.encode(), recorded=True)
 
 
 def _unheard(logged: Iterable[tuple[str, object]], items: Iterable[reading.Json]) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _unheard(logged: Iterable[tuple[str, object]], items: Iterable[reading.Json]
         known = reading.as_text(given.get("cmd")) if isinstance(given, dict) else ""
         told[known or tool] -= 1
         if told[known or tool] < 0:
-            yield reading.called(tool, given)
+            yield reading.describe_call(tool, given)
 
 
 def _known_as(item: reading.Json) -> str:
@@ -105,15 +105,15 @@ def _known_as(item: reading.Json) -> str:
         return command
 
 
-def _called(item: reading.Json) -> str:
+def _describe_call(item: reading.Json) -> str:
     """A command, or the files of a change; known as soon as it begins, so that one that never ends is told too."""
     told = {name: value for name, value in item.items() if name in ("command", "changes", "tool", "arguments", "query")}
-    return reading.called(reading.as_text(item.get("type")), told)
+    return reading.describe_call(reading.as_text(item.get("type")), told)
 
 
-def _usage(told: reading.Json) -> Usage:
+def _usage(told: reading.Json) -> SessionUsage:
     """`input_tokens` counts those that were cached, `output_tokens` those of reasoning."""
-    return Usage(0, reading.as_count(told.get("input_tokens")), reading.as_count(told.get("output_tokens")))
+    return SessionUsage(0, reading.as_count(told.get("input_tokens")), reading.as_count(told.get("output_tokens")))
 
 
 CLIENT = Client(

@@ -44,24 +44,24 @@ def read(stderr: str) -> Logged:
     entries = ENTRY.split(stderr)
     return Logged(
         tuple(call for entry in entries for call in _call(entry)),
-        tuple(dict.fromkeys(why for entry in entries for why in _refused(entry))),
+        tuple(dict.fromkeys(why for entry in entries for why in _refusals_in(entry))),
         "".join(map(_errors, entries)),
     )
 
 
 def _call(entry: str) -> Iterator[tuple[str, object]]:
     if found := RESULT.match(entry):
-        yield found[1], _given(entry[found.end() :])
+        yield found[1], _parse_arguments(entry[found.end() :])
 
 
-def _given(text: str) -> object:
+def _parse_arguments(text: str) -> object:
     try:
         return json.JSONDecoder().raw_decode(text)[0]
     except (ValueError, RecursionError):
         return text.partition(" output=")[0]
 
 
-def _refused(entry: str) -> Iterator[str]:
+def _refusals_in(entry: str) -> Iterator[str]:
     head = entry.partition("\n")[0][:LOOKED_AT]
     return (found[1].replace('\\\\\\"', '"') for denied in DENIED if (found := denied.search(head)))
 

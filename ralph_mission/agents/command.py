@@ -16,14 +16,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ralph_mission.agents import reading
-from ralph_mission.agents.client import PLAIN, Client, Place, furnish, left
+from ralph_mission.agents.client import PLAIN, Client, SessionPlace, furnish, read_leavings
 from ralph_mission.gateways import shims
 from ralph_mission.gateways.files import safe_paths
 from ralph_mission.gateways.git import Identity
-from ralph_mission.gateways.isolation import OPEN, Cage
+from ralph_mission.gateways.isolation import OPEN, Sandbox
 from ralph_mission.gateways.process import own_tool, run_foreign
 from ralph_mission.gateways.shims import DANGEROUS
-from ralph_mission.loop.model import Session, Turn, Usage
+from ralph_mission.loop.model import AgentTurn, Session, SessionUsage
 
 GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C is answered within two
 OUTPUT_CAP = 20_000_000  # bytes over both streams: hours of a talkative agent
@@ -31,7 +31,7 @@ SHIMS = "shims"
 RUN = ".ralph"
 """From here on folders are ours."""
 EVERYWHERE = ("**",)
-NOTHING_SPENT = Usage(1, cost_usd=0.0)
+NOTHING_SPENT = SessionUsage(1, cost_usd=0.0)
 PROFILES = (".profile", ".bash_profile", ".zprofile")
 
 
@@ -62,11 +62,11 @@ class CommandAgent:
     now: Callable[[], datetime] = _utc
     name: str = "command"
 
-    cage: Cage = OPEN
+    cage: Sandbox = OPEN
     client: Client = PLAIN
     trusted: bool = False
 
-    def play(self, session: Session, stopped: Callable[[], bool]) -> Turn:
+    def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
         """One session in a fresh process; its whole group is gone when this returns or an interrupt leaves it.
 
         Whatever the program does is a `failure` of the turn. Raises Trouble when it cannot be kept as far apart as
@@ -74,14 +74,14 @@ class CommandAgent:
         """
         place = self._place()
         if objection := self.client.objection(place):
-            return Turn(failure="exit", detail=objection, usage=NOTHING_SPENT, agent=self.name)
+            return AgentTurn(failure="exit", detail=objection, usage=NOTHING_SPENT, agent=self.name)
         _solid(self.home)
         _furnish(self.home, self.identity)
         invocation = self.client.invocation(session, place)
         furnish(self.home, self.client, invocation.files)
         denied = (*self.denied, *session.hat.commands_denied)
         run_dir = Path(session.run_dir)
-        guards, before = shims.build(self.home / SHIMS, denied, run_dir), len(shims.refused(run_dir))
+        guards, before = shims.build(self.home / SHIMS, denied, run_dir), len(shims.refused_commands(run_dir))
         finished = run_foreign(
             self.command if isinstance(self.command, str) else (*self.command, *invocation.arguments),
             cwd=self.work_tree,
@@ -90,7 +90,12 @@ class CommandAgent:
             output_cap=self.output_cap,
             stdin=invocation.stdin.encode(),
             allow=self.allow,
-            extra_env={**self.extra_env, **invocation.env, **_told(session), "PATH": _path(guards, self.home)},
+            extra_env={
+                **self.extra_env,
+                **invocation.env,
+                **_session_environment(session),
+                "PATH": _path(guards, self.home),
+            },
             stopped=stopped,
             grace=GRACE,
             live=self.live,
@@ -98,16 +103,16 @@ class CommandAgent:
         )
         gave = reading.Gave(
             finished.stdout, finished.stderr, finished.code, finished.timed_out, finished.stopped,
-            finished.truncated, finished.seconds, left(self.home, self.client),
+            finished.truncated, finished.seconds, read_leavings(self.home, self.client),
         )  # fmt: skip  # one value
         turn = reading.turn(gave, self.now(), self.client.read)
-        refused = (*turn.refused, *_since(before, shims.refused(run_dir)))
+        refused = (*turn.refused, *_since(before, shims.refused_commands(run_dir)))
         running = tuple(map(reading.line, finished.left))
         return replace(turn, refused=tuple(dict.fromkeys(refused)), agent=self.name, left_running=running)
 
-    def _place(self) -> Place:
+    def _place(self) -> SessionPlace:
         seen = {name: os.environ[name] for name in self.allow if name in os.environ} | dict(self.extra_env)
-        return Place(self.work_tree, self.home, seen, self.trusted, self.cage.level == "bwrap")
+        return SessionPlace(self.work_tree, self.home, seen, self.trusted, self.cage.level == "bwrap")
 
 
 def _since(before: int, refused: tuple[str, ...]) -> tuple[str, ...]:
@@ -115,7 +120,7 @@ def _since(before: int, refused: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(refused[before:] if len(refused) >= before else refused))
 
 
-def _told(session: Session) -> dict[str, str]:
+def _session_environment(session: Session) -> dict[str, str]:
     hat = session.hat
     told = {
         "RALPH_HAT": hat.name,
@@ -148,14 +153,14 @@ def _furnish(home: Path, identity: Identity) -> None:
     (home / "bin").mkdir(parents=True, exist_ok=True)
     ralph = Path(own_tool("ralph"))
     if ralph.is_absolute() and not shutil.which("ralph"):
-        shims.put(home / "bin" / "ralph", f'#!/bin/sh\nexec {shlex.quote(str(ralph))} "$@"\n', 0o755)
-    settings = f"[user]\n\tname = {_quoted(identity.name)}\n\temail = {_quoted(identity.email)}\n"
-    shims.put(home / ".gitconfig", settings)
+        shims.replace_file(home / "bin" / "ralph", f'#!/bin/sh\nexec {shlex.quote(str(ralph))} "$@"\n', 0o755)
+    settings = f"[user]\n\tname = {_quote(identity.name)}\n\temail = {_quote(identity.email)}\n"
+    shims.replace_file(home / ".gitconfig", settings)
     guarded = f'PATH={shlex.quote(str(home.resolve() / SHIMS))}:"$PATH"\nexport PATH\n'
     for profile in PROFILES:  # a login shell sets PATH anew before it reads these
-        shims.put(home / profile, guarded)
+        shims.replace_file(home / profile, guarded)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     plain = "".join(letter for letter in text if letter.isprintable())
     return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ralph_mission.agents import reading
-from ralph_mission.agents.client import RUNS, Client, Invocation, Place, may_write
-from ralph_mission.agents.reading import Gave, Said
-from ralph_mission.loop.model import Session, Usage
+from ralph_mission.agents.client import RUNS, Client, Invocation, SessionPlace, may_write
+from ralph_mission.agents.reading import AgentReply, Gave
+from ralph_mission.loop.model import Session, SessionUsage
 
 ADDRESS, KEY, ACCOUNT = "COPILOT_PROVIDER_BASE_URL", "COPILOT_PROVIDER_API_KEY", "COPILOT_GITHUB_TOKEN"
 TALLY = "copilot-usage.json"
@@ -22,14 +22,14 @@ OPTIONS = (
 )  # fmt: skip  # one list
 
 
-def _invocation(session: Session, place: Place) -> Invocation:
+def _invocation(session: Session, place: SessionPlace) -> Invocation:
     tally = f"--usage-output-file={place.home.resolve() / TALLY}"
-    arguments = (*OPTIONS, tally, *_denied(session), *_obeying(place.trusted))
+    arguments = (*OPTIONS, tally, *_denied_tools(session), *_obeying(place.trusted))
     env = {"COPILOT_OFFLINE": "true"} if place.env.get(ADDRESS) else {}
     return Invocation(arguments, session.prompt, env | ({"COPILOT_MODEL": session.model} if session.model else {}))
 
 
-def _denied(session: Session) -> Iterator[str]:
+def _denied_tools(session: Session) -> Iterator[str]:
     if not may_write(session.hat):
         yield "--deny-tool=write"
     if RUNS in session.hat.tools_denied:
@@ -40,7 +40,7 @@ def _obeying(trusted: bool) -> tuple[str, ...]:
     return ("--trust-folder",) if trusted else ("--no-custom-instructions",)
 
 
-def _read(gave: Gave) -> Said:
+def _read(gave: Gave) -> AgentReply:
     text, error, status, refused, turns, written = "", "", None, [], 0, 0
     calls: list[str] = []
     for event in reading.documents(gave.stdout):
@@ -56,14 +56,14 @@ def _read(gave: Gave) -> Said:
             case "tool.execution_complete":
                 refused += _refusal(data)
     usage = _usage(reading.inner(reading.last_document(gave.left), "modelMetrics"))
-    made = Usage(0, usage.input_tokens, usage.output_tokens or written, turns=usage.turns or turns)
-    return Said(text, error, made, reading.by_status(status), tuple(refused), tuple(calls), recorded=True)
+    made = SessionUsage(0, usage.input_tokens, usage.output_tokens or written, turns=usage.turns or turns)
+    return AgentReply(text, error, made, reading.by_status(status), tuple(refused), tuple(calls), recorded=True)
 
 
 def _calls(asked: object) -> Iterator[str]:
     for one in asked if isinstance(asked, list) else ():
         if isinstance(one, dict):
-            yield reading.called(reading.as_text(one.get("name")), one.get("arguments"))
+            yield reading.describe_call(reading.as_text(one.get("name")), one.get("arguments"))
 
 
 def _refusal(data: Mapping[str, Any]) -> list[str]:
@@ -71,10 +71,10 @@ def _refusal(data: Mapping[str, Any]) -> list[str]:
     return [said] if "ermission" in said and "denied" in said.lower() else []
 
 
-def _usage(models: Mapping[str, Any]) -> Usage:
+def _usage(models: Mapping[str, Any]) -> SessionUsage:
     """`inputTokens` counts those that were cached."""
     used = [reading.inner(models, name, "usage") for name in models]
-    return Usage(
+    return SessionUsage(
         0,
         sum(reading.as_count(told.get("inputTokens")) for told in used),
         sum(reading.as_count(told.get("outputTokens")) for told in used),

@@ -1,4 +1,4 @@
-"""Several sessions at the same time (`ports.Crew`): threads, each session in a clone of its own, one merge at the end.
+"""Several sessions at the same time (`ports.SessionPool`): threads, each session in a clone of its own, one merge at the end.
 
 Whatever plays a session is handed in: this knows git's clones and the order of things, and no desk or agent.
 """
@@ -18,9 +18,9 @@ from ralph_mission.gateways.workspace.objects import Objects
 from ralph_mission.gateways.workspace.parallel import Built, Part, WorkspaceApart
 from ralph_mission.gateways.workspace.user import User
 from ralph_mission.loop import playing
-from ralph_mission.loop.model import Change, HatOutput, Usage
-from ralph_mission.loop.ports import Done, Job, Papers, Ports
-from ralph_mission.trouble import Trouble
+from ralph_mission.loop.model import HatOutput, PathChange, SessionUsage
+from ralph_mission.loop.ports import ArtifactStore, ParallelResult, ParallelSession, RunPorts
+from ralph_mission.trouble import UserError
 
 MOST = 4
 """Sessions at the same time: a person's machine and a provider's limits bear so many."""
@@ -32,17 +32,17 @@ MEANWHILE = "it was committed in the checkout meanwhile"
 class Kit:
     """What a session apart plays with, and the files below the `.ralph` of its clone."""
 
-    ports: Ports
-    papers: Papers
+    ports: RunPorts
+    papers: ArtifactStore
     workspace: WorkspaceApart
 
 
-Equip = Callable[[Part, Job, Callable[[], bool]], Kit]
+Equip = Callable[[Part, ParallelSession, Callable[[], bool]], Kit]
 """The kit for a clone and its job. The last tells whether the session has to end now."""
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class ClonePool:
     """Clones of `git`'s last commit in `scratch`; `user` signs what was built."""
 
     git: Git
@@ -51,11 +51,13 @@ class Crew:
     user: User
     most: int = MOST
 
-    def together(self, jobs: Sequence[Job], may_start: Callable[[Usage], bool]) -> tuple[Done, ...]:
-        """As in `ports.Crew`."""
+    def together(
+        self, jobs: Sequence[ParallelSession], may_start: Callable[[SessionUsage], bool]
+    ) -> tuple[ParallelResult, ...]:
+        """As in `ports.SessionPool`."""
         base = self.git.resolve("HEAD")
         if not base:
-            raise Trouble("this repository has no commit to start from", "commit something first", usage=True)
+            raise UserError("this repository has no commit to start from", "commit something first", usage=True)
         with parallel.parts(self.git, base, [job.name for job in jobs], self.scratch) as parts:
             made = self._played(tuple(zip(parts, jobs, strict=True)), may_start)
         return self._merged(base, made)
@@ -63,8 +65,8 @@ class Crew:
     # --- playing ---------------------------------------------------------------------
 
     def _played(
-        self, pairs: Sequence[tuple[Part, Job]], may_start: Callable[[Usage], bool]
-    ) -> list[tuple[Done, Built]]:
+        self, pairs: Sequence[tuple[Part, ParallelSession]], may_start: Callable[[SessionUsage], bool]
+    ) -> list[tuple[ParallelResult, Built]]:
         gate = _Gate(may_start)
         with ThreadPoolExecutor(max(1, min(self.most, len(pairs)))) as pool:
             try:
@@ -73,10 +75,10 @@ class Crew:
                 gate.ended.set()  # agents end their processes when they are asked, which the pool waits for
                 raise
 
-    def _one(self, part: Part, job: Job, gate: _Gate) -> tuple[Done, Built]:
+    def _one(self, part: Part, job: ParallelSession, gate: _Gate) -> tuple[ParallelResult, Built]:
         built = Built(part.name)
         if not gate.open():
-            return Done(job.name), built
+            return ParallelResult(job.name), built
         output = HatOutput(job.hat.name, job.state.iteration + 1)
         papers: Mapping[str, str] = {}
         try:
@@ -84,17 +86,17 @@ class Crew:
             with kit.ports.desk.exclusive(job.order):
                 for name, text in job.papers.items():
                     kit.papers.write(name, text)
-                output = playing.play(job.order, job.state, job.board, job.hat, kit.ports)
+                output = playing.play_session(job.order, job.state, job.board, job.hat, kit.ports)
                 papers = {name: kit.papers.read(name) for name in job.papers}
                 built = Built(part.name, None if output.failure else kit.workspace.built)
-        except (Trouble, GitError, OSError) as error:
-            output = _failed(output, error)
+        except (UserError, GitError, OSError) as error:
+            output = _failed_output(output, error)
         gate.took(output.usage)
-        return Done(job.name, output, papers), built
+        return ParallelResult(job.name, output, papers), built
 
     # --- taking over -----------------------------------------------------------------
 
-    def _merged(self, base: str, made: Sequence[tuple[Done, Built]]) -> tuple[Done, ...]:
+    def _merged(self, base: str, made: Sequence[tuple[ParallelResult, Built]]) -> tuple[ParallelResult, ...]:
         """The checkout with everything that met nothing; whoever met something is told what."""
         objects, head = Objects(self.git), self.git.resolve("HEAD")
         grown = objects.behind(base, head)
@@ -104,7 +106,7 @@ class Crew:
         }
         meets = {
             one.name: tuple(
-                Change(path, "conflict", why) for why, paths in others.items() for path in meeting(one.paths, paths)
+                PathChange(path, "conflict", why) for why, paths in others.items() for path in meeting(one.paths, paths)
             )
             for _, one in made
         }
@@ -122,20 +124,20 @@ class Crew:
 class _Gate:
     """Asked before each start, with what those that have ended took."""
 
-    may_start: Callable[[Usage], bool]
+    may_start: Callable[[SessionUsage], bool]
     ended: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    taken: Usage = field(default_factory=Usage)
+    taken: SessionUsage = field(default_factory=SessionUsage)
 
     def open(self) -> bool:
         with self.lock:
             return not self.ended.is_set() and self.may_start(self.taken)
 
-    def took(self, usage: Usage) -> None:
+    def took(self, usage: SessionUsage) -> None:
         with self.lock:
             self.taken = self.taken + usage
 
 
-def _failed(output: HatOutput, error: Exception) -> HatOutput:
-    why = error.what if isinstance(error, Trouble) else str(error)
+def _failed_output(output: HatOutput, error: Exception) -> HatOutput:
+    why = error.what if isinstance(error, UserError) else str(error)
     return replace(output, failure=output.failure or "exit", reason=output.reason or why, event=None)

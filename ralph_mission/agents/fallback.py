@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ralph_mission.loop.model import Session, Turn, Usage
+from ralph_mission.loop.model import AgentTurn, Session, SessionUsage
 from ralph_mission.loop.ports import Agent
 
 PATIENCE = 300.0  # seconds of a limit that are waited for rather than changing the agent
@@ -29,9 +29,9 @@ class FallbackAgent:
         """The favourite's."""
         return self.agents[0].name
 
-    def play(self, session: Session, stopped: Callable[[], bool]) -> Turn:
+    def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
         """One session of the first agent that is there. The last one's failure is the turn's."""
-        usage, passed, turn = Usage(), list[str](), Turn()
+        usage, passed, turn = SessionUsage(), list[str](), AgentTurn()
         for agent in self.agents:
             turn = agent.play(session if agent is self.agents[0] else replace(session, model=""), stopped).after(turn)
             usage += turn.usage
@@ -42,7 +42,7 @@ class FallbackAgent:
         return replace(turn, detail=told, usage=replace(usage, sessions=1), agent=turn.agent or agent.name)
 
 
-def down(turn: Turn, patience: float) -> bool:
+def down(turn: AgentTurn, patience: float) -> bool:
     """Whether somebody else has to play. A limit without a time is over soon, as far as anybody knows."""
     if turn.failure == "rate_limit":
         return turn.retry_after > patience

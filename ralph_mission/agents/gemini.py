@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ralph_mission.agents import reading
-from ralph_mission.agents.client import RUNS, Client, Invocation, Place, may_write
-from ralph_mission.agents.reading import Gave, Said
-from ralph_mission.loop.model import Session, Usage
+from ralph_mission.agents.client import RUNS, Client, Invocation, SessionPlace, may_write
+from ralph_mission.agents.reading import AgentReply, Gave
+from ralph_mission.loop.model import Session, SessionUsage
 
 ADDRESS = "GOOGLE_GEMINI_BASE_URL"
 GOOGLE = "https://generativelanguage.googleapis.com"
@@ -19,7 +19,7 @@ TURNS_OVER = 53
 SHELL, WRITERS, WEB = ("run_shell_command",), ("write_file", "replace"), ("web_fetch", "google_web_search")
 
 
-def _invocation(session: Session, place: Place) -> Invocation:
+def _invocation(session: Session, place: SessionPlace) -> Invocation:
     arguments = ["-o", "json", "--approval-mode", "yolo", "--skip-trust"]
     arguments += ["-m", session.model] if session.model else []
     env = {ADDRESS: place.env.get(ADDRESS) or GOOGLE}  # said here, so that no file of the repository says it
@@ -39,10 +39,10 @@ def _settings(session: Session) -> Mapping[str, Any]:
     }
 
 
-def _read(gave: Gave) -> Said:
+def _read(gave: Gave) -> AgentReply:
     told = reading.last_document(gave.stdout) or reading.last_document(gave.stderr)
     error = reading.inner(told, "error")
-    return Said(
+    return AgentReply(
         reading.as_text(told.get("response")),
         "it was not done within its turns" if gave.code == TURNS_OVER else reading.as_text(error.get("message")),
         _usage(reading.inner(told, "stats", "models")),
@@ -59,9 +59,9 @@ def _calls(tools: Mapping[str, Any]) -> Iterator[str]:
         yield from (reading.line(name) for _ in range(count))
 
 
-def _usage(models: Mapping[str, Any]) -> Usage:
+def _usage(models: Mapping[str, Any]) -> SessionUsage:
     tokens = [reading.inner(models, name, "tokens") for name in models]
-    return Usage(
+    return SessionUsage(
         0,
         sum(reading.as_count(told.get("prompt")) for told in tokens),
         sum(reading.as_count(told.get(kind)) for told in tokens for kind in ("candidates", "thoughts")),

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ralph_mission.agents import reading
-from ralph_mission.agents.client import RUNS, Client, Invocation, Place, may_write
-from ralph_mission.agents.reading import Gave, Said
-from ralph_mission.loop.model import Hat, Session, Usage
+from ralph_mission.agents.client import RUNS, Client, Invocation, SessionPlace, may_write
+from ralph_mission.agents.reading import AgentReply, Gave
+from ralph_mission.loop.model import Hat, Session, SessionUsage
 
 ADDRESS, KEY, OURS = "OPENAI_BASE_URL", "OPENAI_API_KEY", "ralph"
 QUIET = {
@@ -26,7 +26,7 @@ ALONE = {"OPENCODE_DISABLE_MODELS_FETCH": "1"}
 """With a server of one's own, no list of everybody's models is fetched."""
 
 
-def _invocation(session: Session, place: Place) -> Invocation:
+def _invocation(session: Session, place: SessionPlace) -> Invocation:
     own = bool(place.env.get(ADDRESS))
     model = f"{OURS}/{session.model}" if own and session.model else session.model
     arguments = ("run", "--format", "json", "--pure", *(("-m", model) if model else ()))
@@ -67,8 +67,8 @@ def _may_edit(hat: Hat) -> Mapping[str, str]:
     return {**allowed, **dict.fromkeys(hat.write_denied, "deny")}
 
 
-def _read(gave: Gave) -> Said:
-    text, error, status, usage = "", "", None, Usage()
+def _read(gave: Gave) -> AgentReply:
+    text, error, status, usage = "", "", None, SessionUsage()
     calls: list[str] = []
     for event in reading.documents(gave.stdout):
         part = reading.inner(event, "part")
@@ -76,24 +76,26 @@ def _read(gave: Gave) -> Said:
             case "text":
                 text = reading.as_text(part.get("text"))
             case "tool_use":
-                calls.append(reading.called(reading.as_text(part.get("tool")), reading.inner(part, "state", "input")))
+                calls.append(
+                    reading.describe_call(reading.as_text(part.get("tool")), reading.inner(part, "state", "input"))
+                )
             case "step_finish":
                 usage += _usage(part)
             case "error":
                 data = reading.inner(event, "error", "data")
                 error, status = reading.as_text(data.get("message")) or "error", data.get("statusCode")
-    made = Usage(0, usage.input_tokens, usage.output_tokens, _priced(usage), turns=usage.turns)
-    return Said(text, error, made, reading.by_status(status), calls=tuple(calls), recorded=True)
+    made = SessionUsage(0, usage.input_tokens, usage.output_tokens, _known_cost(usage), turns=usage.turns)
+    return AgentReply(text, error, made, reading.by_status(status), calls=tuple(calls), recorded=True)
 
 
-def _usage(part: Mapping[str, Any]) -> Usage:
+def _usage(part: Mapping[str, Any]) -> SessionUsage:
     told, cached = reading.inner(part, "tokens"), reading.inner(part, "tokens", "cache")
     read = reading.as_count(told.get("input")) + sum(reading.as_count(cached.get(name)) for name in ("read", "write"))
     written = reading.as_count(told.get("output")) + reading.as_count(told.get("reasoning"))
-    return Usage(0, read, written, reading.as_cost(part.get("cost")), turns=1)
+    return SessionUsage(0, read, written, reading.as_cost(part.get("cost")), turns=1)
 
 
-def _priced(usage: Usage) -> float | None:
+def _known_cost(usage: SessionUsage) -> float | None:
     """Its cost; it tells 0 of a model whose price it does not know."""
     return usage.cost_usd or None
 

@@ -16,9 +16,9 @@ from datetime import datetime
 from typing import Any
 
 from ralph_mission.agents.waits import seconds_until
-from ralph_mission.loop.model import Failure, Turn, Usage
+from ralph_mission.loop.model import AgentTurn, Failure, SessionUsage
 from ralph_mission.safety.secrets import redact
-from ralph_mission.safety.text import cut, sanitise
+from ralph_mission.safety.text import sanitise, truncate
 
 LAST_LINES, LAST_CHARACTERS = 5, 600
 MOST_USD, MOST = 1_000.0, 10_000_000_000
@@ -56,7 +56,7 @@ _FAULTS = tuple((failure, re.compile(pattern, re.IGNORECASE)) for failure, patte
 
 
 DIGITS = 20  # of a whole number; one that is longer counts nothing
-NOTHING = Usage()
+NOTHING = SessionUsage()
 Json = Mapping[str, Any]
 
 
@@ -75,7 +75,7 @@ class Gave:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class AgentReply:
     """The last message, the error that the output itself reports ("" none), and tokens and cost where it tells them.
 
     `failure` is known where the output names it rather than describing it; `refused` says of each tool call that the
@@ -86,7 +86,7 @@ class Said:
 
     text: str
     error: str = ""
-    usage: Usage = NOTHING
+    usage: SessionUsage = NOTHING
     failure: Failure = ""
     refused: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
@@ -94,12 +94,12 @@ class Said:
     recorded: bool = False
 
 
-def plain(gave: Gave) -> Said:
+def plain(gave: Gave) -> AgentReply:
     """What any program says: `message` of its output."""
     return message(gave.stdout.decode(errors="replace"))
 
 
-def turn(gave: Gave, now: datetime, read: Callable[[Gave], Said] = plain) -> Turn:
+def turn(gave: Gave, now: datetime, read: Callable[[Gave], AgentReply] = plain) -> AgentTurn:
     """The turn that this process played; `now` is what reset times are counted from, `read` knows its output."""
     said = read(gave)
     gave = gave if said.errors is None else replace(gave, stderr=said.errors)
@@ -108,32 +108,32 @@ def turn(gave: Gave, now: datetime, read: Callable[[Gave], Said] = plain) -> Tur
     return replace(_turn(gave, now, said), refused=said.refused[:CALLS], calls=(*calls, *more))
 
 
-def called(tool: str, given: object) -> str:
+def describe_call(tool: str, given: object) -> str:
     """A tool call as one line for the record: its name and what tells most of it, no secrets, harmless in a log."""
     told = given if isinstance(given, dict) else {}
-    what = next((text for name in TELLING if (text := as_text(told.get(name)))), "") or _dumped(given)
+    what = next((text for name in TELLING if (text := as_text(told.get(name)))), "") or _dump(given)
     return line(f"{tool}: {what}")
 
 
 def line(text: str) -> str:
     """Words of a session or of its processes as one line for the record."""
-    return " ".join(sanitise(redact(cut(text, CALL_CHARACTERS)), "log").split())
+    return " ".join(sanitise(redact(truncate(text, CALL_CHARACTERS)), "log").split())
 
 
-def _turn(gave: Gave, now: datetime, said: Said) -> Turn:
-    usage = replace(_bounded(said.usage), sessions=1, seconds=gave.seconds)
-    failure = _ended(gave)
+def _turn(gave: Gave, now: datetime, said: AgentReply) -> AgentTurn:
+    usage = replace(_bound_usage(said.usage), sessions=1, seconds=gave.seconds)
+    failure = _own_failure(gave)
     if failure:
-        return Turn(said.text, failure, _how(gave), usage=usage)
+        return AgentTurn(said.text, failure, _how(gave), usage=usage)
     if not gave.code and not said.error:
-        return Turn(said.text, usage=usage)
-    told = _told(gave, said)
+        return AgentTurn(said.text, usage=usage)
+    told = _error_text(gave, said)
     failure = said.failure or _missing(gave) or fault(told)
     wait = seconds_until(told, now) if failure in ("rate_limit", "server") else 0.0
-    return Turn(said.text, failure, _detail(gave, said), wait, usage_when_refused(failure, usage, said))
+    return AgentTurn(said.text, failure, _detail(gave, said), wait, usage_when_refused(failure, usage, said))
 
 
-def usage_when_refused(failure: Failure, usage: Usage, said: Said) -> Usage:
+def usage_when_refused(failure: Failure, usage: SessionUsage, said: AgentReply) -> SessionUsage:
     """A program that is not there, and one that was turned away before it told of any token, cost nothing.
 
     One that called a tool was not: its model had an answer, and may have said these words itself before it ended it.
@@ -142,7 +142,7 @@ def usage_when_refused(failure: Failure, usage: Usage, said: Said) -> Usage:
     return replace(usage, cost_usd=0.0) if nothing and failure in ("missing", "rate_limit", "auth") else usage
 
 
-def message(stdout: str) -> Said:
+def message(stdout: str) -> AgentReply:
     """The last message in an agent's output: plain text, or a JSON document (whole, or the last line).
 
     `claude -p --output-format json` prints one object (`stream-json`: one per line, this one last) with `type`
@@ -154,10 +154,10 @@ def message(stdout: str) -> Said:
     if found is None:
         found, rest = _document(last.strip()), before
     if found is None:
-        return Said(whole)
+        return AgentReply(whole)
     result = found.get("result")
     text = result if isinstance(result, str) else "" if _stream(rest) else rest.strip()
-    return Said(text, _error(found), tokens(found))
+    return AgentReply(text, _error(found), tokens(found))
 
 
 def fault(text: str) -> Failure:
@@ -180,7 +180,7 @@ def documents(stream: bytes) -> Iterator[Json]:
     Lines end at a line feed: within its texts JSON may have all else that ends a line elsewhere (U+2028).
     """
     for line in stream.split(b"\n"):
-        value = _loaded(line.decode(errors="replace")) if line[:1] == b"{" else None
+        value = _load(line.decode(errors="replace")) if line[:1] == b"{" else None
         if isinstance(value, dict):
             yield value
 
@@ -189,7 +189,7 @@ def last_document(stream: bytes) -> Json:
     """The object that ends a stream, over one line or several; an empty one when something else does."""
     text = stream.decode(errors="replace").rstrip()
     start = text.rfind("\n{\n") + 1 if "\n{\n" in text else 0
-    value = _loaded(text[start:])
+    value = _load(text[start:])
     return value if isinstance(value, dict) else {}
 
 
@@ -207,7 +207,7 @@ def last_lines(text: str) -> str:
     return "\n".join(lines[-LAST_LINES:])[-LAST_CHARACTERS:]
 
 
-def _ended(gave: Gave) -> Failure:
+def _own_failure(gave: Gave) -> Failure:
     """The failures that are ours: nothing that the agent printed has a say in them."""
     if gave.timed_out:
         return "timeout"
@@ -225,7 +225,7 @@ def _missing(gave: Gave) -> Failure:
     return "missing" if gave.code in (126, 127) and not gave.stdout.strip() and MISSING.search(words) else ""
 
 
-def _told(gave: Gave, said: Said) -> str:
+def _error_text(gave: Gave, said: AgentReply) -> str:
     if said.recorded:
         return said.error
     words = _end(gave.stdout, LAST_LINES) if gave.code else ""
@@ -236,7 +236,7 @@ def _end(stream: bytes, lines: int) -> str:
     return "\n".join(stream[-20_000:].decode(errors="replace").strip().splitlines()[-lines:])
 
 
-def _detail(gave: Gave, said: Said) -> str:
+def _detail(gave: Gave, said: AgentReply) -> str:
     how = f"exit code {gave.code}" if gave.code else "it reports an error"
     streams = (said.error, gave.stderr.decode(errors="replace"), said.text)
     return "\n".join(filter(None, (how, next(filter(None, map(last_lines, streams)), ""))))
@@ -245,7 +245,7 @@ def _detail(gave: Gave, said: Said) -> str:
 # --- JSON -----------------------------------------------------------------------------
 
 
-def _loaded(text: str) -> Any:
+def _load(text: str) -> Any:
     """The value, None for what is none. No number is so long that the rest is lost with it."""
     try:
         return json.loads(text, parse_int=_integer)
@@ -257,7 +257,7 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) <= DIGITS else float(digits)
 
 
-def _dumped(value: object) -> str:
+def _dump(value: object) -> str:
     try:
         return json.dumps(value, default=str)
     except (ValueError, RecursionError):
@@ -268,12 +268,12 @@ def _document(text: str) -> Mapping[str, Any] | None:
     """The object that ends an agent's output; None when this is ordinary text or an object of something else."""
     if text[:1] not in ("{", "["):
         return None
-    value = _loaded(text)
+    value = _load(text)
     last = value[-1] if isinstance(value, list) and value else value
-    return last if isinstance(last, dict) and (_known(last) or _error(last)) else None
+    return last if isinstance(last, dict) and (_is_result(last) or _error(last)) else None
 
 
-def _known(value: Mapping[str, Any]) -> bool:
+def _is_result(value: Mapping[str, Any]) -> bool:
     return value.get("type") == "result" or bool(value.keys() & {"usage", "total_cost_usd"})
 
 
@@ -305,12 +305,12 @@ def as_texts(value: object) -> tuple[str, ...]:
     return tuple(filter(None, map(as_text, value))) if isinstance(value, list) else ()
 
 
-def tokens(value: Mapping[str, Any]) -> Usage:
+def tokens(value: Mapping[str, Any]) -> SessionUsage:
     """Tokens and cost as `usage` and `total_cost_usd` of a document tell them."""
     told = value.get("usage")
     usage = told if isinstance(told, dict) else {}
     read = sum(as_count(usage.get(name)) for name in READ)
-    return Usage(0, read, as_count(usage.get("output_tokens")), as_cost(value.get("total_cost_usd")))
+    return SessionUsage(0, read, as_count(usage.get("output_tokens")), as_cost(value.get("total_cost_usd")))
 
 
 def as_cost(value: object) -> float | None:
@@ -325,7 +325,7 @@ def as_count(value: object) -> int:
     return value if type(value) is int and 0 <= value <= MOST else 0
 
 
-def _bounded(usage: Usage) -> Usage:
+def _bound_usage(usage: SessionUsage) -> SessionUsage:
     """The same of sums."""
     read, written, turns = map(as_count, (usage.input_tokens, usage.output_tokens, usage.turns))
-    return Usage(0, read, written, as_cost(usage.cost_usd), turns=turns)
+    return SessionUsage(0, read, written, as_cost(usage.cost_usd), turns=turns)

@@ -33,8 +33,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from ralph_mission.agents.command import CommandAgent
 from ralph_mission.gateways import shims
 from ralph_mission.gateways.files import safe_paths
-from ralph_mission.loop.model import Session, Turn
-from ralph_mission.trouble import Trouble
+from ralph_mission.loop.model import AgentTurn, Session
+from ralph_mission.trouble import UserError
 
 ANY = "*"
 FOREVER = 1_000_000  # seconds: longer than any time limit
@@ -47,20 +47,20 @@ FAILURES = {
 }
 
 
-class Part(BaseModel):
+class ScriptPart(BaseModel):
     """Takes what it knows and nothing else."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Saying(Part):
+class Saying(ScriptPart):
     """The event at the end of a session."""
 
     topic: str = Field(min_length=1)
     payload: str = ""
 
 
-class Taken(Part):
+class ScriptedUsage(ScriptPart):
     """What a session claims to have taken."""
 
     input_tokens: int = Field(0, ge=0)
@@ -68,7 +68,7 @@ class Taken(Part):
     cost_usd: float | None = Field(None, ge=0, allow_inf_nan=False)
 
 
-class Step(Part):
+class ScriptStep(ScriptPart):
     """What one session does, in this order: wait, write, append, delete, run, say, end."""
 
     write: dict[str, str] = {}
@@ -80,7 +80,7 @@ class Step(Part):
     delay: float = Field(0.0, ge=0, allow_inf_nan=False)
     failure: Literal["", "rate_limit", "server", "timeout", "exit"] = ""
     exit: int = Field(0, ge=0, le=255)
-    usage: Taken | None = None
+    usage: ScriptedUsage | None = None
 
     @field_validator("event", mode="before")
     @classmethod
@@ -88,20 +88,20 @@ class Step(Part):
         return {"topic": value} if isinstance(value, str) else value
 
 
-class Counted(Part):
+class CallCount(ScriptPart):
     """The calls of each hat until the session of that number."""
 
     iteration: int = 0
     calls: dict[str, int] = {}
 
 
-class Play(Part):
+class Play(ScriptPart):
     """A whole script."""
 
-    hats: dict[str, Annotated[tuple[Step, ...], Field(min_length=1)]] = Field(min_length=1)
+    hats: dict[str, Annotated[tuple[ScriptStep, ...], Field(min_length=1)]] = Field(min_length=1)
 
 
-Script = Mapping[str, tuple[Step, ...]]
+Script = Mapping[str, tuple[ScriptStep, ...]]
 """A hat's name, or "*", and its steps in the order of its calls."""
 
 
@@ -121,15 +121,15 @@ class ScriptedAgent:
         """The same by way of another agent, which works on a task of its own: its calls are counted for that alone."""
         return replace(self, agent=agent, counts=self.counts.with_suffix("") / f"{task}.json")
 
-    def play(self, session: Session, stopped: Callable[[], bool]) -> Turn:
+    def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
         """One session: the step that is due, as a process. A hat without steps is a failed turn."""
         steps = self.script.get(session.hat.name) or self.script.get(ANY) or ()
         if not steps:
-            return Turn(failure="exit", detail=f"the script has no step for {session.hat.name}")
-        call = _counted(self.counts, session)
+            return AgentTurn(failure="exit", detail=f"the script has no step for {session.hat.name}")
+        call = _count_call(self.counts, session)
         self.agent.home.mkdir(parents=True, exist_ok=True)
         place = self.agent.home / "step.sh"
-        shims.put(place, shell(steps[min(call, len(steps)) - 1]))
+        shims.replace_file(place, shell(steps[min(call, len(steps)) - 1]))
         player = replace(self.agent, command=("/bin/sh", str(place.resolve())), name=self.name)
         return player.play(session, stopped)
 
@@ -140,7 +140,7 @@ def load(place: Path) -> Script:
         text = place.read_text("utf-8")
         value = json.loads(text) if place.suffix == ".json" else tomllib.loads(text)
     except (OSError, ValueError, RecursionError) as error:
-        raise Trouble(f"{place} cannot be read as a script: {error}", "see docs/agents.md", usage=True) from None
+        raise UserError(f"{place} cannot be read as a script: {error}", "see docs/agents.md", usage=True) from None
     return script(value, str(place))
 
 
@@ -151,34 +151,34 @@ def script(value: object, where: str = "the script") -> Script:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"])) or "hats"
-        raise Trouble(f"{where}: {key}: {first['msg']}", _hint(str(first["loc"][-1:])), usage=True) from None
+        raise UserError(f"{where}: {key}: {first['msg']}", _hint(str(first["loc"][-1:])), usage=True) from None
 
 
-def shell(step: Step) -> str:
+def shell(step: ScriptStep) -> str:
     """The step as a shell script. A command that fails ends it with that command's code."""
     said, code = FAILURES.get(step.failure, ("", step.exit))
     lines = [
         "set -e",
         "cat >/dev/null",  # the prompt
         f"sleep {step.delay:g}" if step.delay else "",
-        *(_put(path, text, ">") for path, text in step.write.items()),
-        *(_put(path, text, ">>") for path, text in step.append.items()),
+        *(_write_command(path, text, ">") for path, text in step.write.items()),
+        *(_write_command(path, text, ">>") for path, text in step.append.items()),
         *(f"rm -rf -- {shlex.quote(path)}" for path in step.delete),
         *(f"( {command}\n) >&2" for command in step.run),
         f"sleep {FOREVER}" if step.failure == "timeout" else "",
-        f"printf %s {shlex.quote(_said(step))}" if not step.failure else "",
+        f"printf %s {shlex.quote(_reply_text(step))}" if not step.failure else "",
         f"printf '%s\\n' {shlex.quote(said)} >&2" if said else "",
         f"exit {code}",
     ]
     return "\n".join(filter(None, lines)) + "\n"
 
 
-def _put(path: str, text: str, how: str) -> str:
+def _write_command(path: str, text: str, how: str) -> str:
     made = f"mkdir -p -- {shlex.quote(os.path.dirname(path))}\n" if os.path.dirname(path) else ""
     return f"{made}printf %s {shlex.quote(text)} {how} {shlex.quote(path)}"
 
 
-def _said(step: Step) -> str:
+def _reply_text(step: ScriptStep) -> str:
     """Words, then the event, then what it took as `claude -p --output-format json` says it."""
     said = [step.text, f'<event topic="{step.event.topic}">{step.event.payload}</event>' if step.event else ""]
     words = "\n".join(filter(None, said))
@@ -189,29 +189,31 @@ def _said(step: Step) -> str:
     return json.dumps({**told, "usage": tokens, "total_cost_usd": step.usage.cost_usd})
 
 
-def _counted(place: Path, session: Session) -> int:
+def _count_call(place: Path, session: Session) -> int:
     """The number of this call, written down before it is played: a run that is taken up again goes on counting.
 
     A session with a smaller number than the one before is of a new run, which counts anew.
     """
-    kept = _kept(place)
+    kept = _read_count(place)
     calls = dict(kept.calls) if session.iteration >= kept.iteration else {}
     calls[session.hat.name] = calls.get(session.hat.name, 0) + 1
     top = safe_paths.top_of(place)
     safe_paths.unlink(top, (str(place.parent.relative_to(top)),))
     place.parent.mkdir(parents=True, exist_ok=True)
-    shims.put(place, Counted(iteration=session.iteration, calls=calls).model_dump_json())
+    shims.replace_file(place, CallCount(iteration=session.iteration, calls=calls).model_dump_json())
     return calls[session.hat.name]
 
 
-def _kept(place: Path) -> Counted:
+def _read_count(place: Path) -> CallCount:
     """What was counted; nothing where a session wrote something else."""
     try:
-        return Counted.model_validate_json(safe_paths.content(place, LONGEST) or b"{}")
+        return CallCount.model_validate_json(safe_paths.content(place, LONGEST) or b"{}")
     except ValidationError:
-        return Counted()
+        return CallCount()
 
 
 def _hint(key: str) -> str:
-    near = get_close_matches(key.strip("(',)"), (*Step.model_fields, *Saying.model_fields, *Taken.model_fields), 1)
+    near = get_close_matches(
+        key.strip("(',)"), (*ScriptStep.model_fields, *Saying.model_fields, *ScriptedUsage.model_fields), 1
+    )
     return f"did you mean {near[0]}? See docs/agents.md" if near else "see docs/agents.md"

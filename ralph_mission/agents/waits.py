@@ -35,13 +35,13 @@ def seconds_until(text: str, now: datetime) -> float:
     """
     for pattern, read in READERS:
         match = pattern.search(text)
-        seconds = _tried(read, match, now) if match else 0.0
+        seconds = _try_read(read, match, now) if match else 0.0
         if seconds > 0:
             return min(seconds, LONGEST)
     return 0.0
 
 
-def _tried(read: Callable[[re.Match[str], datetime], float], match: re.Match[str], now: datetime) -> float:
+def _try_read(read: Callable[[re.Match[str], datetime], float], match: re.Match[str], now: datetime) -> float:
     try:
         return read(match, now)
     except (ValueError, OverflowError, OSError, LookupError):  # no such hour, year or zone

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ralph_mission.loop import planning
-from ralph_mission.loop.model import Prd, State
-from ralph_mission.stores.codec import Unreadable
+from ralph_mission.loop.model import Prd, RunState
+from ralph_mission.stores.codec import UnreadableDocument
 from ralph_mission.stores.loop import state
 from ralph_mission.stores.loop.stories import Stories
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunOptions:
     """One command line. Empty texts, None and () mean: as the settings or the preset have it.
 
     `planning`: the stories of the task are written first, and are not there yet. `restarted`: a process that was asked
@@ -53,12 +53,12 @@ class Asked:
         return self.prd or self.prd_file is not None or self.preset == "prd"
 
 
-def read_stories(asked: Asked, root: Path) -> Prd | None:
+def read_stories(asked: RunOptions, root: Path) -> Prd | None:
     """The stories this run works through, None in free form. Raises Trouble (usage) when they cannot be had.
 
     The preset `fresh` takes stories where it finds them and does without where there are none.
     """
-    going_on = (asked.go_on or asked.restarted) and _left(root) is not None
+    going_on = (asked.go_on or asked.restarted) and _left_state(root) is not None
     stories = Stories(root, asked.prd_file.absolute() if asked.prd_file else None, going_on=going_on)
     if asked.planning or (not asked.stories and (asked.preset != "fresh" or stories.find() is None)):
         return None
@@ -66,32 +66,32 @@ def read_stories(asked: Asked, root: Path) -> Prd | None:
     if prd is None or not prd.stories:
         none = f"{asked.prd_file or 'prd.json'} holds no stories" if prd else "there is no prd.json"
         what = stories.complaint or none
-        raise Trouble(what, "write one: ralph plan TASK", usage=True)
+        raise UserError(what, "write one: ralph plan TASK", usage=True)
     return prd
 
 
-def unplanned(asked: Asked, root: Path) -> bool:
+def needs_planning(asked: RunOptions, root: Path) -> bool:
     """Whether a planner has to write the stories of this task first, or to go on with it."""
     if not (asked.prd and asked.task and asked.prd_file is None):
         return False
     return Stories(root).find() is None or left_planning(asked, root)
 
 
-def left_planning(asked: Asked, root: Path) -> bool:
+def left_planning(asked: RunOptions, root: Path) -> bool:
     """Whether the run that is to be continued, or to start anew, was left while its stories were written."""
-    left = _left(root) if asked.go_on or asked.restarted else None
+    left = _left_state(root) if asked.go_on or asked.restarted else None
     return left is not None and left.kind == planning.KIND and left.objective == asked.task
 
 
-def recalled(asked: Asked, root: Path) -> Asked:
+def recall_planning(asked: RunOptions, root: Path) -> RunOptions:
     """The same; when nothing is named and a planning is to be continued, with its task."""
     named = asked.task or asked.prompt_file or asked.prd_file or asked.pattern or asked.preset
-    left = _left(root) if asked.go_on and not named else None
+    left = _left_state(root) if asked.go_on and not named else None
     return replace(asked, task=left.objective, prd=True) if left and left.kind == planning.KIND else asked
 
 
-def _left(root: Path) -> State | None:
+def _left_state(root: Path) -> RunState | None:
     try:
         return state.load(root)
-    except (Unreadable, Trouble):
+    except (UnreadableDocument, UserError):
         return None  # said when the run begins

@@ -15,22 +15,23 @@ from math import isfinite
 from pathlib import Path
 
 from ralph_mission.bootstrap import teams
-from ralph_mission.bootstrap.asked import Asked
-from ralph_mission.bootstrap.loop import Bench, bench
+from ralph_mission.bootstrap.asked import RunOptions
+from ralph_mission.bootstrap.loop import RunSetup
+from ralph_mission.bootstrap.loop import build_run as bench
 from ralph_mission.gateways.files import safe_paths
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.workspace.parallel import KEPT
 from ralph_mission.gateways.workspace.restore import remove_folder
-from ralph_mission.loop.metering import Meter, metered
-from ralph_mission.loop.model import Failure, State
-from ralph_mission.loop.order import Account
-from ralph_mission.loop.ports import Voice
-from ralph_mission.loop.run import run
-from ralph_mission.stores.codec import Unreadable
+from ralph_mission.loop.metering import CostMeter, meter_ports
+from ralph_mission.loop.model import Failure, RunState
+from ralph_mission.loop.order import RunResult
+from ralph_mission.loop.ports import RunProgress
+from ralph_mission.loop.run import run_loop
+from ralph_mission.stores.codec import UnreadableDocument
 from ralph_mission.stores.loop import files, state
 from ralph_mission.stores.loop.guidance import LENGTH, Guide
 from ralph_mission.stores.loop.memories import Memories
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 HOMES = (f"{KEPT}/loop/home", f"{KEPT}/loop/apart")
 AWAY: tuple[Failure, ...] = ("missing", "auth", "server")
@@ -38,14 +39,14 @@ AWAY: tuple[Failure, ...] = ("missing", "auth", "server")
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class CloneRun:
     """What a loop in the clone `asked.repo` is for, and what it may take this time: USD, seconds, sessions.
 
     `unpriced`: sessions that do not tell what they cost may pass `usd`. `own_model`: the agent's, not the settings'.
     `protected` are globs of what no session may write, and `words` what people said, for the next one.
     """
 
-    asked: Asked
+    asked: RunOptions
     usd: float
     seconds: float
     sessions: int
@@ -56,11 +57,11 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class CloneRunResult:
     """What a play came to; `before` is where an earlier one in the same clone had left the loop."""
 
-    account: Account
-    before: State | None
+    account: RunResult
+    before: RunState | None
     learned: tuple[str, ...]
 
     @property
@@ -91,22 +92,22 @@ class Came:
         return self.account.ending.reason == "failures" and last is not None and last.failure in AWAY
 
 
-def play(git: Git, errand: Errand, meter: Meter, voice: Voice) -> Came:
+def play_in_clone(git: Git, errand: CloneRun, meter: CostMeter, voice: RunProgress) -> CloneRunResult:
     """Run the loop to its end, or go on with the one that was left there. Raises Trouble, OSError."""
     folder = errand.asked.repo
-    before = _left(folder, errand.asked.task)
+    before = _left_run(folder, errand.asked.task)
     try:
-        with _bridged(git, folder, errand.words, voice.note) as learned:
+        with _share_memories(git, folder, errand.words, voice.note) as learned:
             made = build_run(errand, before, voice)
-            made = replace(made, ports=metered(made.ports, meter))
+            made = replace(made, ports=meter_ports(made.ports, meter))
             name = errand.asked.pattern
-            account = teams.play(made, name, build=True) if name else run(made.order, made.ports)
+            account = teams.play(made, name, build=True) if name else run_loop(made.order, made.ports)
     finally:
-        forget(folder)
-    return Came(account, before, tuple(learned))
+        forget_clone(folder)
+    return CloneRunResult(account, before, tuple(learned))
 
 
-def forget(folder: Path) -> None:
+def forget_clone(folder: Path) -> None:
     """Remove the homes of the agents that played in the clone."""
     with suppress(OSError):
         safe_paths.unlink(folder, HOMES)
@@ -115,7 +116,7 @@ def forget(folder: Path) -> None:
                 remove_folder(os.fsencode(home))
 
 
-def build_run(errand: Errand, before: State | None, voice: Voice) -> Bench:
+def build_run(errand: CloneRun, before: RunState | None, voice: RunProgress) -> RunSetup:
     """What was spent before counts, as the limits of a loop are those of all of it."""
     played, took = (before.iteration, before.elapsed) if before else (0, 0.0)
     spent = (before.usage.cost_usd or 0.0) if before else 0.0
@@ -132,11 +133,11 @@ def build_run(errand: Errand, before: State | None, voice: Voice) -> Bench:
     return replace(made, order=order)
 
 
-def _left(folder: Path, task: str) -> State | None:
+def _left_run(folder: Path, task: str) -> RunState | None:
     """Where the loop of this task stands in this clone; None when there is none to go on with."""
     try:
         found = state.load(folder)
-    except (Unreadable, Trouble):
+    except (UnreadableDocument, UserError):
         return None
     if found is None or found.objective != task:
         return None
@@ -145,20 +146,20 @@ def _left(folder: Path, task: str) -> State | None:
 
 
 @contextmanager
-def _bridged(git: Git, folder: Path, words: Iterable[str], note: Callable[[str], None]) -> Iterator[list[str]]:
+def _share_memories(git: Git, folder: Path, words: Iterable[str], note: Callable[[str], None]) -> Iterator[list[str]]:
     """What loops here remembered is there, with what people said since; gives what this one remembers more."""
     ours, theirs, learned = Memories(git.state_dir), Memories(folder / KEPT), list[str]()
     if text := ours.known(note):
         files.write(theirs.path, text.encode("utf-8", "replace"))
-    with _guided(Guide(git.state_dir), Guide(folder / KEPT), words):
+    with _share_guidance(Guide(git.state_dir), Guide(folder / KEPT), words):
         yield learned
     learned += [" ".join(memory.content.split()) for memory in ours.news(theirs, note)]
 
 
 @contextmanager
-def _guided(ours: Guide, theirs: Guide, words: Iterable[str]) -> Iterator[None]:
+def _share_guidance(ours: Guide, theirs: Guide, words: Iterable[str]) -> Iterator[None]:
     """Words from the forge, and those of `ralph guidance` here, which are given when a session there was given them."""
-    _told(ours, theirs)
+    _acknowledge_guidance(ours, theirs)
     waiting = {said.text for said in theirs.pending()}
     for text in (word.strip()[:LENGTH] for word in words):
         if text and text not in waiting:
@@ -168,9 +169,9 @@ def _guided(ours: Guide, theirs: Guide, words: Iterable[str]) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(Trouble, OSError):  # a session may have written there: what it did is not lost by that
-            _told(ours, theirs)
+        with suppress(UserError, OSError):  # a session may have written there: what it did is not lost by that
+            _acknowledge_guidance(ours, theirs)
 
 
-def _told(ours: Guide, theirs: Guide) -> None:
+def _acknowledge_guidance(ours: Guide, theirs: Guide) -> None:
     ours.acknowledge(said.id for said, given in theirs.all() if given)

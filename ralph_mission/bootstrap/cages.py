@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ralph_mission.config import Config
+from ralph_mission.config.settings import Config
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.isolation import Cage, Found, find_level, of_checkout, of_clone
+from ralph_mission.gateways.isolation import Found, Sandbox, find_level, of_checkout, of_clone
 from ralph_mission.gateways.isolation_relay import Endpoint, of_models
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 HELD = ("loop/state.json", "loop/prd.json", "loop/prd.previous.json", "loop/runs", "loop/judged.json",
         "loop/verdicts.jsonl")  # fmt: skip  # one list
@@ -21,36 +21,36 @@ PACKAGES = "node_modules"
 """A program in there needs what lies beside it."""
 
 
-def found(settings: Config, environ: Mapping[str, str] = os.environ) -> Found:
+def agent_level(settings: Config, environ: Mapping[str, str] = os.environ) -> Found:
     """The level at which agents of this repository play here. Raises Trouble when it cannot be had."""
     choice = settings.hands.agent
     level = find_level(choice.sandbox if choice else None, environ)
-    return replace(level, wrap=_split(choice.wrap)) if choice else level
+    return replace(level, wrap=_split_words(choice.wrap)) if choice else level
 
 
-def of_agent(
+def agent_sandbox(
     found: Found, git: Git, names: Iterable[str], command: tuple[str, ...] | str, clone: Path | None = None
-) -> Cage:
+) -> Sandbox:
     """For sessions in the checkout, or in the `clone` of it, of an agent that sees `names` of our environment. Raises
     Trouble."""
     if found.level == "env":
-        return Cage(wrap=found.wrap)
+        return Sandbox(wrap=found.wrap)
     seen = {name: os.environ[name] for name in names if name in os.environ}
     cage = _caged(found, git, clone, of_models(seen))
-    return replace(cage, readable=tuple(dict.fromkeys((*cage.readable, *_named(command)))))
+    return replace(cage, readable=tuple(dict.fromkeys((*cage.readable, *_named_files(command)))))
 
 
-def of_checks(found: Found, git: Git, clone: Path | None = None) -> Cage:
+def checks_sandbox(found: Found, git: Git, clone: Path | None = None) -> Sandbox:
     """For a project's own checks, which run what an agent wrote and have nobody to talk to. Raises Trouble."""
     return _caged(found, git, clone, ())
 
 
-def of_patches(settings: Config, git: Git) -> Cage:
+def patch_sandbox(settings: Config, git: Git) -> Sandbox:
     """For the checks of a change, in a clone of their own: an agent may have written it where one is named."""
-    return of_checks(found(settings), git) if settings.hands.agent else Cage()
+    return checks_sandbox(agent_level(settings), git) if settings.hands.agent else Sandbox()
 
 
-def elsewhere(cage: Cage, git: Git) -> Cage:
+def writable_elsewhere(cage: Sandbox, git: Git) -> Sandbox:
     """The same for another checkout. Raises Trouble."""
     if cage.level == "env":
         return cage
@@ -58,7 +58,7 @@ def elsewhere(cage: Cage, git: Git) -> Cage:
     return replace(made, readable=tuple(dict.fromkeys((*made.readable, *cage.readable))), wrap=cage.wrap)
 
 
-def sharing(cage: Cage, ours: Path) -> Cage:
+def sharing(cage: Sandbox, ours: Path) -> Sandbox:
     """The same for a session that leaves words, tasks and notes in the engine's folder `ours`, and nothing else."""
     if cage.level == "env":
         return cage
@@ -67,22 +67,22 @@ def sharing(cage: Cage, ours: Path) -> Cage:
     return replace(cage, writable=(*cage.writable, *shared), readable=(*cage.readable, *held))
 
 
-def _caged(found: Found, git: Git, clone: Path | None, endpoints: tuple[Endpoint, ...]) -> Cage:
+def _caged(found: Found, git: Git, clone: Path | None, endpoints: tuple[Endpoint, ...]) -> Sandbox:
     if clone:
         cage = of_clone(found.level, git, clone, os.environ, endpoints)
     else:
         cage = of_checkout(found.level, git, os.environ, endpoints)
-    return replace(cage, readable=(*cage.readable, *_named(found.wrap)), wrap=found.wrap)
+    return replace(cage, readable=(*cage.readable, *_named_files(found.wrap)), wrap=found.wrap)
 
 
-def _split(wrap: str) -> tuple[str, ...]:
+def _split_words(wrap: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(wrap))
     except ValueError as error:
-        raise Trouble(f"hands.agent.wrap cannot be read: {error}", "mend its quotation marks", usage=True) from None
+        raise UserError(f"hands.agent.wrap cannot be read: {error}", "mend its quotation marks", usage=True) from None
 
 
-def _named(command: tuple[str, ...] | str) -> Iterator[Path]:
+def _named_files(command: tuple[str, ...] | str) -> Iterator[Path]:
     """The files that a command names by their full path: an owner wrote it."""
     try:
         words = shlex.split(command) if isinstance(command, str) else command

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ralph_mission.bootstrap import cages, clones, hosting, orders, thinking
-from ralph_mission.bootstrap.known import known_secrets
-from ralph_mission.bootstrap.press import press
-from ralph_mission.bootstrap.stand_ins import FixedClock, Nowhere, Silence, SystemClock
-from ralph_mission.config import Config
+from ralph_mission.bootstrap.known import environment_secrets
+from ralph_mission.bootstrap.press import build_publishers
+from ralph_mission.bootstrap.stand_ins import FixedClock, Nowhere, QuietProgress, SystemClock
+from ralph_mission.config.settings import Config
 from ralph_mission.gateways.files import safe_paths
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.packages import indexes
@@ -26,30 +26,30 @@ from ralph_mission.hands import FIXERS
 from ralph_mission.hands.bumps import Bumps
 from ralph_mission.hands.survey import FixerObserver
 from ralph_mission.hands.verify import Workbench
-from ralph_mission.mission.deciding import Charter
-from ralph_mission.mission.model import Sighting
-from ralph_mission.mission.ports import Coder, Forge, Gaze, Observer, Ports, Store, Voice
+from ralph_mission.mission.deciding import CycleSettings
+from ralph_mission.mission.model import Observation
+from ralph_mission.mission.ports import Coder, CyclePorts, CycleProgress, Forge, ObservationContext, Observer, Store
 from ralph_mission.mission.posts import Posted
-from ralph_mission.observers import OBSERVERS, Sources, look
+from ralph_mission.observers import OBSERVERS, Sources, look_once
 from ralph_mission.observers.together import OneAtATime, together
 from ralph_mission.report.dashboard import dashboard
 from ralph_mission.stores.loop import place
 from ralph_mission.stores.recordings import Recordings, keep_out_of_git
 from ralph_mission.stores.recovery import RecoverableStore
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.forges.github import GitHubForge
+    from ralph_mission.forges.github.forge import GitHubForge
 
 GIT = (2, 38)  # the oldest that can do what we need: merge-tree --write-tree
 
 
 @dataclass(frozen=True, slots=True)
-class Household:
+class App:
     """Everything that a command may touch."""
 
-    ports: Ports
-    charter: Charter
+    ports: CyclePorts
+    charter: CycleSettings
     config: Config
     git: Git
     store: RecoverableStore
@@ -63,16 +63,16 @@ class Household:
         return self.ports.forge
 
 
-def build(
+def build_app(
     repo: Path,
     config: Path | None = None,
     forge: str = "auto",
     *,
     staged: bool = False,
     now: datetime | None = None,
-    voice: Voice | None = None,
+    voice: CycleProgress | None = None,
     spell: Callable[[str], str] = str,
-) -> Household:
+) -> App:
     """The ports of one repository. `staged` keeps caches and recordings out of it; `now` stops the clock there.
 
     `spell` writes out a suggested command as it has to be typed.
@@ -80,18 +80,20 @@ def build(
     """
     git = Git.open(repo)
     _new_enough(git)
-    clock, voice = FixedClock(now) if now else SystemClock(), voice or Silence()
-    host = hosting.chosen(git, config, forge, clock, voice, staged=staged, spell=spell)
+    clock, voice = FixedClock(now) if now else SystemClock(), voice or QuietProgress()
+    host = hosting.choose_hosting(git, config, forge, clock, voice, staged=staged, spell=spell)
     settings = host.settings
-    recordings = Recordings(git, secrets=known_secrets())
+    recordings = Recordings(git, secrets=environment_secrets())
     chat = None if staged else orders.inbox(settings, os.environ, clock.now)
-    ports = Ports(
+    ports = CyclePorts(
         clock=clock,
         store=host.store,
         forge=host.forge,
         observers=tuple(_observers(settings, git, host, _cache(git, staged), chat)),
         thinker=thinking.thinker(settings, _cache(git, staged)),
-        hands=Workbench(git, settings.hands.verify, settings.hands.verify_timeout, partial(cages.of_patches, settings)),
+        hands=Workbench(
+            git, settings.hands.verify, settings.hands.verify_timeout, partial(cages.patch_sandbox, settings)
+        ),
         recorder=Nowhere() if staged else recordings,
         voice=voice,
         switch=lambda: os.environ.get("RALPH_PAUSED") == "1",
@@ -101,13 +103,13 @@ def build(
             dashboard, repository=host.name, slots=settings.limits.active_missions, link=host.link, how=host.how
         ),
         coder=None if staged else _coder(git, settings, config, host.head),
-        press=press(settings, git, clock, voice.note),
+        press=build_publishers(settings, git, clock, voice.note),
         looks=partial(together, patience=settings.observers.patience.total_seconds()),
         inbox=chat,
         seal=orders.seal(settings, os.environ),
     )
     charter = _charter(settings, host.name)
-    return Household(ports, charter, settings, git, host.store, recordings, known_secrets(), host.github)
+    return App(ports, charter, settings, git, host.store, recordings, environment_secrets(), host.github)
 
 
 def _coder(git: Git, settings: Config, config: Path | None, head: str) -> Coder | None:
@@ -121,7 +123,7 @@ def _coder(git: Git, settings: Config, config: Path | None, head: str) -> Coder 
 def _new_enough(git: Git) -> None:
     said = git.try_text("version")
     if git_version(said) < GIT:
-        raise Trouble(f"{said or 'this git'} is too old", "install git 2.38 or newer")
+        raise UserError(f"{said or 'this git'} is too old", "install git 2.38 or newer")
 
 
 def refuse_links(git: Git) -> None:
@@ -130,7 +132,7 @@ def refuse_links(git: Git) -> None:
     names = [name.replace(safe_paths.RALPH, ours, 1) for name in place.FOLDERS]
     for folder, kept in ((top, names), (git.common_dir, [safe_paths.RALPH_IN_GIT])):
         if found := safe_paths.links(folder, kept):
-            raise Trouble(f"{folder / found[0]} is a link", "move it away, then run again")
+            raise UserError(f"{folder / found[0]} is a link", "move it away, then run again")
 
 
 def git_version(said: str) -> tuple[int, ...]:
@@ -138,8 +140,8 @@ def git_version(said: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", said)[:2])
 
 
-def _charter(settings: Config, name: str) -> Charter:
-    return Charter(
+def _charter(settings: Config, name: str) -> CycleSettings:
+    return CycleSettings(
         limits=replace(settings.limits.limits(), posts_per_day=settings.publishers.per_day),
         rhythm=settings.schedule.rhythm(),
         owners=settings.owners,
@@ -164,21 +166,21 @@ def _observers(
         cast("Forge", OneAtATime(host.forge)),
         cache,
         bumper=Bumps(git, indexes.hosts(indexes.own_environment())),
-        posted=partial(_posted, host.store),
+        posted=partial(_read_posted, host.store),
         overheard=(lambda: tuple(chat.overheard)) if chat else None,
-        secrets=known_secrets(),
+        secrets=environment_secrets(),
     )
     for name, kind in OBSERVERS.items():
         section = getattr(settings.observers, name)
         if section is None:  # a source that only works when it is asked for
             continue
         for item in section if isinstance(section, tuple) else (section,):
-            yield Watched(kind.build(item, sources))
+            yield ProgressObserver(kind.build(item, sources))
     for name in settings.hands.fixers:
-        yield Watched(FixerObserver(git, FIXERS[name], cache))
+        yield ProgressObserver(FixerObserver(git, FIXERS[name], cache))
 
 
-def _posted(store: Store) -> tuple[Posted, ...]:
+def _read_posted(store: Store) -> tuple[Posted, ...]:
     past = store.recall()
     return past.state.posted if past else ()
 
@@ -198,7 +200,7 @@ def _scratch(git: Git, staged: bool, alone: bool) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class ProgressObserver:
     """An observer that is timed, and that cannot bring the cycle down."""
 
     observer: Observer
@@ -213,6 +215,6 @@ class Watched:
         """How long it may take at least, where it knows that itself."""
         return float(getattr(self.observer, "seconds", 0))
 
-    def observe(self, gaze: Gaze) -> Sighting:
+    def observe(self, gaze: ObservationContext) -> Observation:
         """One look."""
-        return look(self.observer, gaze)
+        return look_once(self.observer, gaze)

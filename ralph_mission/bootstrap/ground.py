@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.loop import scope
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 SHARED = ("prd.json", "progress.txt", ".ralph/agent/memories.md")
 """What a new work tree is given of the checkout it comes from, when git does not bring it."""
@@ -24,25 +24,27 @@ def open_checkout(repo: Path) -> tuple[Git, Path]:
     """The repository and its work tree. Raises Trouble (usage) when there is none."""
     git = Git.open(repo)
     if git.work_tree is None:
-        raise Trouble(f"{repo} has no work tree", "run a loop in a checkout: git worktree add DIR", usage=True)
+        raise UserError(f"{repo} has no work tree", "run a loop in a checkout: git worktree add DIR", usage=True)
     if CLONE in (here := git.work_tree.as_posix()):
         what = f"{repo} is where sessions of a loop work"
-        raise Trouble(what, f"run it in the checkout itself: {here.partition(CLONE)[0]}")
+        raise UserError(what, f"run it in the checkout itself: {here.partition(CLONE)[0]}")
     return git, git.work_tree
 
 
-def linked(git: Git, root: Path, branch: str, objective: str, named: Path | None) -> tuple[Git, Path]:
+def open_worktree(git: Git, root: Path, branch: str, objective: str, named: Path | None) -> tuple[Git, Path]:
     """A linked work tree in `.ralph/worktrees/`, on `branch` or on one named after the objective; made when it is not
     there yet, with the stories of `root` (in `named`, if one is). Raises Trouble when git refuses."""
     name = branch or f"ralph-run/{_slug(objective)}-{hashlib.sha256(objective.encode()).hexdigest()[:6]}"
     place = git.state_dir / "worktrees" / _slug(name)
     if not place.exists():
-        _checked(git, name)
+        _check_branch_name(git, name)
         known = ("--", str(place), name) if git.resolve(f"refs/heads/{name}") else ("-b", name, "--", str(place))
         try:
             git.run("worktree", "add", "--quiet", *known)
         except GitError as error:
-            raise Trouble(f"no work tree for {name}: {_said(error)}", "mend that, or leave --worktree out") from None
+            raise UserError(
+                f"no work tree for {name}: {_first_line(error)}", "mend that, or leave --worktree out"
+            ) from None
         more = (named.relative_to(root).as_posix(),) if named and named.is_relative_to(root) else ()
         _share(root, place, (*SHARED, *more))
     return Git.open(place), place
@@ -65,30 +67,30 @@ def whereabouts(git: Git, place: Path) -> str:
     )
 
 
-def settle(git: Git, branch: str, exempt: tuple[str, ...]) -> None:
+def settle_branch(git: Git, branch: str, exempt: tuple[str, ...]) -> None:
     """The checkout clean and on `branch` ("": as it is). Nobody else may work in it. Raises Trouble."""
     dirty = list(_dirty(git, exempt))
     if dirty:
         more = f" and {len(dirty) - SHOWN} more" if len(dirty) > SHOWN else ""
         what = f"the checkout has changes of yours: {', '.join(dirty[:SHOWN])}{more}"
-        raise Trouble(what, "commit or stash them, or give --worktree")
+        raise UserError(what, "commit or stash them, or give --worktree")
     current = git.try_text("symbolic-ref", "--quiet", "HEAD")
     if branch and current != f"refs/heads/{branch}":
         _switch(git, branch)
 
 
 def _switch(git: Git, branch: str) -> None:
-    _checked(git, branch)
+    _check_branch_name(git, branch)
     known = bool(git.resolve(f"refs/heads/{branch}"))
     try:
         git.run("switch", "--quiet", *(("--no-guess",) if known else ("--create",)), branch)
     except GitError as error:
-        raise Trouble(f"cannot switch to {branch}: {_said(error)}", "mend that, or give --worktree") from None
+        raise UserError(f"cannot switch to {branch}: {_first_line(error)}", "mend that, or give --worktree") from None
 
 
-def _checked(git: Git, branch: str) -> None:
+def _check_branch_name(git: Git, branch: str) -> None:
     if not git.try_text("check-ref-format", "--branch", branch):
-        raise Trouble(f"{branch!r} is no name for a branch", "mend branchName in prd.json", usage=True)
+        raise UserError(f"{branch!r} is no name for a branch", "mend branchName in prd.json", usage=True)
 
 
 def _dirty(git: Git, exempt: tuple[str, ...]) -> Iterator[str]:
@@ -114,6 +116,6 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower())[:50].strip("-") or "run"
 
 
-def _said(error: GitError) -> str:
+def _first_line(error: GitError) -> str:
     lines = [line for line in error.detail.splitlines() if line.strip()]
     return lines[0].removeprefix("fatal: ").removeprefix("error: ") if lines else f"exit {error.code}"

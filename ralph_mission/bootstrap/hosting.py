@@ -9,23 +9,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ralph_mission.bootstrap.known import known_secrets
+from ralph_mission.bootstrap.known import environment_secrets
 from ralph_mission.bootstrap.stand_ins import NobodyToWake
-from ralph_mission.config import Config, read
-from ralph_mission.config.settings import MemoryPlace
-from ralph_mission.forges.local import LocalForge
+from ralph_mission.config.reading import read
+from ralph_mission.config.settings import Config, MemoryPlace
+from ralph_mission.forges.local.forge import LocalForge
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.place import Place, acts_on_github, place
+from ralph_mission.gateways.place import RepositoryPlace, acts_on_github, place
 from ralph_mission.gateways.remote import Remote
-from ralph_mission.mission.ports import Clock, Forge, Voice, Waker
+from ralph_mission.mission.ports import CycleClock, CycleProgress, Forge, Waker
 from ralph_mission.stores.recovery import RecoverableStore
-from ralph_mission.trouble import Trouble
-from ralph_mission.wakers.dispatch import DispatchWaker, Outcome, Post
+from ralph_mission.trouble import UserError
+from ralph_mission.wakers.dispatch import DispatchAnswer, DispatchWaker, Post
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ralph_mission.forges.github import GitHubForge
+    from ralph_mission.forges.github.forge import GitHubForge
 
 PATIENCE = 30.0  # seconds that a dispatch may take
 
@@ -45,12 +45,12 @@ class Hosting:
     head: str = ""  # the commit that the settings came from, where it is not the work tree
 
 
-def chosen(
+def choose_hosting(
     git: Git,
     config: Path | None,
     forge: str,
-    clock: Clock,
-    voice: Voice,
+    clock: CycleClock,
+    voice: CycleProgress,
     *,
     staged: bool = False,
     spell: Callable[[str], str] = str,
@@ -67,15 +67,17 @@ def _wants_github(forge: str, settings: Config) -> bool:
     return wanted == "github" or (wanted == "auto" and acts_on_github(os.environ))
 
 
-def _on_this_machine(git: Git, settings: Config, clock: Clock, spell: Callable[[str], str]) -> Hosting:
+def _on_this_machine(git: Git, settings: Config, clock: CycleClock, spell: Callable[[str], str]) -> Hosting:
     memory = settings.memory
     _apart(git, memory, git.resolve(f"refs/heads/{memory.branch}"))
-    store = RecoverableStore(git, clock, branch=memory.branch, path=memory.path, secrets=known_secrets())
+    store = RecoverableStore(git, clock, branch=memory.branch, path=memory.path, secrets=environment_secrets())
     forge, anywhere = LocalForge(git, now=clock.now, spell=spell), LocalForge(git)
     return Hosting(_name(git), settings, forge, store, NobodyToWake(), anywhere.how, lambda number: "")
 
 
-def _on_github(git: Git, config: Path | None, forge: str, clock: Clock, voice: Voice, staged: bool) -> Hosting:
+def _on_github(
+    git: Git, config: Path | None, forge: str, clock: CycleClock, voice: CycleProgress, staged: bool
+) -> Hosting:
     """Settings come from the default branch: neither a work tree nor a pull's head decides what is allowed."""
     from ralph_mission.forges.github import connect
 
@@ -106,22 +108,22 @@ def _on_github(git: Git, config: Path | None, forge: str, clock: Clock, voice: V
         holder=_run(where),
         run_is_over=github.run_is_over,
         vouched=github.anchor,
-        secrets=known_secrets(),
+        secrets=environment_secrets(),
     )
     waker = DispatchWaker(where.repository, poster(where))
     link = f"{where.page}/issues/{{}}".format  # of a pull as well: GitHub leads on
     return Hosting(where.repository, settings, github, store, waker, github.how, link, github, head)
 
 
-def poster(where: Place) -> Post:
+def poster(where: RepositoryPlace) -> Post:
     """Sends a JSON document to the API of a server, once. What it gives raises OSError when there is no answer."""
-    from ralph_mission.forges.github.wire import Wire
+    from ralph_mission.forges.github.wire import GitHubRequester
 
-    def post(path: str, body: dict[str, Any]) -> Outcome:
-        status, _, text = Wire(where.api, where.token, PATIENCE).request("POST", path, body, {})
+    def post(path: str, body: dict[str, Any]) -> DispatchAnswer:
+        status, _, text = GitHubRequester(where.api, where.token, PATIENCE).request("POST", path, body, {})
         with suppress(ValueError, AttributeError):
-            return Outcome(status, str(json.loads(text or "{}").get("message", "")))
-        return Outcome(status)
+            return DispatchAnswer(status, str(json.loads(text or "{}").get("message", "")))
+        return DispatchAnswer(status)
 
     return post
 
@@ -134,7 +136,7 @@ def _memory_tip(git: Git, remote: Remote, memory: MemoryPlace) -> str:
     return tip
 
 
-def _run(where: Place) -> str:
+def _run(where: RepositoryPlace) -> str:
     """This workflow run as a claim names it; "" outside of one."""
     told = [os.environ.get(f"GITHUB_{name}", "") for name in ("RUN_ID", "RUN_ATTEMPT", "JOB")]
     if not acts_on_github(os.environ) or not told[0]:
@@ -150,7 +152,7 @@ def _apart(git: Git, memory: MemoryPlace, tip: str) -> None:
     roots = git.text("rev-list", "--max-parents=0", tip).split()
     if any(git.try_text("merge-base", root, "HEAD") for root in roots):
         what = f"the branch {memory.branch} shares its history with your commits: it is none for memory"
-        raise Trouble(what, "name another one in memory.branch of ralph.yml", usage=True)
+        raise UserError(what, "name another one in memory.branch of ralph.yml", usage=True)
 
 
 def _name(git: Git) -> str:

@@ -34,7 +34,7 @@ PAIR = re.compile(r"[^\s/:]+:(?![0-9]+$)[^\s/:]{4,}|(?i:bearer|basic|token) \S{8
 PLACE = re.compile(r"(?:\.|~)/[\w./-]+")
 
 
-def known_secrets() -> tuple[str, ...]:
+def environment_secrets() -> tuple[str, ...]:
     """Values of the environment that must not leave, longest first: by their names or their looks."""
     values = {value for name, value in os.environ.items() if len(value) >= SHORTEST and _is_secret(name, value)}
     return tuple(sorted(values, key=lambda value: (-len(value), value)))

@@ -11,27 +11,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralph_mission.bootstrap import cages, ground, stand_ins
-from ralph_mission.bootstrap.asked import Asked, read_stories
-from ralph_mission.bootstrap.known import known_secrets
-from ralph_mission.bootstrap.obeyed import Obeyed, unaltered
-from ralph_mission.bootstrap.order import order_of
-from ralph_mission.config import Config, read
+from ralph_mission.bootstrap.asked import RunOptions, read_stories
+from ralph_mission.bootstrap.known import environment_secrets
+from ralph_mission.bootstrap.obeyed import ControlFiles, require_unaltered
+from ralph_mission.bootstrap.order import resolve_run
+from ralph_mission.config.reading import read
+from ralph_mission.config.settings import Config
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.isolation import Found, describe_level
 from ralph_mission.gateways.workspace.user import User
 from ralph_mission.gateways.workspace.workplace import Workspace
 from ralph_mission.loop import cost
-from ralph_mission.loop.model import Prd, Session, Story, Turn
-from ralph_mission.loop.order import Order
-from ralph_mission.loop.ports import Agent, Ports, Voice, Workplace
+from ralph_mission.loop.model import AgentTurn, Prd, Session, UserStory
+from ralph_mission.loop.order import RunSpec
+from ralph_mission.loop.ports import Agent, RunPorts, RunProgress, Workplace
 from ralph_mission.loop.prd_layers import is_ui
 from ralph_mission.stores.loop import archive, owners, runs, state
-from ralph_mission.stores.loop.desk import Desk, Habits
+from ralph_mission.stores.loop.desk import FileRunStore, Habits
 from ralph_mission.stores.loop.events import EventLog
 from ralph_mission.stores.loop.progress_log import ProgressLog
 from ralph_mission.stores.loop.stories import Stories
 from ralph_mission.stores.recordings import keep_out_of_git
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
     from ralph_mission.agents.command import CommandAgent
@@ -47,18 +48,18 @@ ASKED_EVERY = 0.1  # seconds between two looks at whether somebody wants a pause
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class RunSetup:
     """Everything for one run. `notes` are for the person: settings that have no effect, and the like.
 
     `after` is told at the end: where the work is, and how it gets here. `obeyed` are the files that
     the order comes from, `began_with` what they held. `isolation` says how far sessions are kept apart.
     """
 
-    order: Order
-    ports: Ports
-    desk: Desk
+    order: RunSpec
+    ports: RunPorts
+    desk: FileRunStore
     root: Path
-    obeyed: Obeyed
+    obeyed: ControlFiles
     began_with: Mapping[Path, bytes | None]
     notes: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
@@ -66,10 +67,10 @@ class Bench:
 
     def unaltered(self) -> None:
         """Raises Trouble when what the order comes from is not as it was: nothing starts anew by it unseen."""
-        unaltered(self.obeyed, self.began_with)
+        require_unaltered(self.obeyed, self.began_with)
 
 
-def bench(asked: Asked, voice: Voice, planned: Path | None = None) -> Bench:
+def build_run(asked: RunOptions, voice: RunProgress, planned: Path | None = None) -> RunSetup:
     """The order and the ports of one run; nothing is changed but a new work tree. Raises Trouble for what cannot be.
 
     `planned` is the work tree where the first part of this run has just written its stories.
@@ -77,76 +78,76 @@ def bench(asked: Asked, voice: Voice, planned: Path | None = None) -> Bench:
     git, root = ground.open_checkout(asked.repo)
     keep_out_of_git(git)
     settings = read(git, asked.config)
-    found = cages.found(settings)
+    found = cages.agent_level(settings)
     asked = replace(asked, go_on=True) if planned else asked
     apart = asked.worktree
-    if apart and (left := _left(asked, git)):
+    if apart and (left := _left_worktree(asked, git)):
         asked, (git, root) = replace(asked, worktree=False), ground.open_checkout(left)
     prd = read_stories(asked, root)
-    ordered = order_of(asked, settings, root, prd)
+    ordered = resolve_run(asked, settings, root, prd)
     order, began_with = ordered.order, ordered.obeyed.read()
     if asked.worktree:
         here, named = root, asked.prd_file.resolve() if asked.prd_file else None
-        git, root = ground.linked(git, here, prd.branch if prd else "", order.objective, named)
+        git, root = ground.open_worktree(git, here, prd.branch if prd else "", order.objective, named)
         if named and named.is_relative_to(here):
             asked = replace(asked, prd_file=root / named.relative_to(here))
     agent = agent_of(asked, settings, git, root, order.model, found, root / CLONE)
     desk, workplace = _desk_and_place(asked, settings, git, root, prd, ordered.exempt, planned, found)
-    ports = Ports(agent, workplace, desk, SystemClock(), voice, known_secrets())
+    ports = RunPorts(agent, workplace, desk, PausingClock(), voice, environment_secrets())
     after = (ground.whereabouts(git, root),) if apart else ()
     notes = (*settings.warnings, *ordered.doubts)
     voice.note(f"isolation: {describe_level(found)}")
-    return Bench(order, ports, desk, root, ordered.obeyed, began_with, notes, after, describe_level(found))
+    return RunSetup(order, ports, desk, root, ordered.obeyed, began_with, notes, after, describe_level(found))
 
 
-def _left(asked: Asked, git: Git) -> Path | None:
+def _left_worktree(asked: RunOptions, git: Git) -> Path | None:
     """The linked work tree whose run is to be continued, when nothing that is asked names one."""
     named = asked.task or asked.prompt_file or asked.prd or asked.prd_file
     return ground.newest(git, state.STATE) if asked.go_on and not named else None
 
 
 def _desk_and_place(
-    asked: Asked, settings: Config, git: Git, root: Path, prd: Prd | None, exempt: tuple[str, ...],
+    asked: RunOptions, settings: Config, git: Git, root: Path, prd: Prd | None, exempt: tuple[str, ...],
     planned: Path | None, found: Found,
-) -> tuple[Desk, Workplace]:  # fmt: skip  # as one reads it
+) -> tuple[FileRunStore, Workplace]:  # fmt: skip  # as one reads it
     checks = asked.verify or settings.hands.verify
     if asked.require_tests and not checks:
-        raise Trouble("--require-tests needs a check", "give --verify CMD, or hands: {verify: […]}", usage=True)
+        raise UserError("--require-tests needs a check", "give --verify CMD, or hands: {verify: […]}", usage=True)
     clone = root / CLONE
     workplace = Workspace(
         git, clone, checks, settings.hands.verify_timeout,
-        lambda: _browsed(settings.loop.browser_check, desk.item()), cages.of_checks(found, git, clone),
+        lambda: _browser_check(settings.loop.browser_check, desk.item()), cages.checks_sandbox(found, git, clone),
         unsteered=asked.errand, lists=lambda: desk.paths.kept, shared=root / ".ralph",
     )  # fmt: skip  # one call
     habits = Habits(
         asked.go_on, asked.archive_previous, settings.tasks.enabled, settings.core.scratchpad, not asked.errand
     )
 
-    def ready(order: Order) -> None:
-        ground.settle(git, prd.branch if prd else "", (*exempt, *desk.paths.kept))
+    def ready(order: RunSpec) -> None:
+        ground.settle_branch(git, prd.branch if prd else "", (*exempt, *desk.paths.kept))
         if planned and prd:
             _take_over(asked, planned, root, prd)
         workplace.prepare()
 
-    desk = Desk(
-        root, git.git_dir, workplace.tree, SystemClock().now, habits, ready=ready,
+    desk = FileRunStore(
+        root, git.git_dir, workplace.tree, PausingClock().now, habits, ready=ready,
         prd=asked.prd_file.absolute() if asked.prd_file else None, owner=owners.place(os.getpid()), clone=clone,
     )  # fmt: skip  # one call
     return desk, workplace
 
 
-def _take_over(asked: Asked, planned: Path, root: Path, prd: Prd) -> None:
+def _take_over(asked: RunOptions, planned: Path, root: Path, prd: Prd) -> None:
     """What a run does as it begins with stories, for one that began by writing them."""
-    now, stories = SystemClock().now, Stories(root)
+    now, stories = PausingClock().now, Stories(root)
     if asked.archive_previous:
         archive.turn(stories, ProgressLog(stories.folder, root), prd, now())
     if planned != root and (begun := state.load(planned)):
-        runs.put_away(root, state.rescue(root)[0], EventLog(root / ".ralph", now), now())
+        runs.archive_run(root, state.rescue(root)[0], EventLog(root / ".ralph", now), now())
         state.save(root, begun)
         (planned / state.STATE).unlink()
 
 
-def _browsed(check: str | None, story: Story | None) -> tuple[str, ...]:
+def _browser_check(check: str | None, story: UserStory | None) -> tuple[str, ...]:
     """The check more that a story of the user interface must pass."""
     return (check,) if check and story and is_ui(story) else ()
 
@@ -155,7 +156,7 @@ def _browsed(check: str | None, story: Story | None) -> tuple[str, ...]:
 
 
 def agent_of(
-    asked: Asked, settings: Config, git: Git, root: Path, model: str, found: Found, clone: Path | None = None
+    asked: RunOptions, settings: Config, git: Git, root: Path, model: str, found: Found, clone: Path | None = None
 ) -> Agent:
     """Who plays in the work tree `root` of `git`, or in the `clone` of it, kept apart as `found` says. Raises
     Trouble when nobody is named."""
@@ -163,7 +164,7 @@ def agent_of(
     from ralph_mission.agents.fallback import FallbackAgent
     from ralph_mission.agents.scripted import ScriptedAgent, load
 
-    name, command = _chosen(asked, settings)
+    name, command = _choose_agent(asked, settings)
     choice = settings.hands.agent
     env = {"RALPH_OWNER": owners.place(os.getpid())}
     if clone:
@@ -174,7 +175,7 @@ def agent_of(
     )  # fmt: skip  # one call
 
     def caged(player: CommandAgent) -> CommandAgent:
-        cage = cages.of_agent(found, git, player.allow, player.command, clone)
+        cage = cages.agent_sandbox(found, git, player.allow, player.command, clone)
         return replace(player, cage=cages.sharing(cage, root / ".ralph") if clone else cage)
 
     if name == "scripted":
@@ -182,13 +183,13 @@ def agent_of(
     else:
         others = () if choice is None else choice.fallback
         named = ((name, command), *((other, "") for other in others if other != name))
-        every = tuple(caged(_speaking(player, *one)) for one in named)
+        every = tuple(caged(_make_agent(player, *one)) for one in named)
         made = FallbackAgent(every) if others else every[0]
     prices = {model: price.model_dump() for model, price in settings.cost.prices.items()}
-    return Priced(made, prices, model) if prices else made
+    return PricedAgent(made, prices, model) if prices else made
 
 
-def _speaking(player: CommandAgent, name: str, command: tuple[str, ...] | str) -> CommandAgent:
+def _make_agent(player: CommandAgent, name: str, command: tuple[str, ...] | str) -> CommandAgent:
     """The player as one of the agents that we know how to speak to; it sees the keys of that one only."""
     from ralph_mission.agents.registry import CLIENTS
 
@@ -199,12 +200,12 @@ def _speaking(player: CommandAgent, name: str, command: tuple[str, ...] | str) -
         words = tuple(shlex.split(command)) if isinstance(command, str) else command
     except ValueError as error:
         what = f"the command of {name} cannot be read: {error}"
-        raise Trouble(what, "mend its quotation marks", usage=True) from None
+        raise UserError(what, "mend its quotation marks", usage=True) from None
     seen = (*client.keys, *client.endpoints)
     return replace(player, command=words or client.program, allow=seen, client=client, name=name)
 
 
-def _chosen(asked: Asked, settings: Config) -> tuple[str, tuple[str, ...] | str]:
+def _choose_agent(asked: RunOptions, settings: Config) -> tuple[str, tuple[str, ...] | str]:
     """The agent's name and its command: the command line's, else ours in ralph.yml, else ralph-orchestrator's."""
     from ralph_mission.agents.registry import CLIENTS
 
@@ -217,12 +218,12 @@ def _chosen(asked: Asked, settings: Config) -> tuple[str, tuple[str, ...] | str]
     known = ("command", "scripted", *CLIENTS)
     if name not in known:
         what = f"the agent {name} is not one of {', '.join(known)}" if name else "no agent is named"
-        raise Trouble(what, HOW, usage=True)
+        raise UserError(what, HOW, usage=True)
     if strange := [one for one in (choice.fallback if choice else ()) if one not in CLIENTS]:
         what = f"hands.agent.fallback: {strange[0]} is not one of {', '.join(CLIENTS)}"
-        raise Trouble(what, "mend ralph.yml", usage=True)
+        raise UserError(what, "mend ralph.yml", usage=True)
     if not command and name not in CLIENTS:
-        raise Trouble(f"the agent {name} has no program to run", HOW, usage=True)
+        raise UserError(f"the agent {name} has no program to run", HOW, usage=True)
     return name, command
 
 
@@ -236,7 +237,7 @@ def _custom(settings: Config) -> tuple[str, ...] | str:
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class PricedAgent:
     """An agent whose tokens are priced when it does not tell what they cost."""
 
     agent: Agent
@@ -248,7 +249,7 @@ class Priced:
         """The agent's own."""
         return self.agent.name
 
-    def play(self, session: Session, stopped: Callable[[], bool]) -> Turn:
+    def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
         """One session."""
         turn = self.agent.play(session, stopped)
         usage = turn.usage
@@ -258,11 +259,11 @@ class Priced:
         return replace(turn, usage=replace(usage, cost_usd=cost.price(usage, session.model, self.prices)))
 
 
-class SystemClock(stand_ins.SystemClock):
+class PausingClock(stand_ins.SystemClock):
     """The real time, and real pauses."""
 
     def sleep(self, seconds: float, until: Callable[[], bool]) -> None:
-        """As in `ports.Clock`."""
+        """As in `ports.LoopClock`."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0 and not until():
             time.sleep(min(left, ASKED_EVERY))

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ralph_mission.stores.loop import files
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 LONGEST = 4 * 1024 * 1024  # bytes of one of them
 
 
 @dataclass(frozen=True, slots=True)
-class Obeyed:
+class ControlFiles:
     """Settings and objective (`named`, absolute, there or not), and hat files, a glob below `root`."""
 
     root: Path
@@ -38,17 +38,17 @@ class Obeyed:
         return {path: _content(path) for path in (*self.named, *listed)}
 
 
-def unaltered(obeyed: Obeyed, before: Mapping[Path, bytes | None]) -> None:
+def require_unaltered(obeyed: ControlFiles, before: Mapping[Path, bytes | None]) -> None:
     """Raises Trouble when one of them is not as it was `before`, whoever changed it."""
     now = obeyed.read()
     altered = sorted(path.name for path in now.keys() | before.keys() if now.get(path) != before.get(path))
     if altered:
         what = f"changed while the run was going, so nothing starts by it: {', '.join(dict.fromkeys(altered))}"
-        raise Trouble(what, "look at it, then run again with --continue")
+        raise UserError(what, "look at it, then run again with --continue")
 
 
 def _content(path: Path) -> bytes | None:
     try:
         return files.read_named(path, LONGEST)
-    except (Trouble, OSError):
+    except (UserError, OSError):
         return None

@@ -8,39 +8,41 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ralph_mission.bootstrap.asked import Asked
-from ralph_mission.bootstrap.obeyed import Obeyed
-from ralph_mission.config import NAME, Config
+from ralph_mission.bootstrap.asked import RunOptions
+from ralph_mission.bootstrap.obeyed import ControlFiles
 from ralph_mission.config.loop_keys import HatKeys
+from ralph_mission.config.reading import NAME
+from ralph_mission.config.settings import Config
 from ralph_mission.loop import convergence, hats, patterns, presets, routing
-from ralph_mission.loop.model import RESUME, START, Event, Hat, Prd
-from ralph_mission.loop.order import Limits, Order, Preset
-from ralph_mission.stores.codec import Unreadable
+from ralph_mission.loop.items import LoopEvent
+from ralph_mission.loop.model import RESUME, START, Hat, Prd
+from ralph_mission.loop.order import LoopPreset, RunLimits, RunSpec
+from ralph_mission.stores.codec import UnreadableDocument
 from ralph_mission.stores.loop import files, legacy, state, verdicts
 from ralph_mission.stores.loop.stories import Stories
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 LONGEST = 200_000  # bytes of an objective: it stands in every prompt
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class ResolvedRun:
     """The order, the paths besides the engine's own that may be uncommitted as it starts, doubts about its hats, and
     the files that it comes from."""
 
-    order: Order
+    order: RunSpec
     exempt: tuple[str, ...]
     doubts: tuple[str, ...]
-    obeyed: Obeyed
+    obeyed: ControlFiles
 
 
-def order_of(asked: Asked, settings: Config, root: Path, prd: Prd | None) -> Ordered:
+def resolve_run(asked: RunOptions, settings: Config, root: Path, prd: Prd | None) -> ResolvedRun:
     """What is to be run. Raises Trouble (usage) for what cannot be."""
     objective, prompt = _objective(asked, settings, root, prd)
     worn = _hats(asked, settings, root)
     preset = _preset(asked, settings, tuple(hat for hat, _ in worn), prd)
-    obeyed = _obeyed(asked, settings, root, "" if asked.task or prd else prompt)
-    order = Order(
+    obeyed = _control_files(asked, settings, root, "" if asked.task or prd else prompt)
+    order = RunSpec(
         objective,
         preset,
         asked.model or (settings.hands.agent.model if settings.hands.agent else ""),
@@ -48,24 +50,24 @@ def order_of(asked: Asked, settings: Config, root: Path, prd: Prd | None) -> Ord
         open_tasks=settings.completion.open_tasks,
         persistent=settings.event_loop.persistent,
         cooldown=settings.event_loop.cooldown_delay_seconds,
-        memory_budget=settings.memories.characters(Order(objective, preset).memory_budget),
+        memory_budget=settings.memories.characters(RunSpec(objective, preset).memory_budget),
         single_story=asked.single_story,
         require_checks=asked.require_tests,
         kind=_kind(asked, preset),
         protected=obeyed.globs,
         unsteered=asked.errand,
     )
-    doubts = (*(warning for _, warnings in worn for warning in warnings), *_checked(asked, order))
+    doubts = (*(warning for _, warnings in worn for warning in warnings), *_find_doubts(asked, order))
     named = asked.prd_file.absolute() if asked.prd_file else None
     folder = _inside(Stories(root, named).folder / "archive", root)
     exempt = (prompt, NAME, f"{folder}/" if folder else "", _inside(named, root))
-    return Ordered(order, tuple(filter(None, exempt)), doubts, obeyed)
+    return ResolvedRun(order, tuple(filter(None, exempt)), doubts, obeyed)
 
 
-def _obeyed(asked: Asked, settings: Config, root: Path, prompt: str) -> Obeyed:
+def _control_files(asked: RunOptions, settings: Config, root: Path, prompt: str) -> ControlFiles:
     """Where the order comes from, `prompt` only when it holds the objective."""
     named = (root / NAME, *([asked.config.absolute()] if asked.config else []), *([root / prompt] if prompt else []))
-    return Obeyed(root, named, (settings.loop.hats or "").lstrip("/"))
+    return ControlFiles(root, named, (settings.loop.hats or "").lstrip("/"))
 
 
 def _inside(path: Path | None, root: Path) -> str:
@@ -76,35 +78,35 @@ def _inside(path: Path | None, root: Path) -> str:
 # --- what is wanted ------------------------------------------------------------------
 
 
-def _objective(asked: Asked, settings: Config, root: Path, prd: Prd | None) -> tuple[str, str]:
+def _objective(asked: RunOptions, settings: Config, root: Path, prd: Prd | None) -> tuple[str, str]:
     """The objective, and the file it stands in ("" for none)."""
     if asked.task and asked.prompt_file:
-        raise Trouble("there are two tasks: in words and in a file", "give one of them", usage=True)
+        raise UserError("there are two tasks: in words and in a file", "give one of them", usage=True)
     named = (asked.prompt_file or root / settings.event_loop.prompt_file).absolute()
     place = _inside(named, root)
     if asked.task:
         return asked.task, place
     if asked.prompt_file:
         return _text(named, None), place
-    found = _left(asked, root, prd) or (_of_stories(prd) if prd else "") or settings.event_loop.prompt
+    found = _left_objective(asked, root, prd) or (_of_stories(prd) if prd else "") or settings.event_loop.prompt
     if not found and named.exists():
         found = _text(named, root if Path(os.path.normpath(named)).is_relative_to(root) else None)
     if not found.strip():
-        raise Trouble("there is no task", "give one: ralph run TASK, -P FILE, or write PROMPT.md", usage=True)
+        raise UserError("there is no task", "give one: ralph run TASK, -P FILE, or write PROMPT.md", usage=True)
     return found, place
 
 
-def _left(asked: Asked, root: Path, prd: Prd | None) -> str:
+def _left_objective(asked: RunOptions, root: Path, prd: Prd | None) -> str:
     """The objective of the run that is to be continued: in free form it is that run's own."""
     if not asked.go_on:
         return ""
     try:
         ours = state.load(root)
-    except Unreadable:
+    except UnreadableDocument:
         ours = None  # said when the run begins
     if ours:
         return "" if prd else ours.objective
-    others = legacy.left(root)
+    others = legacy.left_by_others(root)
     return others.objective if others else ""
 
 
@@ -117,16 +119,16 @@ def _text(path: Path, top: Path | None) -> str:
     content = files.read(path, LONGEST, top) if top else files.read_named(path, LONGEST)
     if content is None or not content.strip():
         wrong = "is not there" if content is None else "is empty"
-        raise Trouble(f"{path} {wrong}", "write the task into it", usage=True)
+        raise UserError(f"{path} {wrong}", "write the task into it", usage=True)
     return content.decode("utf-8-sig", errors="replace")
 
 
 # --- how it is gone about ------------------------------------------------------------
 
 
-def _preset(asked: Asked, settings: Config, worn: tuple[Hat, ...], prd: Prd | None) -> Preset:
+def _preset(asked: RunOptions, settings: Config, worn: tuple[Hat, ...], prd: Prd | None) -> LoopPreset:
     usual = "prd" if prd or asked.prd else "hats" if worn else "loop"
-    preset, loop = presets.named(asked.preset or usual), settings.event_loop
+    preset, loop = presets.find_preset(asked.preset or usual), settings.event_loop
     limits = presets.PERSISTENT if loop.persistent else preset.limits
     return replace(
         preset,
@@ -137,7 +139,7 @@ def _preset(asked: Asked, settings: Config, worn: tuple[Hat, ...], prd: Prd | No
     )
 
 
-def _limits(asked: Asked, settings: Config, usual: Limits) -> Limits:
+def _limits(asked: RunOptions, settings: Config, usual: RunLimits) -> RunLimits:
     loop = settings.event_loop
 
     def first(*values: float | None) -> float | None:
@@ -154,18 +156,18 @@ def _limits(asked: Asked, settings: Config, usual: Limits) -> Limits:
     )
 
 
-def _hats(asked: Asked, settings: Config, root: Path) -> tuple[hats.Found, ...]:
+def _hats(asked: RunOptions, settings: Config, root: Path) -> tuple[hats.Found, ...]:
     """The pattern's hats, or those of hat files and of ralph.yml, with doubts; of equal names the last one counts."""
-    usual = patterns.named(asked.pattern).hats if asked.pattern else ()
+    usual = patterns.find_pattern(asked.pattern).hats if asked.pattern else ()
     # Keys of ralph.yml that mean nothing are among the settings' own warnings.
     named = () if asked.pattern else tuple(_hat(name, keys, settings) for name, keys in settings.hats.items())
     every: tuple[hats.Found, ...] = (
         *((hat, ()) for hat in usual), *_in_files(settings, root), *((hat, ()) for hat in named),
     )  # fmt: skip  # one list
-    return tuple({hat.name: (_ruled(hat, settings), doubts) for hat, doubts in every}.values())
+    return tuple({hat.name: (_with_guardrails(hat, settings), doubts) for hat, doubts in every}.values())
 
 
-def _ruled(hat: Hat, settings: Config) -> Hat:
+def _with_guardrails(hat: Hat, settings: Config) -> Hat:
     rules = "\n".join(f"- {rule}" for rule in settings.core.guardrails)
     return replace(hat, instructions=f"{hat.instructions}\n\n## Rules\n{rules}") if rules else hat
 
@@ -175,9 +177,9 @@ def _in_files(settings: Config, root: Path) -> Iterator[hats.Found]:
         return
     paths = sorted(path for path in root.glob(settings.loop.hats.lstrip("/")) if path.is_file())
     if not paths:
-        raise Trouble(f"no hat file matches {settings.loop.hats}", "mend loop.hats in ralph.yml", usage=True)
+        raise UserError(f"no hat file matches {settings.loop.hats}", "mend loop.hats in ralph.yml", usage=True)
     for path in paths:
-        yield hats.parse(_text(path, root), path.relative_to(root).as_posix())
+        yield hats.parse_hats(_text(path, root), path.relative_to(root).as_posix())
 
 
 def _hat(name: str, keys: HatKeys, settings: Config) -> Hat:
@@ -193,14 +195,14 @@ def _hat(name: str, keys: HatKeys, settings: Config) -> Hat:
     return replace(hat, triggers=(*hat.triggers, START)) if starts else hat
 
 
-def _kind(asked: Asked, preset: Preset) -> str:
-    return patterns.named(asked.pattern).name if asked.pattern else str(preset.name)
+def _kind(asked: RunOptions, preset: LoopPreset) -> str:
+    return patterns.find_pattern(asked.pattern).name if asked.pattern else str(preset.name)
 
 
 def _threshold(kind: str, settings: Config, root: Path) -> int:
     """Issues that may be left: fixed by the settings, else learned from people's verdicts."""
     said = (files.read(verdicts.path(root), verdicts.CAP) or b"").split(b"\n")
-    return convergence.threshold(kind, settings.loop.thresholds or {}, convergence.read(map(_json, said)))
+    return convergence.threshold(kind, settings.loop.thresholds or {}, convergence.read_verdicts(map(_json, said)))
 
 
 def _json(line: bytes) -> object:
@@ -210,12 +212,12 @@ def _json(line: bytes) -> object:
         return None
 
 
-def _checked(asked: Asked, order: Order) -> tuple[str, ...]:
+def _find_doubts(asked: RunOptions, order: RunSpec) -> tuple[str, ...]:
     """What is doubtful about the hats. Raises Trouble for a persistent loop that could not go on."""
     if order.persistent and (order.preset.stories or asked.stories):
         what = "event_loop.persistent goes from task to task, and stories end when all of them pass"
-        raise Trouble(what, "take event_loop.persistent out of ralph.yml, or run without stories", usage=True)
-    if order.persistent and routing.wearer(order.hats, Event(RESUME)) is None:
+        raise UserError(what, "take event_loop.persistent out of ralph.yml, or run without stories", usage=True)
+    if order.persistent and routing.find_hat(order.hats, LoopEvent(RESUME)) is None:
         what = f"event_loop.persistent needs a hat that listens to {RESUME}"
-        raise Trouble(what, f"add {RESUME} to a hat's triggers in ralph.yml", usage=True)
+        raise UserError(what, f"add {RESUME} to a hat's triggers in ralph.yml", usage=True)
     return hats.complaints(order.hats, order.persistent, order.preset.promise)

@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralph_mission.config import Config
+from ralph_mission.config.settings import Config
 from ralph_mission.config.telegram import CHECKIN, TIMEOUT
 from ralph_mission.gateways.telegram import ADDRESS, API, TOKEN, Bot
 from ralph_mission.gateways.telegram_orders import TelegramInbox
 from ralph_mission.mission.ports import Seal
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
     from ralph_mission.flows.orders import Attendant
@@ -61,32 +61,32 @@ def patience(settings: Config) -> tuple[int, int]:
 @contextmanager
 def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], None]) -> Iterator[Attendant]:
     """Who stands beside the loop of a checkout. Raises Trouble where nothing is set up, or somebody does already."""
-    from ralph_mission.bootstrap.cycle import build
+    from ralph_mission.bootstrap.cycle import build_app
     from ralph_mission.flows.orders import Attendant
     from ralph_mission.stores.loop import place
     from ralph_mission.stores.loop.beside import Beside
     from ralph_mission.stores.loop.guidance import Questions
 
-    house = build(repo, config)
+    house = build_app(repo, config)
     chat, root = inbox(house.config, os.environ, house.ports.clock.now, wait), house.git.work_tree
     if chat is None:
-        raise Trouble("nobody may give orders here", SETUP, usage=True)
+        raise UserError("nobody may give orders here", SETUP, usage=True)
     if root is None:
-        raise Trouble(f"{repo} has no work tree", "name a checkout with --repo DIR", usage=True)
+        raise UserError(f"{repo} has no work tree", "name a checkout with --repo DIR", usage=True)
     waits, checkin = (timedelta(seconds=seconds) for seconds in patience(house.config))
     place.prepare(root / ".ralph")
     with Questions(root / ".ralph").attended() as ours:
         if not ours:
-            raise Trouble("ralph telegram runs here already", "end the other one first")
+            raise UserError("ralph telegram runs here already", "end the other one first")
         yield Attendant(
             chat, house.ports, house.store, house.charter.limits, house.secrets,
-            Beside(root, house.git.git_dir, waits), Kept(house.git.git_dir / "ralph-telegram"),
+            Beside(root, house.git.git_dir, waits), CursorFile(house.git.git_dir / "ralph-telegram"),
             chat.chat, checkin, say,
         )  # fmt: skip  # one value
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CursorFile:
     """`flows.orders.Note`: one line in a file, beside the lock of loops: sessions work in `.ralph/`."""
 
     path: Path

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 
-from ralph_mission.config import Config
 from ralph_mission.config.extras import needed_extras
+from ralph_mission.config.settings import Config
 from ralph_mission.extras import install_command, missing_module
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.ports import Clock, Press
+from ralph_mission.mission.ports import CycleClock, PostPublisher
 from ralph_mission.publishers.channel import Channel
 from ralph_mission.publishers.charts import png
-from ralph_mission.publishers.outbox import Outbox
+from ralph_mission.publishers.outbox import OutboxFolder
 from ralph_mission.publishers.press import Pressroom
 from ralph_mission.publishers.settings import NETWORKS, Publishers
-from ralph_mission.publishers.settings import Outbox as OutboxSettings
-from ralph_mission.trouble import Trouble
+from ralph_mission.publishers.settings import OutboxSettings as OutboxSettings
+from ralph_mission.trouble import UserError
 
 
 def _twitter(environment: Mapping[str, str]) -> Channel:
@@ -45,13 +45,17 @@ BUILDS: Mapping[str, Callable[[Mapping[str, str]], Channel]] = {
 """By their key in `publishers:` of ralph.yml. They raise Unset without their secrets, Trouble for wrong ones."""
 
 
-def press(
-    settings: Config, git: Git, clock: Clock, note: Callable[[str], None], environment: Mapping[str, str] = os.environ
-) -> Press:
+def build_publishers(
+    settings: Config,
+    git: Git,
+    clock: CycleClock,
+    note: Callable[[str], None],
+    environment: Mapping[str, str] = os.environ,
+) -> PostPublisher:
     """The networks that can be used; of each that cannot, `note` is told why. The outbox stands in for all others."""
     publishers, ready = settings.publishers, dict[str, Channel]()
-    for network, made in channels(publishers, environment):
-        if isinstance(made, Trouble):
+    for network, made in build_channels(publishers, environment):
+        if isinstance(made, UserError):
             note(f"publishers: {made.what}; {made.next_step}")
         else:
             ready[network] = made
@@ -63,20 +67,20 @@ def press(
     return Pressroom(publishers, tuple(ready[network] for network in NETWORKS if network in ready), drawer)
 
 
-def channels(settings: Publishers, environment: Mapping[str, str]) -> Iterator[tuple[str, Channel | Trouble]]:
+def build_channels(settings: Publishers, environment: Mapping[str, str]) -> Iterator[tuple[str, Channel | UserError]]:
     """Each network that is named: itself, or why it cannot be used."""
     for network, build in BUILDS.items():
         if getattr(settings, network) is not None:
             try:
                 yield network, build(environment)
-            except Trouble as trouble:
+            except UserError as trouble:
                 yield network, trouble
 
 
-def outbox(settings: Publishers, git: Git, clock: Clock) -> Outbox:
+def outbox(settings: Publishers, git: Git, clock: CycleClock) -> OutboxFolder:
     """The folder: as configured, else beside what else is kept out of git."""
     if settings.outbox is None or settings.outbox == OutboxSettings() or git.work_tree is None:
         folder = git.state_dir / "outbox"
     else:
         folder = git.work_tree / settings.outbox.path
-    return Outbox(folder, clock.now, png)
+    return OutboxFolder(folder, clock.now, png)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ralph_mission.bootstrap.wanted import Doors, Wanted
-from ralph_mission.flows.publish import Publisher
-from ralph_mission.report.loop_voice import PlainLoopVoice
+from ralph_mission.bootstrap.wanted import AppFactory, ServiceOptions
+from ralph_mission.flows.publish import PublishSetup
+from ralph_mission.report.loop_voice import PlainRunProgress
 
 
-def publisher(wanted: Wanted, voice: PlainLoopVoice, spell: Callable[[str], str] = str) -> Publisher:
+def publisher(wanted: ServiceOptions, voice: PlainRunProgress, spell: Callable[[str], str] = str) -> PublishSetup:
     """Everything the flow needs. Raises Trouble for a repository or a setting that cannot be used."""
-    doors = Doors(wanted, voice, spell)
+    doors = AppFactory(wanted, voice, spell)
     doors.first()
-    return Publisher(doors.house, time.sleep, voice.note)
+    return PublishSetup(doors.house, time.sleep, voice.note)

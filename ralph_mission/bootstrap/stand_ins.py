@@ -27,7 +27,7 @@ class FixedClock:
         return self.moment.astimezone(UTC)
 
 
-class Silence:
+class QuietProgress:
     """A voice that says nothing."""
 
     def phase(self, name: str, note: str = "") -> None:

@@ -7,10 +7,10 @@ import secrets
 from functools import partial
 from pathlib import Path
 
-from ralph_mission.bootstrap.known import known_secrets
-from ralph_mission.config import Config
+from ralph_mission.bootstrap.known import environment_secrets
+from ralph_mission.config.settings import Config
 from ralph_mission.loop import cost
-from ralph_mission.loop.model import Usage
+from ralph_mission.loop.model import SessionUsage
 from ralph_mission.mission.ports import Thinker
 from ralph_mission.thinkers.rules import RulesThinker
 
@@ -29,7 +29,7 @@ def thinker(settings: Config, cache: Path | None) -> Thinker:
     bill = Bill(partial(price, settings), chosen.max_tokens)
     access = partial(wire.access, chosen.model, os.environ)
     ask = ModelAsk(access, chosen.seconds, chosen.tries, chosen.max_tokens) if cache else None
-    return LlmThinker(chosen, rules, ask, bill, partial(secrets.token_hex, 8), known_secrets(), cache)
+    return LlmThinker(chosen, rules, ask, bill, partial(secrets.token_hex, 8), environment_secrets(), cache)
 
 
 def price(settings: Config, read: int, written: int) -> float | None:
@@ -37,8 +37,8 @@ def price(settings: Config, read: int, written: int) -> float | None:
     from ralph_mission.thinkers import prices
 
     own = {name: one.model_dump() for name, one in settings.cost.prices.items()}
-    dollars = cost.price(Usage(1, read, written), settings.thinker.model, own)
+    dollars = cost.price(SessionUsage(1, read, written), settings.thinker.model, own)
     if dollars is not None:
         return dollars
     provider, _, name = settings.thinker.model.partition(":")
-    return prices.listed(provider, name, read, written)
+    return prices.listed_price(provider, name, read, written)

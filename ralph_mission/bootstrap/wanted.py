@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ralph_mission.bootstrap.cycle import Household, build, refuse_links
-from ralph_mission.flows.strokes import House
-from ralph_mission.report.loop_voice import PlainLoopVoice
+from ralph_mission.bootstrap.cycle import App, build_app, refuse_links
+from ralph_mission.flows.strokes import TransactionContext
+from ralph_mission.report.loop_voice import PlainRunProgress
 from ralph_mission.stores.recordings import keep_out_of_git
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ServiceOptions:
     """One command line: which repository, which settings, and where its issues live."""
 
     repo: Path = Path()
@@ -22,7 +22,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentWanted(Wanted):
+class AgentServiceOptions(ServiceOptions):
     """One that has an agent work; empty texts and None mean: as the settings have it."""
 
     agent: str = ""
@@ -33,14 +33,14 @@ class AgentWanted(Wanted):
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
+class AppFactory:
     """Opens the household anew for each stroke; `first` is for what does not change meanwhile."""
 
-    wanted: Wanted
-    voice: PlainLoopVoice
+    wanted: ServiceOptions
+    voice: PlainRunProgress
     spell: Callable[[str], str] = str
 
-    def first(self) -> Household:
+    def first(self) -> App:
         """The household, once its warnings are told. Raises Trouble for settings that cannot be."""
         first = self._opened()
         refuse_links(first.git)
@@ -49,21 +49,21 @@ class Doors:
         keep_out_of_git(first.git)
         return first
 
-    def house(self) -> House:
+    def house(self) -> TransactionContext:
         """As a stroke wants it. Raises Trouble."""
         made = self._opened()
-        return House(made.ports, made.store, made.charter, made.secrets)
+        return TransactionContext(made.ports, made.store, made.charter, made.secrets)
 
-    def _opened(self) -> Household:
+    def _opened(self) -> App:
         wanted = self.wanted
-        return build(wanted.repo, wanted.config, wanted.forge, voice=Noting(self.voice), spell=self.spell)
+        return build_app(wanted.repo, wanted.config, wanted.forge, voice=NotingProgress(self.voice), spell=self.spell)
 
 
 @dataclass(frozen=True, slots=True)
-class Noting:
+class NotingProgress:
     """A cycle's voice that speaks in the lines of a loop's."""
 
-    voice: PlainLoopVoice
+    voice: PlainRunProgress
 
     def phase(self, name: str, note: str = "") -> None:
         """Nothing: there is one phase."""

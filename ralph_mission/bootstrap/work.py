@@ -13,25 +13,25 @@ from pathlib import Path
 
 from ralph_mission.agents.registry import CLIENTS, PRICED, presence
 from ralph_mission.bootstrap import bridging
-from ralph_mission.bootstrap.asked import Asked
-from ralph_mission.bootstrap.bridging import Errand
-from ralph_mission.bootstrap.cycle import Household
-from ralph_mission.bootstrap.loop import bench
+from ralph_mission.bootstrap.asked import RunOptions
+from ralph_mission.bootstrap.bridging import CloneRun
+from ralph_mission.bootstrap.cycle import App
+from ralph_mission.bootstrap.loop import build_run
 from ralph_mission.bootstrap.stand_ins import SystemClock
-from ralph_mission.bootstrap.wanted import AgentWanted, Doors
-from ralph_mission.config import NAME
-from ralph_mission.flows.work import Job, Worker
+from ralph_mission.bootstrap.wanted import AgentServiceOptions, AppFactory
+from ralph_mission.config.reading import NAME
+from ralph_mission.flows.work import IssueJob, IssueWorker
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.workshop import changed
+from ralph_mission.gateways.workshop import changed_since
 from ralph_mission.gateways.workspace.parallel import KEPT, Part, parts
 from ralph_mission.hands import conventions
-from ralph_mission.loop.metering import Meter
-from ralph_mission.mission.work_terms import Played
-from ralph_mission.report.loop_voice import PlainLoopVoice
+from ralph_mission.loop.metering import CostMeter
+from ralph_mission.mission.work_terms import WorkResult
+from ralph_mission.report.loop_voice import PlainRunProgress
 from ralph_mission.safety.patch import Patch
 from ralph_mission.stores.loop import files
 from ralph_mission.stores.loop.guidance import Guide
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 PRESET = "issue"
 NEVER_SENT = ("/.github/",)
@@ -40,7 +40,7 @@ LONGEST = 200_000  # bytes of a role
 
 
 @dataclass(frozen=True, slots=True)
-class WorkWanted(AgentWanted):
+class WorkOptions(AgentServiceOptions):
     """One command line of `ralph work`."""
 
     iterations: int | None = None
@@ -48,15 +48,15 @@ class WorkWanted(AgentWanted):
     issue: int | None = None
 
 
-def worker(wanted: WorkWanted, voice: PlainLoopVoice, spell: Callable[[str], str] = str) -> Worker:
+def worker(wanted: WorkOptions, voice: PlainRunProgress, spell: Callable[[str], str] = str) -> IssueWorker:
     """Everything the issue agent needs. Raises Trouble for settings that cannot be, an agent that is not named."""
-    doors = Doors(wanted, voice, spell)
+    doors = AppFactory(wanted, voice, spell)
     first = doors.first()
     hands, clock = LoopHands(wanted, first, voice), SystemClock()
     hands.check()
     per_issue = wanted.usd if wanted.usd is not None else first.config.work.usd_per_issue
     role = _role(wanted, first) if wanted.prompt_file else ""
-    return Worker(
+    return IssueWorker(
         doors.house, hands, time.sleep, voice.note, clock.now, per_issue, role, tuple(CLIENTS),
         Guide(first.git.state_dir), wanted.issue or 0,
     )  # fmt: skip  # one call
@@ -64,19 +64,19 @@ def worker(wanted: WorkWanted, voice: PlainLoopVoice, spell: Callable[[str], str
 
 @dataclass(frozen=True, slots=True)
 class LoopHands:
-    """`flows.work.Hands`: the loop of `ralph run`, in a clone that is gone afterwards."""
+    """`flows.work.IssueCoder`: the loop of `ralph run`, in a clone that is gone afterwards."""
 
-    wanted: WorkWanted
-    first: Household
-    voice: PlainLoopVoice
+    wanted: WorkOptions
+    first: App
+    voice: PlainRunProgress
 
     def check(self) -> None:
         """Raises Trouble when no loop could be started: before an issue is claimed for it."""
         if self.first.git.work_tree is not None:
-            bench(self._asked(self.first.git.work_tree, "look"), self.voice)
+            build_run(self._asked(self.first.git.work_tree, "look"), self.voice)
 
     def why_not(self, agent: str) -> str:
-        """As in `flows.work.Hands`: without its program or its key it would cost a try."""
+        """As in `flows.work.IssueCoder`: without its program or its key it would cost a try."""
         if agent and agent != self.usual:
             lacking = _lacking(agent)
             return f"its label asks for {agent}, which {lacking}" if lacking else ""
@@ -90,7 +90,7 @@ class LoopHands:
         return self.wanted.command or (choice.run if choice and choice.kind == self.usual else "")
 
     def conventions(self, base_sha: str) -> str:
-        """As in `flows.work.Hands`."""
+        """As in `flows.work.IssueCoder`."""
         return conventions.read(self.first.git, base_sha)
 
     @property
@@ -99,44 +99,44 @@ class LoopHands:
         choice = self.first.config.hands.agent
         return self.wanted.agent or (choice.kind if choice and not self.wanted.command else "")
 
-    def play(self, job: Job) -> Played:
-        """As in `flows.work.Hands`. However it ends, what its sessions may have cost is told."""
-        meter = Meter(job.usd, PRICED)
+    def play(self, job: IssueJob) -> WorkResult:
+        """As in `flows.work.IssueCoder`. However it ends, what its sessions may have cost is told."""
+        meter = CostMeter(job.usd, PRICED)
         try:
             return self._played(job, meter)
-        except Trouble as trouble:
-            return Played(1, f"{trouble.what}; {trouble.next_step}", sessions=meter.begun, usd=meter.usd)
+        except UserError as trouble:
+            return WorkResult(1, f"{trouble.what}; {trouble.next_step}", sessions=meter.begun, usd=meter.usd)
         except OSError as error:
             what = f"{error.filename or 'a file'}: {(error.strerror or type(error).__name__).lower()}"
-            return Played(1, f"it cannot be worked on here: {what}", sessions=meter.begun, usd=meter.usd)
+            return WorkResult(1, f"it cannot be worked on here: {what}", sessions=meter.begun, usd=meter.usd)
         except KeyboardInterrupt:
-            return Played(130, "interrupted", sessions=meter.begun, usd=meter.usd)
+            return WorkResult(130, "interrupted", sessions=meter.begun, usd=meter.usd)
 
-    def _played(self, job: Job, meter: Meter) -> Played:
+    def _played(self, job: IssueJob, meter: CostMeter) -> WorkResult:
         git = self.first.git
         with parts(git, job.base_sha, [f"issue-{job.issue}"], git.state_dir / "work") as (part,):
             _on_branch(part, job.branch)
-            came = bridging.play(git, self._errand(part, job), meter, self.voice)
-            return Played(
+            came = bridging.play_in_clone(git, self._errand(part, job), meter, self.voice)
+            return WorkResult(
                 came.account.ending.code, came.reason, _change(git, part), came.words, came.learned, came.sessions,
                 meter.usd, came.seconds, came.account.state.run_id, came.away,
             )  # fmt: skip  # one value
 
-    def _errand(self, part: Part, job: Job) -> Errand:
+    def _errand(self, part: Part, job: IssueJob) -> CloneRun:
         wanted, work = self.wanted, self.first.config.work
         asked_for = wanted.usd is not None or "usd_per_issue" in work.model_fields_set
         seconds = min(wanted.runtime or work.max_runtime.total_seconds(), job.seconds)
-        return Errand(
+        return CloneRun(
             self._asked(part.folder, job.prompt, job.agent), job.usd, seconds,
             wanted.iterations or work.max_iterations, not asked_for, bool(job.agent) and job.agent != self.usual,
             NEVER_SENT,
         )  # fmt: skip  # one value
 
-    def _asked(self, root: Path, prompt: str, agent: str = "") -> Asked:
+    def _asked(self, root: Path, prompt: str, agent: str = "") -> RunOptions:
         wanted = self.wanted
         if agent and agent != self.usual:  # command and model were named for another one
             wanted = replace(wanted, agent=agent, command="", model="")
-        return Asked(
+        return RunOptions(
             root, self._config(), prompt, preset=PRESET, agent=wanted.agent, command=wanted.command, model=wanted.model
         )
 
@@ -169,13 +169,13 @@ def _on_branch(part: Part, branch: str) -> None:
 
 def _change(git: Git, part: Part) -> Patch:
     """All that differs from the base, by content; what a loop keeps for itself is no work."""
-    found = changed(part.folder, part.base, git)
+    found = changed_since(part.folder, part.base, git)
     return replace(found, changes=tuple(c for c in found.changes if c.path.partition("/")[0] != KEPT))
 
 
-def _role(wanted: WorkWanted, first: Household) -> str:
+def _role(wanted: WorkOptions, first: App) -> str:
     assert wanted.prompt_file is not None
     content = files.read(wanted.prompt_file, LONGEST)
     if content is None or not content.strip():
-        raise Trouble(f"{wanted.prompt_file} is not there or empty", "write the role into it", usage=True)
+        raise UserError(f"{wanted.prompt_file} is not there or empty", "write the role into it", usage=True)
     return content.decode("utf-8-sig", errors="replace")

@@ -11,7 +11,7 @@ import click
 from click.shell_completion import shell_complete
 
 from ralph_mission import __version__
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 COMMANDS = {
     "cycle": ("ralph_mission.cli.cycle:cycle", "Run one cycle: recall, observe, think, judge, act, reflect."),
@@ -110,14 +110,14 @@ def run(arguments: list[str]) -> int:
         click.echo(error.format_message(), err=True)
         return _misuse(arguments)
     except click.UsageError as error:
-        trouble = Trouble(error.format_message(), _hint(error), usage=True)
+        trouble = UserError(error.format_message(), _hint(error), usage=True)
         trouble.exit_code = _misuse(arguments)
         raise trouble from None
     except click.ClickException as error:
-        raise Trouble(error.format_message(), "mend it, then run again") from None
+        raise UserError(error.format_message(), "mend it, then run again") from None
     except click.Abort:
         raise KeyboardInterrupt from None
-    except Trouble as trouble:
+    except UserError as trouble:
         trouble.exit_code = _misuse(arguments) if trouble.exit_code == 2 else trouble.exit_code
         raise
     return result if type(result) is int else 0

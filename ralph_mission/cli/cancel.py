@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ralph_mission.cli.options import json_option, print_json, repo_option
-from ralph_mission.cli.typed import typed
-from ralph_mission.trouble import Trouble
+from ralph_mission.cli.typed import type_commands
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.loop.model import Signal
+    from ralph_mission.loop.items import StopSignal
     from ralph_mission.stores.loop.lock import Holder
 
 STARTING = 2.0
@@ -32,23 +32,23 @@ SAID = {
 @click.option("--restart", "word", flag_value="restart", help="Let the session end first, then start the run anew.")
 @repo_option
 @json_option
-def cancel(word: Signal | None, repo: Path, as_json: bool) -> None:
+def cancel(word: StopSignal | None, repo: Path, as_json: bool) -> None:
     """End the loop that runs in this checkout. Nothing runs: clear up what a dead one left."""
-    text, running = _cancelled(repo, word or "cancel")
+    text, running = _cancel(repo, word or "cancel")
     if as_json:
         print_json({"running": running, "signal": word or "cancel", "said": text})
     else:
-        click.echo(typed(text, repo))
+        click.echo(type_commands(text, repo))
 
 
-def _cancelled(repo: Path, word: Signal) -> tuple[str, bool]:
+def _cancel(repo: Path, word: StopSignal) -> tuple[str, bool]:
     from ralph_mission.gateways.files import safe_paths
     from ralph_mission.gateways.git import Git
     from ralph_mission.stores.loop import place, runs
 
     git = Git.open(repo)
     if git.work_tree is None:
-        raise Trouble(f"{repo} has no work tree", "name a checkout with --repo DIR", usage=True)
+        raise UserError(f"{repo} has no work tree", "name a checkout with --repo DIR", usage=True)
     if found := _holder(git.git_dir):
         safe_paths.unlink(git.work_tree, (".ralph/loop",))
         _ask(place.folder(repo, {}), git.git_dir, word)
@@ -68,7 +68,7 @@ def _holder(git_dir: Path) -> Holder | None:
     return found
 
 
-def _ask(home: Path, git_dir: Path, word: Signal) -> None:
+def _ask(home: Path, git_dir: Path, word: StopSignal) -> None:
     """Leave the word, again while a run that begins takes it for one of an earlier run."""
     from ralph_mission.stores.loop import lock, signals
 

@@ -18,35 +18,35 @@ from typing import TYPE_CHECKING
 
 from ralph_mission.cli.checks_agents import agents, work
 from ralph_mission.cli.checks_github import asking, far_off, github, parked_ahead, present, reviewing, wakes, waking
-from ralph_mission.cli.checks_line import Check, Hub, mend
+from ralph_mission.cli.checks_line import DoctorLine, Hub, mend
 from ralph_mission.cli.checks_sources import database, dependencies, publishers, social, thinker, web
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.stores.loop.events import EventLog
 from ralph_mission.stores.loop.state import STATE
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.bootstrap.cycle import Household
-    from ralph_mission.config import Config
+    from ralph_mission.bootstrap.cycle import App
+    from ralph_mission.config.settings import Config
 
 PYTHON = (3, 11)
 ROOM = 200 * 1024 * 1024  # bytes: a clone to try a change in, memory, records of fifty cycles
 
 
-def checkup(repo: Path, config: Path | None) -> tuple[Check, ...]:
+def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
     """Every check in order; those that need what an earlier one missed are left out."""
     from ralph_mission.cli.wiring import household
-    from ralph_mission.config import read
+    from ralph_mission.config.reading import read
 
     checks = [_python()]
     try:
         git = Git.open(repo)
-    except Trouble as trouble:
+    except UserError as trouble:
         return (*checks, _wrong("repository", trouble))
     checks += [_git(git), *_repository(git), _disk(git), *_event_log(git)]
     try:
         settings = read(git, config)
-    except Trouble as trouble:
+    except UserError as trouble:
         return (*checks, _wrong("configuration", trouble))
     checks += [*_configuration(settings), _code(settings), *_tools(git, settings), *agents(settings, os.environ)]
     checks += [*web(settings, os.environ), *dependencies(settings, git), *database(settings, git, os.environ)]
@@ -56,66 +56,72 @@ def checkup(repo: Path, config: Path | None) -> tuple[Check, ...]:
     checks += _memory_branch(git, settings)
     try:
         house = household(repo, config, staged=True)
-    except Trouble as trouble:
+    except UserError as trouble:
         return (*checks, _wrong("setup", trouble))
     checks += _alive(house)
     return (*checks, work(settings, checks))
 
 
-def _wrong(name: str, trouble: Trouble) -> Check:
-    return Check(name, "wrong", trouble.what, mend(trouble))
+def _wrong(name: str, trouble: UserError) -> DoctorLine:
+    return DoctorLine(name, "wrong", trouble.what, mend(trouble))
 
 
-def _attempt(name: str, check: Callable[[], Iterable[Check]]) -> list[Check]:
+def _attempt(name: str, check: Callable[[], Iterable[DoctorLine]]) -> list[DoctorLine]:
     try:
         return list(check())
-    except Trouble as trouble:
+    except UserError as trouble:
         return [_wrong(name, trouble)]
     except GitError as error:
-        return [Check(name, "wrong", str(error), error.next_step("mend the repository: git fsck"))]
+        return [DoctorLine(name, "wrong", str(error), error.next_step("mend the repository: git fsck"))]
 
 
-def _python() -> Check:
+def _python() -> DoctorLine:
     if sys.version_info >= PYTHON:
-        return Check("Python", "ok", platform.python_version())
-    return Check("Python", "wrong", platform.python_version(), "install Python 3.11 or newer")
+        return DoctorLine("Python", "ok", platform.python_version())
+    return DoctorLine("Python", "wrong", platform.python_version(), "install Python 3.11 or newer")
 
 
-def _git(git: Git) -> Check:
+def _git(git: Git) -> DoctorLine:
     from ralph_mission.bootstrap.cycle import GIT, git_version
 
     said = git.try_text("version")
     if git_version(said) >= GIT:
-        return Check("git", "ok", said.removeprefix("git version "))
-    return Check("git", "wrong", said or "no version told", "install git 2.38 or newer")
+        return DoctorLine("git", "ok", said.removeprefix("git version "))
+    return DoctorLine("git", "wrong", said or "no version told", "install git 2.38 or newer")
 
 
 # --- the repository -------------------------------------------------------------------
 
 
-def _repository(git: Git) -> Iterator[Check]:
-    yield Check("repository", "ok", str(git.work_tree or f"{git.git_dir} (bare)"))
+def _repository(git: Git) -> Iterator[DoctorLine]:
+    yield DoctorLine("repository", "ok", str(git.work_tree or f"{git.git_dir} (bare)"))
     branch = git.try_text("symbolic-ref", "--short", "--quiet", "HEAD")
     if not git.resolve("HEAD"):
-        yield Check("commits", "wrong", "there is no commit yet", "commit something: git commit")
+        yield DoctorLine("commits", "wrong", "there is no commit yet", "commit something: git commit")
         return
-    yield Check("branch", "ok", branch) if branch else Check("branch", "note", "HEAD is detached", "git switch BRANCH")
-    yield Check("commits", "ok", git.try_text("rev-list", "--count", "HEAD"))
+    yield (
+        DoctorLine("branch", "ok", branch)
+        if branch
+        else DoctorLine("branch", "note", "HEAD is detached", "git switch BRANCH")
+    )
+    yield DoctorLine("commits", "ok", git.try_text("rev-list", "--count", "HEAD"))
     if git.try_text("rev-parse", "--is-shallow-repository") == "true":
-        yield Check("history", "note", "a shallow clone: ages of lines are unknown", "git fetch --unshallow")
+        yield DoctorLine("history", "note", "a shallow clone: ages of lines are unknown", "git fetch --unshallow")
 
 
-def _disk(git: Git) -> Check:
+def _disk(git: Git) -> DoctorLine:
     free = shutil.disk_usage(git.common_dir).free
     found = f"{free // 1024**2} MiB free"
-    return Check("disk", "ok", found) if free >= ROOM else Check("disk", "wrong", found, "free at least 200 MiB")
+    return (
+        DoctorLine("disk", "ok", found) if free >= ROOM else DoctorLine("disk", "wrong", found, "free at least 200 MiB")
+    )
 
 
-def _memory_branch(git: Git, settings: Config) -> Iterator[Check]:
+def _memory_branch(git: Git, settings: Config) -> Iterator[DoctorLine]:
     branch = settings.memory.branch
     place = _checked_out(git, f"refs/heads/{branch}")
     if place:
-        yield Check("memory branch", "wrong", f"{branch} is checked out in {place}", "switch it to another branch")
+        yield DoctorLine("memory branch", "wrong", f"{branch} is checked out in {place}", "switch it to another branch")
 
 
 def _checked_out(git: Git, ref: str) -> str:
@@ -127,60 +133,62 @@ def _checked_out(git: Git, ref: str) -> str:
     return ""
 
 
-def _event_log(git: Git) -> Iterator[Check]:
+def _event_log(git: Git) -> Iterator[DoctorLine]:
     """Whether the log of the last loop here is as that loop wrote it. Another tool's log is not looked at."""
     root = git.work_tree
     log = EventLog(root / ".ralph") if root else None
     if not root or not log or not (log.head.exists() or (root / STATE).exists()):
         return
     wrong, advice = log.verify(), "see what was changed there; the next run sets it aside"
-    yield from (Check("event log", "wrong", complaint, advice) for complaint in wrong)
+    yield from (DoctorLine("event log", "wrong", complaint, advice) for complaint in wrong)
     if not wrong:
-        yield Check("event log", "ok", f"{len(log.read())} events, none edited")
+        yield DoctorLine("event log", "ok", f"{len(log.read())} events, none edited")
 
 
 # --- settings and tools ---------------------------------------------------------------
 
 
-def _configuration(settings: Config) -> Iterator[Check]:
-    yield Check("configuration", "ok", "valid")
+def _configuration(settings: Config) -> Iterator[DoctorLine]:
+    yield DoctorLine("configuration", "ok", "valid")
     for warning in settings.warnings:
-        yield Check("configuration", "note", warning)
+        yield DoctorLine("configuration", "note", warning)
 
 
-def _code(settings: Config) -> Check:
+def _code(settings: Config) -> DoctorLine:
     markers = settings.observers.code.markers
     if markers:
-        return Check("code", "ok", f"ready: {', '.join(markers)}")
-    return Check("code", "note", "not configured", "to look for markers: observers.code.markers in ralph.yml")
+        return DoctorLine("code", "ok", f"ready: {', '.join(markers)}")
+    return DoctorLine("code", "note", "not configured", "to look for markers: observers.code.markers in ralph.yml")
 
 
-def _tools(git: Git, settings: Config) -> Iterator[Check]:
+def _tools(git: Git, settings: Config) -> Iterator[DoctorLine]:
     for fixer in settings.hands.fixers:
-        yield _installed(fixer)
+        yield _check_installed(fixer)
     if not settings.hands.verify:
-        yield Check("verify", "note", "no command proves a change", "set hands.verify in ralph.yml")
+        yield DoctorLine("verify", "note", "no command proves a change", "set hands.verify in ralph.yml")
     for command in settings.hands.verify:
         yield _present("verify", command, git)
     if not settings.observers.commands:
-        yield Check("commands", "note", "not configured", "to look at your own checks: observers.commands in ralph.yml")
+        yield DoctorLine(
+            "commands", "note", "not configured", "to look at your own checks: observers.commands in ralph.yml"
+        )
     for check in settings.observers.commands:
         yield _present(f"command {check.name}", check.run, git)
 
 
-def _installed(package: str) -> Check:
+def _check_installed(package: str) -> DoctorLine:
     try:
-        return Check(f"fixer {package}", "ok", version(package))
+        return DoctorLine(f"fixer {package}", "ok", version(package))
     except PackageNotFoundError:
-        return Check(f"fixer {package}", "wrong", "not installed", f"pip install {package}")
+        return DoctorLine(f"fixer {package}", "wrong", "not installed", f"pip install {package}")
 
 
-def _present(name: str, command: str, git: Git) -> Check:
+def _present(name: str, command: str, git: Git) -> DoctorLine:
     tool = program(command)
     local = git.work_tree is not None and "/" in tool and (git.work_tree / tool).is_file()
     if not tool or local or shutil.which(tool):
-        return Check(name, "ok", command)
-    return Check(name, "wrong", f"{tool} is not installed", "install it, or change ralph.yml")
+        return DoctorLine(name, "ok", command)
+    return DoctorLine(name, "wrong", f"{tool} is not installed", "install it, or change ralph.yml")
 
 
 def program(command: str) -> str:
@@ -195,7 +203,7 @@ def program(command: str) -> str:
 # --- what it does here ----------------------------------------------------------------
 
 
-def _alive(house: Household) -> list[Check]:
+def _alive(house: App) -> list[DoctorLine]:
     return [
         *_attempt("forge", lambda: _forge(house)),
         *_attempt("forge", lambda: _local(house)),
@@ -204,19 +212,19 @@ def _alive(house: Household) -> list[Check]:
     ]
 
 
-def _forge(house: Household) -> Iterator[Check]:
+def _forge(house: App) -> Iterator[DoctorLine]:
     branch, where = house.ports.forge.default_branch(), "github" if house.github else "local"
-    yield Check("forge", "ok", f"{where}, as {house.ports.forge.identity().login}; merges into {branch.name}")
+    yield DoctorLine("forge", "ok", f"{where}, as {house.ports.forge.identity().login}; merges into {branch.name}")
 
 
-def _local(house: Household) -> Iterator[Check]:
-    from ralph_mission.forges.local import LocalForge
+def _local(house: App) -> Iterator[DoctorLine]:
+    from ralph_mission.forges.local.forge import LocalForge
 
     if isinstance(house.forge, LocalForge):
         yield from (_wrong("forge", trouble) for trouble in house.forge.troubles())
 
 
-def _github(house: Household) -> Iterator[Check]:
+def _github(house: App) -> Iterator[DoctorLine]:
     from ralph_mission.wakers import facts, timer
 
     assert house.github is not None
@@ -237,39 +245,41 @@ def _github(house: Household) -> Iterator[Check]:
     yield from reviewing(config.schedule.review, house.forge.identity().login, folder)
 
 
-def _memory(house: Household) -> Iterator[Check]:
+def _memory(house: App) -> Iterator[DoctorLine]:
     from ralph_mission.mission.gathering import check_anchor
 
     if house.ports.switch():
-        yield Check("paused", "note", "RALPH_PAUSED=1 stands in the environment", "unset RALPH_PAUSED")
+        yield DoctorLine("paused", "note", "RALPH_PAUSED=1 stands in the environment", "unset RALPH_PAUSED")
     faults = list(house.store.faults())
-    yield from (Check("memory", "wrong", fault, "ralph memory recover") for fault in faults)
+    yield from (DoctorLine("memory", "wrong", fault, "ralph memory recover") for fault in faults)
     if faults:
         return
     recalled = house.ports.store.recall()
     check_anchor(house.ports, recalled)
     if recalled is None:
-        yield Check("memory", "ok", "none yet; the first cycle makes it")
+        yield DoctorLine("memory", "ok", "none yet; the first cycle makes it")
         return
     header = recalled.memory.header
-    yield Check("memory", "ok", f"serial {header.serial}, lineage {header.lineage[:8]}")
-    yield _anchored(house, header.serial)
+    yield DoctorLine("memory", "ok", f"serial {header.serial}, lineage {header.lineage[:8]}")
+    yield _check_anchor(house, header.serial)
     if header.paused:
-        yield Check("paused", "note", "nothing will be done", "ralph resume")
+        yield DoctorLine("paused", "note", "nothing will be done", "ralph resume")
     when = header.last_cycle_at.strftime("%Y-%m-%d %H:%M UTC") if header.last_cycle_at else "never"
-    yield Check("last cycle", "ok", f"{header.cycle}, {when}, {header.drift_seconds} s after it was due")
+    yield DoctorLine("last cycle", "ok", f"{header.cycle}, {when}, {header.drift_seconds} s after it was due")
     now = house.ports.clock.now()
     yield from far_off(header.next_due_at, now, house.config.schedule.rhythm())
     yield from parked_ahead(recalled.state.missions, now)
     yield from wakes(recalled.state.wakes)
     for key in recalled.state.unknown:
-        yield Check("unknown", "wrong", f"was {key} sent?", f"ralph journal resolve {key} --sent|--not-sent")
+        yield DoctorLine("unknown", "wrong", f"was {key} sent?", f"ralph journal resolve {key} --sent|--not-sent")
 
 
-def _anchored(house: Household, serial: int) -> Check:
+def _check_anchor(house: App, serial: int) -> DoctorLine:
     anchor = house.ports.forge.anchor()
     if anchor is None:
-        return Check("anchor", "note", "the forge has not been told where memory stands", "the next cycle tells it")
+        return DoctorLine(
+            "anchor", "note", "the forge has not been told where memory stands", "the next cycle tells it"
+        )
     if anchor.serial > serial:
-        return Check("anchor", "wrong", f"memory had already reached {anchor.serial}", "ralph memory recover")
-    return Check("anchor", "ok", f"serial {anchor.serial}")
+        return DoctorLine("anchor", "wrong", f"memory had already reached {anchor.serial}", "ralph memory recover")
+    return DoctorLine("anchor", "ok", f"serial {anchor.serial}")

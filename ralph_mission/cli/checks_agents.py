@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from ralph_mission.agents import registry
 from ralph_mission.agents.registry import Presence
 from ralph_mission.bootstrap import cages
-from ralph_mission.cli.checks_line import Check
+from ralph_mission.cli.checks_line import DoctorLine
 from ralph_mission.gateways.isolation import describe_level, missing_bwrap
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.config import Config
+    from ralph_mission.config.settings import Config
 
 OTHERS = ("command", "scripted")
 """Agents that need nothing installed by that name."""
@@ -28,7 +28,7 @@ NEEDS = ("forge", "GitHub", "token", "repository on GitHub", "issues", "memory",
 LABEL = "label ralph-ready"
 
 
-def agents(settings: Config, environ: Mapping[str, str]) -> Iterator[Check]:
+def agents(settings: Config, environ: Mapping[str, str]) -> Iterator[DoctorLine]:
     """A line for each agent, then one for the isolation that is in force. Only the agents' programs are started."""
     choice = settings.hands.agent
     wanted = (choice.kind, *choice.fallback) if choice else ()
@@ -40,7 +40,9 @@ def agents(settings: Config, environ: Mapping[str, str]) -> Iterator[Check]:
     for name in wanted:
         if name not in (*OTHERS, *registry.CLIENTS):
             known = ", ".join((*OTHERS, *registry.CLIENTS))
-            yield Check(f"agent {name}", "wrong", "there is none of that name", f"name one of {known} in ralph.yml")
+            yield DoctorLine(
+                f"agent {name}", "wrong", "there is none of that name", f"name one of {known} in ralph.yml"
+            )
     yield isolation(settings, environ)
 
 
@@ -52,54 +54,54 @@ def _words(command: str | tuple[str, ...]) -> tuple[str, ...]:
         return ()
 
 
-def line(found: Presence, wanted: Sequence[str]) -> Check:
+def line(found: Presence, wanted: Sequence[str]) -> DoctorLine:
     """One agent. Only what the configuration asks for can be lacking: its first, or one that would take over."""
     name, lacking = f"agent {found.name}", "wrong" if wanted[:1] == (found.name,) else "note"
     keys = " or ".join(found.needs)
     if not found.version:
         if found.name not in wanted:
-            return Check(name, "ok", "not installed")
-        return Check(
+            return DoctorLine(name, "ok", "not installed")
+        return DoctorLine(
             name, lacking, "not installed, or it does not tell its version", found.install or f"install {found.name}"
         )
     if not found.key and found.needs:
         mend = f"set {keys} in the environment" if found.name in wanted else ""
-        return Check(name, lacking if mend else "ok", f"{found.version}, no key", mend)
-    return Check(name, "ok", f"{found.version}, key {found.key}" if found.key else found.version)
+        return DoctorLine(name, lacking if mend else "ok", f"{found.version}, no key", mend)
+    return DoctorLine(name, "ok", f"{found.version}, key {found.key}" if found.key else found.version)
 
 
-def isolation(settings: Config, environ: Mapping[str, str]) -> Check:
+def isolation(settings: Config, environ: Mapping[str, str]) -> DoctorLine:
     """The isolation that agents really get here; wrong when what is asked for cannot be had."""
     try:
-        found = cages.found(settings, environ)
-    except Trouble as trouble:
-        return Check("isolation", "wrong", trouble.what, trouble.next_step)
+        found = cages.agent_level(settings, environ)
+    except UserError as trouble:
+        return DoctorLine("isolation", "wrong", trouble.what, trouble.next_step)
     why, remedy = missing_bwrap() if found.level == "env" else ("", "")
     if found.level == "env" and not why and not found.wrap:
         remedy = "leave hands.agent.sandbox out of ralph.yml"
-        return Check("isolation", "note", f"{describe_level(found)}; bwrap can be had", remedy)
+        return DoctorLine("isolation", "note", f"{describe_level(found)}; bwrap can be had", remedy)
     if found.lacking:
-        return Check("isolation", "note", f"env: bwrap cannot be had ({why})", remedy)
-    return Check("isolation", "ok", describe_level(found))
+        return DoctorLine("isolation", "note", f"env: bwrap cannot be had ({why})", remedy)
+    return DoctorLine("isolation", "ok", describe_level(found))
 
 
-def work(settings: Config, found: Sequence[Check]) -> Check:
+def work(settings: Config, found: Sequence[DoctorLine]) -> DoctorLine:
     """Ready, or what is lacking first and how to mend it. Never wrong: nobody has to want it."""
     lacking = next(_lacking(settings, found), None)
     if lacking is None:
         kind = _kind(settings)
-        return Check(
+        return DoctorLine(
             "ralph work", "ok", f"ready: {kind} takes issues labelled ralph-ready (agent:NAME chooses another agent)"
         )
-    return Check("ralph work", "note", f"not ready: {lacking.name}: {lacking.found}", lacking.mend)
+    return DoctorLine("ralph work", "note", f"not ready: {lacking.name}: {lacking.found}", lacking.mend)
 
 
-def _lacking(settings: Config, found: Sequence[Check]) -> Iterator[Check]:
+def _lacking(settings: Config, found: Sequence[DoctorLine]) -> Iterator[DoctorLine]:
     kind = _kind(settings)
     if not kind:
-        yield Check("agent", "wrong", "none is named", "hands: {agent: {kind: claude}} in ralph.yml")
+        yield DoctorLine("agent", "wrong", "none is named", "hands: {agent: {kind: claude}} in ralph.yml")
     if kind == "command" and (program := _program(settings)) and not shutil.which(program):
-        yield Check("agent command", "wrong", f"{program} is not installed", "install it, or change ralph.yml")
+        yield DoctorLine("agent command", "wrong", f"{program} is not installed", "install it, or change ralph.yml")
     names = (*NEEDS, f"agent {kind}")
     yield from (check for check in found if check.status == "wrong" and check.name in names)
     yield from (check for check in found if check.name == LABEL)

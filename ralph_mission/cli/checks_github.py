@@ -13,17 +13,17 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from ralph_mission.cli.checks_line import NOW, Check, Get, Hub, Made, attempted, mend, unseen
+from ralph_mission.cli.checks_line import NOW, DoctorLine, Get, Hub, Made, attempt_check, mend, unseen
 from ralph_mission.mission.model import Mission, Status
-from ralph_mission.report.lines import counted, spell, stamp
-from ralph_mission.trouble import Trouble
+from ralph_mission.report.lines import count_noun, spell, stamp
+from ralph_mission.trouble import UserError
 from ralph_mission.wakers.facts import PUBLISH, REVIEW, WORK, listener, listening
 from ralph_mission.wakers.review import OF_WORKFLOWS, by_dispatch
 
 if TYPE_CHECKING:
     from ralph_mission.forges.github.api import Api
     from ralph_mission.mission.schedule import Rhythm
-    from ralph_mission.wakers.facts import Facts
+    from ralph_mission.wakers.facts import WakeFacts
 
 KINDS = {"workflow": "the workflow's or an app's own", "app-user": "an app's in a person's name", "oauth": "OAuth"}
 WORKFLOW = "ralph-loop.yml"
@@ -45,15 +45,15 @@ SWITCHED_OFF = {
 Repository = Mapping[str, Any]
 
 
-def github(hub: Hub) -> tuple[Check, ...]:
+def github(hub: Hub) -> tuple[DoctorLine, ...]:
     """Every check, in order; none but the first when the repository cannot be reached."""
     try:
         status, repository = hub.get("")
-    except Trouble as trouble:
-        return (Check("GitHub", "wrong", trouble.what, mend(trouble)),)
+    except UserError as trouble:
+        return (DoctorLine("GitHub", "wrong", trouble.what, mend(trouble)),)
     if status != 200 or not isinstance(repository, dict):
         return (_no_entry(status),)
-    made = (attempted(name, partial(check, hub, repository)) for name, check in CHECKS.items())
+    made = (attempt_check(name, partial(check, hub, repository)) for name, check in CHECKS.items())
     return tuple(line for lines in made for line in lines)
 
 
@@ -72,30 +72,30 @@ def asking(api: Api) -> Get:
     return get
 
 
-def _no_entry(status: int) -> Check:
+def _no_entry(status: int) -> DoctorLine:
     if status == 401:
-        return Check("token", "wrong", "GitHub does not accept it", "set GITHUB_TOKEN to a valid one")
+        return DoctorLine("token", "wrong", "GitHub does not accept it", "set GITHUB_TOKEN to a valid one")
     if status in (403, 404):
-        return Check(
+        return DoctorLine(
             "repository on GitHub",
             "wrong",
             f"the token may not see it ({status})",
             "check GITHUB_REPOSITORY, and that the token is for this repository",
         )
-    return Check("GitHub", "wrong", f"it answers {status}", NOW["forge"])
+    return DoctorLine("GitHub", "wrong", f"it answers {status}", NOW["forge"])
 
 
 def _token(hub: Hub, _: Repository) -> Made:
     kind = KINDS.get(hub.token, hub.token or "of a kind that cannot be told")
     if hub.personal:
-        yield Check(
+        yield DoctorLine(
             "token",
             "note",
             f"{kind}, as {hub.account}, whose own pull requests {hub.account} cannot approve",
             "use the workflow's own token, or an account made for the bot",
         )
         return
-    yield Check("token", "ok", f"{kind}, as {hub.account}")
+    yield DoctorLine("token", "ok", f"{kind}, as {hub.account}")
 
 
 def _repository(hub: Hub, repository: Repository) -> Made:
@@ -103,11 +103,11 @@ def _repository(hub: Hub, repository: Repository) -> Made:
     found = f"{repository.get('full_name')}, {'private' if private else 'public'}"
     if repository.get("archived") or repository.get("disabled"):
         word = "archived" if repository.get("archived") else "disabled by GitHub"
-        yield Check("repository on GitHub", "wrong", f"{found}, {word}", "Settings → General → Danger Zone")
+        yield DoctorLine("repository on GitHub", "wrong", f"{found}, {word}", "Settings → General → Danger Zone")
         return
-    yield Check("repository on GitHub", "ok", found)
+    yield DoctorLine("repository on GitHub", "ok", found)
     if not repository.get("has_issues"):
-        yield Check("issues", "wrong", "they are switched off", "Settings → General → Features → Issues")
+        yield DoctorLine("issues", "wrong", "they are switched off", "Settings → General → Features → Issues")
 
 
 def _ready_label(hub: Hub, _: Repository) -> Made:
@@ -116,7 +116,7 @@ def _ready_label(hub: Hub, _: Repository) -> Made:
 
     if hub.get(f"/labels/{READY}")[0] == 404:
         advice = f"gh label create {READY}, or Issues → Labels → New label"
-        yield Check(f"label {READY}", "note", f"nobody can set {READY}, since it is not there yet", advice)
+        yield DoctorLine(f"label {READY}", "note", f"nobody can set {READY}, since it is not there yet", advice)
 
 
 # --- runner and workflows ------------------------------------------------------------
@@ -129,11 +129,11 @@ def _runner(hub: Hub, repository: Mapping[str, Any]) -> Made:
     asked = any(SELF in labels for text in texts for labels in _runs_on(text))
     if not repository.get("private") and (kind == SELF or asked):
         found = SELF if kind == SELF else f"the workflow asks for a {SELF} one"
-        yield Check("runner", "wrong", f"{found}, and the repository is public", NEVER)
+        yield DoctorLine("runner", "wrong", f"{found}, and the repository is public", NEVER)
     elif kind == "github-hosted":
-        yield Check("runner", "ok", "GitHub's own, made anew for every job")
+        yield DoctorLine("runner", "ok", "GitHub's own, made anew for every job")
     elif kind:
-        yield Check("runner", "ok", kind)
+        yield DoctorLine("runner", "ok", kind)
 
 
 def _runs_on(text: str) -> Iterator[tuple[str, ...]]:
@@ -168,30 +168,30 @@ def _workflow(hub: Hub, _: Mapping[str, Any]) -> Made:
         yield _there(states, name, "commit and push it")
 
 
-def _there(states: Mapping[str, str], name: str, mend: str) -> Check:
+def _there(states: Mapping[str, str], name: str, mend: str) -> DoctorLine:
     state = states.get(name)
     if state is None:
-        return Check("workflow", "wrong", f"the default branch has no {name}", mend)
+        return DoctorLine("workflow", "wrong", f"the default branch has no {name}", mend)
     if state == "active":
-        return Check("workflow", "ok", f"{name} is active")
+        return DoctorLine("workflow", "ok", f"{name} is active")
     level, words = SWITCHED_OFF.get(state, ("note", f"its state is {state}"))
-    return Check("workflow", level, f"{name}: {words}", f"Actions → {name} → Enable workflow")
+    return DoctorLine("workflow", level, f"{name}: {words}", f"Actions → {name} → Enable workflow")
 
 
 def reviewing(wanted: str, account: str, work_tree: Path | None) -> Made:
     """What starts the review of a pull that `account` opens; `wanted` is `schedule.review`."""
     if not listening(work_tree, REVIEW):
-        yield Check("review", "ok", "by people alone; ralph init --review has an agent look first")
+        yield DoctorLine("review", "ok", "by people alone; ralph init --review has an agent look first")
         return
     standing = by_dispatch(wanted, account, work_tree)
     if wanted == "never" and account == OF_WORKFLOWS:
         mend = "schedule: {review: auto} in ralph.yml, or give the action a token of another account"
-        yield Check("review", "note", f"nothing starts it: what {account} opens starts no workflow", mend)
+        yield DoctorLine("review", "note", f"nothing starts it: what {account} opens starts no workflow", mend)
     elif wanted == "always" and account != OF_WORKFLOWS:
         found = f"by a dispatch and by GitHub: what {account} opens starts workflows"
-        yield Check("review", "note", f"{found}; the second does nothing", "schedule: {review: auto} in ralph.yml")
+        yield DoctorLine("review", "note", f"{found}; the second does nothing", "schedule: {review: auto} in ralph.yml")
     else:
-        yield Check("review", "ok", standing.reason)
+        yield DoctorLine("review", "ok", standing.reason)
 
 
 # --- waking ---------------------------------------------------------------------------
@@ -209,43 +209,45 @@ def _schedule(hub: Hub, repository: Mapping[str, Any]) -> Made:
     days = max(0, idle.days)
     rule = f"GitHub stops the schedules of a public repository {IDLE.days} days after the last push"
     if idle >= WARN:
-        yield Check("schedule", "note", f"the last push was {days} days ago; {rule}", "push a commit")
+        yield DoctorLine("schedule", "note", f"the last push was {days} days ago; {rule}", "push a commit")
     else:
-        yield Check("schedule", "ok", f"the last push was {days} days ago; {rule}")
+        yield DoctorLine("schedule", "ok", f"the last push was {days} days ago; {rule}")
 
 
-def waking(wanted: str, facts: Facts) -> Iterable[Check]:
+def waking(wanted: str, facts: WakeFacts) -> Iterable[DoctorLine]:
     """Which way of being woken is in force; `wanted` is `schedule.wake`."""
     from ralph_mission.wakers import WAKERS, best
 
     way = best(facts) if wanted == "auto" else WAKERS.get(wanted)
     if way is None:
         reasons = "; ".join(f"{name}: {each.set_up(facts).reason}" for name, each in WAKERS.items())
-        yield Check("waking", "wrong", f"nothing wakes it ({reasons})", "ralph init --wake auto")
+        yield DoctorLine("waking", "wrong", f"nothing wakes it ({reasons})", "ralph init --wake auto")
         return
     standing = way.set_up(facts)
     if standing.ok:
-        yield Check("waking", "ok", f"{way.name}: {standing.reason}")
+        yield DoctorLine("waking", "ok", f"{way.name}: {standing.reason}")
     else:
-        yield Check(
+        yield DoctorLine(
             "waking", "wrong", f"{way.name}: {standing.reason}", f"it needs {way.needs}: ralph init --wake {wanted}"
         )
 
 
-def wakes(drifts: Sequence[tuple[datetime, int]]) -> Iterable[Check]:
+def wakes(drifts: Sequence[tuple[datetime, int]]) -> Iterable[DoctorLine]:
     """How late the last wakes were; any forge has them."""
     if not drifts:
         return
     late = [seconds for _, seconds in drifts]
     usual, worst = (spell(timedelta(seconds=int(value))) for value in (median(late), max(late)))
-    found = f"late by {usual} at the median, {worst} at most, over the last {counted(len(late), 'wake')}"
+    found = f"late by {usual} at the median, {worst} at most, over the last {count_noun(len(late), 'wake')}"
     if timedelta(seconds=median(late)) > LATE:
-        yield Check("wakes", "note", found, "GitHub's cron is late under load: set up a timer, ralph init --wake timer")
+        yield DoctorLine(
+            "wakes", "note", found, "GitHub's cron is late under load: set up a timer, ralph init --wake timer"
+        )
     else:
-        yield Check("wakes", "ok", found)
+        yield DoctorLine("wakes", "ok", found)
 
 
-def far_off(next_due_at: datetime | None, now: datetime, rhythm: Rhythm) -> Iterable[Check]:
+def far_off(next_due_at: datetime | None, now: datetime, rhythm: Rhythm) -> Iterable[DoctorLine]:
     """Whether the promise of memory lies further ahead than any cycle of today could have made it."""
     from ralph_mission.mission.schedule import is_misdated
 
@@ -256,16 +258,16 @@ def far_off(next_due_at: datetime | None, now: datetime, rhythm: Rhythm) -> Iter
         f"{stamp(next_due_at)}, in {spell(next_due_at - now)}, and the longest pause is {spell(longest)}: "
         "a clock that was ahead wrote it, or the pauses were longer then. A cycle is due now"
     )
-    yield Check("next cycle", "note", found, "start one: ralph cycle (on GitHub the next wake does)")
+    yield DoctorLine("next cycle", "note", found, "start one: ralph cycle (on GitHub the next wake does)")
 
 
-def parked_ahead(missions: Iterable[Mission], now: datetime) -> Iterable[Check]:
+def parked_ahead(missions: Iterable[Mission], now: datetime) -> Iterable[DoctorLine]:
     """Missions that a clock which was ahead has parked: nobody had the time to answer them."""
     for mission in missions:
         if mission.status is Status.PARKED and mission.changed_at > now:
             found = f"mission #{mission.id} was parked on {stamp(mission.changed_at)}, which is yet to come"
             mend = f"a clock was ahead; to bring it back set the label ralph:mission on issue #{mission.issue}"
-            yield Check("parked", "note", found, mend)
+            yield DoctorLine("parked", "note", found, mend)
 
 
 CHECKS: dict[str, Callable[[Hub, Repository], Made]] = {

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 Get = Callable[[str], tuple[int, Any]]
 """Status and JSON of a read: "/labels" is below the repository, "//user" below the API. May raise Trouble."""
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DoctorLine:
     """One line of the doctor. `status`: ok, note (worth knowing), wrong (mend it)."""
 
     name: str
@@ -58,7 +58,7 @@ PREFIXES = {
 }
 """GitHub's own token formats (docs.github.com, "Token types")."""
 
-Made = Iterable[Check]
+Made = Iterable[DoctorLine]
 
 LATER = ("nothing was lost", "the next wake tries again")  # said to a cycle, no help to a person who asks
 AGAIN = "then: ralph doctor"
@@ -69,20 +69,20 @@ NOW = {
 """By who must act, when all that a cycle would do is try again."""
 
 
-def unseen(name: str, where: str) -> Check:
+def unseen(name: str, where: str) -> DoctorLine:
     """A check that cannot be made with this token; `where` a person sees it."""
-    return Check(name, "note", "cannot be seen with this token", f"look at {where}")
+    return DoctorLine(name, "note", "cannot be seen with this token", f"look at {where}")
 
 
-def attempted(name: str, check: Callable[[], Made]) -> list[Check]:
+def attempt_check(name: str, check: Callable[[], Made]) -> list[DoctorLine]:
     """The lines of a check; one that GitHub or the network keeps from being made says so."""
     try:
         return list(check())
-    except Trouble as trouble:
-        return [Check(name, "note", f"could not be checked: {trouble.what}", mend(trouble))]
+    except UserError as trouble:
+        return [DoctorLine(name, "note", f"could not be checked: {trouble.what}", mend(trouble))]
 
 
-def mend(trouble: Trouble) -> str:
+def mend(trouble: UserError) -> str:
     """What to do about it now. Cycles may leave it to the next wake; who asks the doctor wants to know today."""
     clauses = trouble.next_step.split("; ")
     kept = [clause for clause in clauses if clause not in LATER]

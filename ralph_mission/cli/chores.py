@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.loop import tasks as lifecycle
-from ralph_mission.loop.task import Task
+from ralph_mission.loop.task import LoopTask
 from ralph_mission.stores.loop import place
 from ralph_mission.stores.loop.tasks import Tasks
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
     from ralph_mission.loop.items import Guidance
@@ -36,7 +36,7 @@ def do(deed: Callable[..., Said], repo: str | None, as_json: bool, **asked: Any)
     """Do it in the checkout and print what it says. Raises Trouble; that of wrong usage ends with 64."""
     try:
         text, document = deed(place.folder(Path(repo) if repo else None, os.environ), **asked)
-    except Trouble as trouble:
+    except UserError as trouble:
         trouble.exit_code = MISUSED if trouble.exit_code == 2 else trouble.exit_code
         raise
     print(json.dumps(document, indent=2).replace("##[", "##\\u005b") if as_json else _printable(text))
@@ -47,7 +47,7 @@ def task_add(where: Path, title: str, needs: Sequence[str], priority: int, descr
     """Put a task on the list."""
     place.prepare(where)
     ids = [name for given in needs for name in given.replace(",", " ").split()]
-    return _told(where, Tasks(where).add(title, ids, priority, description, id))
+    return _task_reply(where, Tasks(where).add(title, ids, priority, description, id))
 
 
 def task_list(where: Path, status: str) -> Said:
@@ -75,17 +75,17 @@ def task_claim(where: Path, id: str, owner: str) -> Said:
     from ralph_mission.stores.loop.owners import this_owner
 
     place.prepare(where)
-    return _told(where, Tasks(where).claim(owner.strip() or this_owner(os.environ), id))
+    return _task_reply(where, Tasks(where).claim(owner.strip() or this_owner(os.environ), id))
 
 
 def task_done(where: Path, id: str) -> Said:
     """Mark a task done."""
-    return _told(where, Tasks(where).done(id))
+    return _task_reply(where, Tasks(where).done(id))
 
 
 def task_fail(where: Path, id: str, why: str) -> Said:
     """Mark a task failed."""
-    return _told(where, Tasks(where).fail(id, why))
+    return _task_reply(where, Tasks(where).fail(id, why))
 
 
 def task_show(where: Path, id: str) -> Said:
@@ -96,18 +96,18 @@ def task_show(where: Path, id: str) -> Said:
     return "\n".join((_line(every, task), *filter(None, rest))), document(every, task)
 
 
-def emit(where: Path, topic: str, payload: str, json_payload: bool) -> Said:
+def emit_event(where: Path, topic: str, payload: str, json_payload: bool) -> Said:
     """Say an event for the loop to hear after this session."""
-    from ralph_mission.stores.loop.saying import say
+    from ralph_mission.stores.loop.saying import append_event
 
     said = {"topic": topic_of(topic), "payload": _payload(payload, json_payload)}
     hat, number = os.environ.get("RALPH_HAT", ""), iteration()
     place.prepare(where)
-    say(where, said["topic"], said["payload"], hat, number)
+    append_event(where, said["topic"], said["payload"], hat, number)
     return f"said {topic}", {**said, "hat": hat, "iteration": number}
 
 
-def guidance(where: Path, text: str) -> Said:
+def add_guidance(where: Path, text: str) -> Said:
     """Keep a word for the next session."""
     from ralph_mission.stores.loop.guidance import Guide
 
@@ -130,7 +130,7 @@ def guidance_list(where: Path) -> Said:
 def topic_of(topic: str) -> str:
     """A topic as events may carry it. Raises Trouble for any other."""
     if not TOPIC.fullmatch(topic):
-        raise Trouble(f"{topic!r} is no topic", "use words with dots, such as build.complete", usage=True)
+        raise UserError(f"{topic!r} is no topic", "use words with dots, such as build.complete", usage=True)
     return topic
 
 
@@ -140,19 +140,19 @@ def iteration() -> int:
     return int(number) if number.isascii() and number.isdigit() else 0
 
 
-def document(every: Sequence[Task], task: Task) -> dict[str, Any]:
+def document(every: Sequence[LoopTask], task: LoopTask) -> dict[str, Any]:
     """A task as JSON shows it."""
     told = {"id": task.id, "title": task.title, "status": task.status, "priority": task.priority}
     return told | {"needs": task.needs, "waits": lifecycle.waits(every, task), "owner": task.owner,
                    "description": task.description}  # fmt: skip  # one object
 
 
-def _told(where: Path, task: Task) -> Said:
+def _task_reply(where: Path, task: LoopTask) -> Said:
     every = Tasks(where).all()
     return _line(every, task), document(every, task)
 
 
-def _line(every: Sequence[Task], task: Task) -> str:
+def _line(every: Sequence[LoopTask], task: LoopTask) -> str:
     more = lifecycle.waits(every, task) or (
         f"claimed by {task.owner}" if task.status == "active" and task.owner else ""
     )
@@ -162,14 +162,14 @@ def _line(every: Sequence[Task], task: Task) -> str:
 def _payload(payload: str, as_json: bool) -> str:
     if len(payload) > PAYLOAD:
         less = f"keep it below {PAYLOAD:,} characters, or name a file"
-        raise Trouble("the payload is too long", less, usage=True)
+        raise UserError("the payload is too long", less, usage=True)
     if not as_json:
         return payload
     try:
         return json.dumps(json.loads(payload), ensure_ascii=False)
     except (ValueError, RecursionError) as error:
         what = f"the payload is not JSON: {error}"
-        raise Trouble(what, "mend it, or leave --json-payload out", usage=True) from None
+        raise UserError(what, "mend it, or leave --json-payload out", usage=True) from None
 
 
 def _guidance(said: Guidance, given: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ralph_mission.cli.options import at_repository, json_option, print_json
-from ralph_mission.cli.typed import typed
+from ralph_mission.cli.typed import type_commands
 from ralph_mission.cli.wiring import household
 
 
@@ -20,7 +20,7 @@ def pause(repo: Path, config: Path | None, as_json: bool) -> None:
 
     house = household(repo, config)
     control.pause(house.store)
-    _tell(True, typed("paused: nothing is done until `ralph resume`", repo), as_json)
+    _tell(True, type_commands("paused: nothing is done until `ralph resume`", repo), as_json)
 
 
 @click.command()
@@ -32,7 +32,7 @@ def resume(repo: Path, config: Path | None, as_json: bool) -> None:
 
     house = household(repo, config)
     control.resume(house.store)
-    _tell(False, typed("resumed: the next cycle runs when it is due; now: ralph cycle --force", repo), as_json)
+    _tell(False, type_commands("resumed: the next cycle runs when it is due; now: ralph cycle --force", repo), as_json)
 
 
 def _tell(paused: bool, line: str, as_json: bool) -> None:

@@ -11,11 +11,11 @@ import click
 
 from ralph_mission.cli.options import at_repository, json_option, print_json
 from ralph_mission.loop import cost as costs
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.config import Config
-    from ralph_mission.loop.model import Usage
+    from ralph_mission.config.settings import Config
+    from ralph_mission.loop.model import SessionUsage
 
 Prices = dict[str, dict[str, object]]
 WIDTHS = "{:<24} {:>9} {:>13} {:>13} {:>14}"
@@ -54,13 +54,13 @@ def cost(
 
 
 def _settings(repo: Path, config: Path | None) -> Config:
-    from ralph_mission.config import read
+    from ralph_mission.config.reading import read
     from ralph_mission.gateways.git import Git
 
     return read(Git.open(repo), config)
 
 
-def _runs(repo: Path) -> Iterator[costs.Run]:
+def _runs(repo: Path) -> Iterator[costs.RunCost]:
     """The runs of this checkout: earlier ones first. One that cannot be read is told and left out."""
     from ralph_mission.stores.loop import place, state
 
@@ -83,11 +83,11 @@ def _session(path: Path) -> Any:
 
 
 def _or_told(name: str, read: Any) -> Any:
-    from ralph_mission.stores.codec import Unreadable
+    from ralph_mission.stores.codec import UnreadableDocument
 
     try:
         return read()
-    except (Unreadable, OSError) as error:
+    except (UnreadableDocument, OSError) as error:
         click.echo(f"{name} is not counted: it cannot be read ({error})", err=True)
         return None
 
@@ -95,13 +95,15 @@ def _or_told(name: str, read: Any) -> Any:
 def _pairs(text: str, option: str) -> dict[str, str]:
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
     if any(not (name.strip() and value.strip()) for name, _, value in pairs):
-        raise Trouble(f"{option} cannot be read: {text}", f"write it as {option} planner=…,builder=…", usage=True)
+        raise UserError(f"{option} cannot be read: {text}", f"write it as {option} planner=…,builder=…", usage=True)
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _count(hat: str, number: str) -> int:
     if not (number.isascii() and number.isdigit() and len(number) < 10):
-        raise Trouble(f"{number} is not a number of sessions of {hat}", "write it as --estimate planner=5", usage=True)
+        raise UserError(
+            f"{number} is not a number of sessions of {hat}", "write it as --estimate planner=5", usage=True
+        )
     return int(number)
 
 
@@ -110,14 +112,14 @@ def _price(text: str) -> tuple[str, dict[str, object]]:
     try:
         read, written = (float(amount) for amount in amounts.split("/"))
     except ValueError:
-        raise Trouble(f"--price cannot be read: {text}", "write it as --price MODEL=3/15", usage=True) from None
+        raise UserError(f"--price cannot be read: {text}", "write it as --price MODEL=3/15", usage=True) from None
     return name, {"input": read, "output": written}
 
 
 # --- telling ------------------------------------------------------------------------
 
 
-def _table(made: costs.Table) -> dict[str, object]:
+def _table(made: costs.CostTable) -> dict[str, object]:
     return {
         "runs": made.runs,
         "hats": [{"hat": name, **_usage(usage)} for name, usage in made.hats],
@@ -126,12 +128,12 @@ def _table(made: costs.Table) -> dict[str, object]:
     }
 
 
-def _usage(usage: Usage) -> dict[str, object]:
+def _usage(usage: SessionUsage) -> dict[str, object]:
     keys = ("sessions", "input_tokens", "output_tokens", "cost_usd", "seconds")
     return {key: getattr(usage, key) for key in keys} | {"unpriced": usage.untold}
 
 
-def _table_lines(made: costs.Table) -> Iterator[str]:
+def _table_lines(made: costs.CostTable) -> Iterator[str]:
     if not made.runs:
         yield "No loop has run here yet."
         return
@@ -143,7 +145,7 @@ def _table_lines(made: costs.Table) -> Iterator[str]:
     yield _row(f"total of {made.runs} run{'' if made.runs == 1 else 's'}", made.total)
 
 
-def _row(name: str, usage: Usage) -> str:
+def _row(name: str, usage: SessionUsage) -> str:
     from ralph_mission.safety.text import sanitise
 
     least = "at least " if usage.untold else ""
@@ -153,13 +155,13 @@ def _row(name: str, usage: Usage) -> str:
     return WIDTHS.format(shown, usage.sessions, f"{usage.input_tokens:,}", f"{usage.output_tokens:,}", dollars)
 
 
-def _estimate(made: costs.Estimate) -> dict[str, object]:
+def _estimate(made: costs.CostEstimate) -> dict[str, object]:
     shares = [{"hat": s.hat, "sessions": s.sessions, "model": s.model, "cost_usd": s.usd} for s in made.shares]
     alone = [{"model": name, "cost_usd": usd, "saving": made.saving(name)} for name, usd in made.alone]
     return {"hats": shares, "cost_usd": made.usd, "one_model": alone}
 
 
-def _estimate_lines(made: costs.Estimate) -> Iterator[str]:
+def _estimate_lines(made: costs.CostEstimate) -> Iterator[str]:
     for share in made.shares:
         yield f"{share.hat:<24} {share.sessions:>9} x {share.model:<28} {share.usd:>10.2f}"
     yield f"{'total':<65} {made.usd:>10.2f}"

@@ -12,17 +12,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ralph_mission import __version__
-from ralph_mission.bootstrap.known import known_secrets
+from ralph_mission.bootstrap.known import environment_secrets
 from ralph_mission.cli.typed import repo_of
 from ralph_mission.gateways.files import safe_paths
 from ralph_mission.gateways.git import Git
 from ralph_mission.safety.secrets import redact
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 
 def write_report(error: Exception, arguments: list[str]) -> Path | None:
     """Where the report of `error` was written, readable by this user only; None when nowhere can be."""
-    text = redact(_report(error, arguments), known_secrets())
+    text = redact(_report(error, arguments), environment_secrets())
     for folder in (*_state_dir(arguments), Path(tempfile.gettempdir())):
         with suppress(OSError):
             return create_report(folder, text)
@@ -38,7 +38,7 @@ def _report(error: Exception, arguments: list[str]) -> str:
 
 def _state_dir(arguments: list[str]) -> list[Path]:
     # Only where it already is: a crash outside a repository must not leave a folder behind in it.
-    with suppress(Trouble, OSError):
+    with suppress(UserError, OSError):
         place = Git.open(repo_of(arguments)).state_dir
         return [safe_paths.own(place)] if place.is_dir() else []
     return []

@@ -12,13 +12,13 @@ import click
 
 from ralph_mission.cli.moment import moment
 from ralph_mission.cli.options import at_repository, json_option, now_option, print_json
-from ralph_mission.cli.typed import typed
+from ralph_mission.cli.typed import type_commands
 from ralph_mission.cli.wiring import household, run_cycle
 
 if TYPE_CHECKING:
-    from ralph_mission.bootstrap.cycle import Household
-    from ralph_mission.mission.account import CycleReport, Telling
-    from ralph_mission.report.lines import Asked
+    from ralph_mission.bootstrap.cycle import App
+    from ralph_mission.mission.account import CycleReport, CycleSummary
+    from ralph_mission.report.lines import RequestCounts
 
 
 @click.command()
@@ -35,35 +35,35 @@ def cycle(
 
     Exit code 0 when it ran or had nothing to do, 1 when it failed.
     """
-    from ralph_mission.bootstrap.known import known_secrets
+    from ralph_mission.bootstrap.known import environment_secrets
     from ralph_mission.report.outputs import tell_runner
     from ralph_mission.report.voice import speaking
 
-    with speaking(sys.stderr, known_secrets()) as voice:
+    with speaking(sys.stderr, environment_secrets()) as voice:
         house = household(repo, config, forge, staged=staged, now=moment(now), voice=voice)
         for warning in house.config.warnings:
             voice.note(f"note: {warning}")
         report, telling = run_cycle(house, staged=staged, force=force)
-    asked = _asked(house)
+    asked = _request_counts(house)
     tell_runner(report, telling, os.environ, asked)
     show(report, telling, as_json, house.git.work_tree, repo, asked)
     return 1 if report.outcome == "failed" else 0
 
 
-def _asked(house: Household) -> Asked | None:
-    from ralph_mission.report.lines import Asked
+def _request_counts(house: App) -> RequestCounts | None:
+    from ralph_mission.report.lines import RequestCounts
 
     counts = house.github.requests if house.github else None
-    return Asked(counts.total, counts.not_modified) if counts else None
+    return RequestCounts(counts.total, counts.not_modified) if counts else None
 
 
 def show(
     report: CycleReport,
-    telling: Telling,
+    telling: CycleSummary,
     as_json: bool,
     work_tree: Path | None,
     repo: Path,
-    asked: Asked | None = None,
+    asked: RequestCounts | None = None,
 ) -> None:
     """The report for machines, or the summary for people."""
     if as_json:
@@ -73,7 +73,7 @@ def show(
     else:
         from ralph_mission.report.summary import Standpoint, summary
 
-        at = Standpoint(partial(typed, repo=repo), partial(_from_here, work_tree=work_tree))
+        at = Standpoint(partial(type_commands, repo=repo), partial(_from_here, work_tree=work_tree))
         click.echo(summary(report, telling, lambda text: click.style(text, bold=True), at, asked))
 
 

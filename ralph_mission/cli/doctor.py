@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from ralph_mission.cli.checks import checkup
-from ralph_mission.cli.checks_line import Check
+from ralph_mission.cli.checks_line import DoctorLine
 from ralph_mission.cli.options import at_repository, json_option, print_json
-from ralph_mission.cli.typed import typed
+from ralph_mission.cli.typed import type_commands
 from ralph_mission.safety.text import sanitise
 
 MARKS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
@@ -28,12 +28,12 @@ def doctor(repo: Path, config: Path | None, as_json: bool) -> int:
         print_json({"healthy": healthy, "checks": [asdict(check) for check in checks]})
     else:
         for check in checks:
-            click.echo(typed(_line(check), repo))
-        click.echo(typed("nothing is wrong" if healthy else "mend what is WRONG, then: ralph doctor", repo))
+            click.echo(type_commands(_line(check), repo))
+        click.echo(type_commands("nothing is wrong" if healthy else "mend what is WRONG, then: ralph doctor", repo))
     return 0 if healthy else 1
 
 
-def _line(check: Check) -> str:
+def _line(check: DoctorLine) -> str:
     mark = click.style(MARKS[check.status], fg=COLOURS[check.status])
     mend = f"\n      -> {sanitise(check.mend, 'log')}" if check.mend else ""
     return f"{mark} {check.name}: {sanitise(check.found, 'log')}{mend}"

@@ -15,4 +15,4 @@ from ralph_mission.cli.task import common
 @common
 def emit(repo: str | None, as_json: bool, topic: str, payload: str, json_payload: bool) -> int:
     """Say an event; the loop hears it when this session is over."""
-    return chores.do(chores.emit, repo, as_json, topic=topic, payload=payload, json_payload=json_payload)
+    return chores.do(chores.emit_event, repo, as_json, topic=topic, payload=payload, json_payload=json_payload)

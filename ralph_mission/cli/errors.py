@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-from ralph_mission.trouble import Lost, Trouble
+from ralph_mission.trouble import Lost, UserError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
@@ -35,11 +35,11 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM: somebody wants us gone, as politely as with Ctrl-C."""
 
 
-def guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
+def run_guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
     """The exit code of `run(arguments)`, whatever it raises; with `--json` an error is one document."""
     _have_streams()
     _print_anything()
-    before = signal.signal(signal.SIGTERM, _terminated)
+    before = signal.signal(signal.SIGTERM, _terminate)
     try:
         code = run(arguments)
         sys.stdout.flush()
@@ -48,14 +48,14 @@ def guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
         return _reader_left()
     except Lost:
         return 0
-    except Trouble as trouble:
+    except UserError as trouble:
         return _tell(trouble, arguments)
     except KeyboardInterrupt as interrupt:
-        _tell(Trouble(_interrupted(interrupt), "run again to go on"), arguments)
+        _tell(UserError(_interrupt_word(interrupt), "run again to go on"), arguments)
         return INTERRUPTED
     except OSError as error:
         mend = MENDS.get(error.errno or 0)
-        return _tell(Trouble(_said(error), mend) if mend else _bug(error, arguments), arguments)
+        return _tell(UserError(_os_error_text(error), mend) if mend else _bug(error, arguments), arguments)
     except Exception as error:  # whatever reaches this line is our mistake
         return _tell(_bug(error, arguments), arguments)
     finally:
@@ -77,14 +77,14 @@ def _print_anything() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def document(trouble: Trouble) -> dict[str, dict[str, str]]:
+def document(trouble: UserError) -> dict[str, dict[str, str]]:
     """The error as `--json` prints it."""
     return {"error": {"who": trouble.who, "what": trouble.what, "next": trouble.next_step}}
 
 
-def _tell(trouble: Trouble, arguments: list[str]) -> int:
+def _tell(trouble: UserError, arguments: list[str]) -> int:
     calm = redact_trouble(trouble)
-    typed = _typed(calm, arguments)
+    typed = _with_typed_commands(calm, arguments)
     try:
         print(format_trouble(typed), file=sys.stderr, flush=True)
         if os.environ.get("GITHUB_STEP_SUMMARY"):
@@ -101,23 +101,23 @@ def _tell(trouble: Trouble, arguments: list[str]) -> int:
     return trouble.exit_code
 
 
-def redact_trouble(trouble: Trouble) -> Trouble:
+def redact_trouble(trouble: UserError) -> UserError:
     """The same without a secret of the environment: what is wrong may quote anything, and is said to everybody."""
-    from ralph_mission.bootstrap.known import known_secrets
+    from ralph_mission.bootstrap.known import environment_secrets
     from ralph_mission.safety.secrets import redact
 
-    known = known_secrets()
-    return Trouble(redact(trouble.what, known), redact(trouble.next_step, known), trouble.who)
+    known = environment_secrets()
+    return UserError(redact(trouble.what, known), redact(trouble.next_step, known), trouble.who)
 
 
-def _typed(trouble: Trouble, arguments: list[str]) -> Trouble:
+def _with_typed_commands(trouble: UserError, arguments: list[str]) -> UserError:
     """The same with its commands as they are typed from here."""
-    from ralph_mission.cli.typed import repo_of, typed
+    from ralph_mission.cli.typed import repo_of, type_commands
 
-    return Trouble(trouble.what, typed(trouble.next_step, repo_of(arguments)), trouble.who)
+    return UserError(trouble.what, type_commands(trouble.next_step, repo_of(arguments)), trouble.who)
 
 
-def format_trouble(trouble: Trouble) -> str:
+def format_trouble(trouble: UserError) -> str:
     """The one line that a person reads."""
     whom = {"you": "error", "bug": "bug"}.get(trouble.who, f"error ({trouble.who})")
     from ralph_mission.safety.text import sanitise  # what is wrong may quote anything
@@ -129,26 +129,26 @@ def _sentence(text: str) -> str:
     return text if text.endswith(("?", "!")) else f"{text.rstrip('.')}."
 
 
-def _bug(error: Exception, arguments: list[str]) -> Trouble:
+def _bug(error: Exception, arguments: list[str]) -> UserError:
     if os.environ.get("RALPH_DEBUG") == "1":
         raise error
     from ralph_mission.cli.crash import write_report
 
     place = write_report(error, arguments)
     where = f"please report it with {place}" if place else "run again with RALPH_DEBUG=1 and report what it says"
-    return Trouble(f"ralph failed in a way it should not: {type(error).__name__}", where, who="bug")
+    return UserError(f"ralph failed in a way it should not: {type(error).__name__}", where, who="bug")
 
 
-def _said(error: OSError) -> str:
+def _os_error_text(error: OSError) -> str:
     reason = (error.strerror or type(error).__name__).lower()
     return f"{error.filename}: {reason}" if error.filename else reason
 
 
-def _interrupted(interrupt: KeyboardInterrupt) -> str:
+def _interrupt_word(interrupt: KeyboardInterrupt) -> str:
     return "terminated" if isinstance(interrupt, Terminated) else "interrupted"
 
 
-def _terminated(_number: int, _frame: FrameType | None) -> None:
+def _terminate(_number: int, _frame: FrameType | None) -> None:
     raise Terminated
 
 

@@ -18,7 +18,7 @@ from ralph_mission.gateways.place import acts_on_github
 from ralph_mission.gateways.place import place as server
 
 if TYPE_CHECKING:
-    from ralph_mission.config import Config
+    from ralph_mission.config.settings import Config
 
 NOT_DUE = 10
 LONGEST_WAIT = 60  # seconds
@@ -79,7 +79,7 @@ def _mentions(asked: Plain, section: str) -> bool:
 
 
 def _settings(asked: Plain) -> Config:
-    from ralph_mission.config import read
+    from ralph_mission.config.reading import read
     from ralph_mission.gateways.git import Git
 
     return read(Git.open(Path(asked.repo)), Path(asked.config) if asked.config else None)
@@ -93,7 +93,7 @@ def _on_server(asked: Plain) -> bool:
     return place.is_file() and bool(re.search(rb"\bkind\s*:\s*['\"]?github\b", place.read_bytes()))
 
 
-def kept(url: str) -> Path:
+def cache_folder(url: str) -> Path:
     """The folder of the cache: the runner's tool cache outlives a workspace."""
     base = os.environ.get("RUNNER_TOOL_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "ralph-due" / hashlib.sha256(url.encode()).hexdigest()[:16]
@@ -107,7 +107,7 @@ def ask(asked: Plain) -> tuple[bool, datetime | None, str]:
     if not _on_server(asked):
         return due_fast(Path(asked.repo), now, **memory_place(asked), longest=longest)
     place = server(os.environ)
-    cache = kept(place.git_url)
+    cache = cache_folder(place.git_url)
     if not acts_on_github(os.environ):
         return due_on_server(place, cache, now, **memory_place(asked), longest=longest)
     from ralph_mission.cli.gate_settings import on_server

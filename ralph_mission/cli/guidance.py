@@ -18,4 +18,4 @@ def guidance(repo: str | None, as_json: bool, text: tuple[str, ...], listed: boo
         raise click.UsageError("give either words for the next session or --list")
     if listed:
         return chores.do(chores.guidance_list, repo, as_json)
-    return chores.do(chores.guidance, repo, as_json, text=" ".join(text))
+    return chores.do(chores.add_guidance, repo, as_json, text=" ".join(text))

@@ -22,10 +22,11 @@ from ralph_mission.cli.setup_files import (
     render_settings,
     render_template,
 )
-from ralph_mission.cli.typed import typed
-from ralph_mission.config import NAME, Config, load
+from ralph_mission.cli.typed import type_commands
+from ralph_mission.config.reading import NAME, load
+from ralph_mission.config.settings import Config
 from ralph_mission.gateways.git import Git
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from ralph_mission.wakers import WAKERS
 
 LOOP = workflow.PLACES["cycle"]
@@ -83,7 +84,9 @@ def init(
     git = Git.open(repo)
     top = git.work_tree
     if top is None:
-        raise Trouble(f"{repo} is bare: there is no place for {NAME}", "run it in a clone, commit and push", usage=True)
+        raise UserError(
+            f"{repo} is bare: there is no place for {NAME}", "run it in a clone, commit and push", usage=True
+        )
     agents = tuple(mode for mode, wanted in (("work", work), ("review", review), ("publish", publish)) if wanted)
     wish = Wish(runner, wake, service, server, action, folder.absolute() if folder else None, agents)
     _install(git, top, wish, force, as_json, repo)
@@ -140,7 +143,7 @@ def _workflows(git: Git, top: Path, wish: Wish) -> Iterator[SetupFile]:
 def _for_github(git: Git, wish: Wish) -> bool:
     """Whether a workflow is wanted: asked for, or unasked on a clone of a repository on GitHub."""
     asked = bool(wish.agents) or any(option is not None for option in (wish.wake, wish.runner, wish.action))
-    return asked or (not (wish.service or wish.server) and bool(workflow.hosted(git)))
+    return asked or (not (wish.service or wish.server) and bool(workflow.github_name(git)))
 
 
 def _units(top: Path, wish: Wish) -> Iterator[SetupFile]:
@@ -170,7 +173,7 @@ def _steps(git: Git, top: Path, wish: Wish, planned: Sequence[Planned], config: 
     modes = {mode: states[top / name] for mode, name in workflow.PLACES.items() if top / name in states}
     if wish.wake and config.schedule.wake != wish.wake:
         yield f"in {NAME}: schedule: {{wake: {wish.wake}}}"
-    if wish.service and config.forge.kind == "auto" and workflow.hosted(git):
+    if wish.service and config.forge.kind == "auto" and workflow.github_name(git):
         yield f"in {NAME}: forge: {{kind: github}}, or `ralph watch` keeps issues in files here"
     if "cycle" in modes:
         *most, last = [NAME, *(workflow.PLACES[mode] for mode in modes)]
@@ -221,8 +224,8 @@ def _tell(planned: Sequence[Planned], names: Sequence[str], steps: Sequence[str]
         click.echo(f"checks switched on: {', '.join(names) or 'none'}")
     click.echo("/.ralph/ stands in .git/info/exclude: ralph's working files stay out of git")
     for step in steps:
-        click.echo(typed(f"to do: {step}", repo))
-    click.echo(typed("next: ralph doctor\nthen: ralph cycle --staged", repo))
+        click.echo(type_commands(f"to do: {step}", repo))
+    click.echo(type_commands("next: ralph doctor\nthen: ralph cycle --staged", repo))
 
 
 LINES: Mapping[State, str] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ralph_mission.cli.local import CYCLE, Desk, common, text_of
+from ralph_mission.cli.local import CYCLE, LocalForgeSession, common, text_of
 
 HINTS = {
     "ralph:mission": "the next cycle makes it a mission",
@@ -22,7 +22,7 @@ def issue() -> None:
 @click.option("--state", type=click.Choice(["open", "closed", "all"]), default="open", show_default=True)
 @click.option("--label", "labels", multiple=True, metavar="NAME", help="Only with this label; may be repeated.")
 @common
-def list_(desk: Desk, state: str, labels: tuple[str, ...]) -> None:
+def list_(desk: LocalForgeSession, state: str, labels: tuple[str, ...]) -> None:
     """List issues, lowest number first."""
     desk.tell(desk.forge.issues(state, labels), "issues", "No issues.")
 
@@ -30,7 +30,7 @@ def list_(desk: Desk, state: str, labels: tuple[str, ...]) -> None:
 @issue.command()
 @click.argument("number", type=int)
 @common
-def show(desk: Desk, number: int) -> None:
+def show(desk: LocalForgeSession, number: int) -> None:
     """Show one issue with all that was said."""
     desk.show(desk.forge.issue(number))
 
@@ -40,7 +40,7 @@ def show(desk: Desk, number: int) -> None:
 @click.option("--body", default="", metavar="TEXT", help="The text, or - to read it from standard input.")
 @click.option("--label", "labels", multiple=True, metavar="NAME", help="May be repeated.")
 @common
-def create(desk: Desk, title: str, body: str, labels: tuple[str, ...]) -> None:
+def create(desk: LocalForgeSession, title: str, body: str, labels: tuple[str, ...]) -> None:
     """Open an issue."""
     number = desk.person.create_issue(title, text_of(body) if body else "", labels)
     opened = desk.forge.issue(number)
@@ -51,7 +51,7 @@ def create(desk: Desk, title: str, body: str, labels: tuple[str, ...]) -> None:
 @click.argument("number", type=int)
 @click.argument("text")
 @common
-def comment(desk: Desk, number: int, text: str) -> None:
+def comment(desk: LocalForgeSession, number: int, text: str) -> None:
     """Say something; TEXT is - to read it from standard input."""
     desk.forge.issue(number)
     desk.person.comment(number, text_of(text))
@@ -62,7 +62,7 @@ def comment(desk: Desk, number: int, text: str) -> None:
 @click.argument("number", type=int)
 @click.argument("labels", nargs=-1, required=True, metavar="NAME...")
 @common
-def label(desk: Desk, number: int, labels: tuple[str, ...]) -> None:
+def label(desk: LocalForgeSession, number: int, labels: tuple[str, ...]) -> None:
     """Set labels. `ralph:approved` and `ralph:rejected` answer a proposal."""
     desk.forge.issue(number)
     desk.person.label(number, labels)
@@ -74,7 +74,7 @@ def label(desk: Desk, number: int, labels: tuple[str, ...]) -> None:
 @click.argument("number", type=int)
 @click.argument("labels", nargs=-1, required=True, metavar="NAME...")
 @common
-def unlabel(desk: Desk, number: int, labels: tuple[str, ...]) -> None:
+def unlabel(desk: LocalForgeSession, number: int, labels: tuple[str, ...]) -> None:
     """Take labels off."""
     desk.forge.issue(number)
     desk.person.unlabel(number, labels)
@@ -85,7 +85,7 @@ def unlabel(desk: Desk, number: int, labels: tuple[str, ...]) -> None:
 @click.argument("number", type=int)
 @click.option("--reason", type=click.Choice(["completed", "not-planned"]), help="Why; no reason when left out.")
 @common
-def close(desk: Desk, number: int, reason: str | None) -> None:
+def close(desk: LocalForgeSession, number: int, reason: str | None) -> None:
     """Close an issue. A proposal that is closed is refused, unless the reason is `completed`."""
     desk.person.close_issue(number, (reason or "").replace("-", "_"))
     closed = desk.forge.issue(number)

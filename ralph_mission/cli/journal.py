@@ -11,10 +11,10 @@ import click
 from ralph_mission.cli.options import at_repository, config_option, json_option, print_json, repo_option
 from ralph_mission.cli.wiring import household
 from ralph_mission.safety.text import sanitise
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.mission.ledger import Recollection
+    from ralph_mission.mission.ledger import MemorySnapshot
 
 
 @click.group(invoke_without_command=True)
@@ -70,11 +70,13 @@ def show(context: click.Context, cycle_id: str, repo: Path, config: Path | None,
     house = household(repo if repo != Path() else above_repo, config or above_config)
     found = next((d for d in house.store.journal() if d["report"]["cycle_id"] == cycle_id), None)
     if found is None:
-        raise Trouble(f"the journal knows no cycle {cycle_id!r}", "see: ralph journal", usage=True)
+        raise UserError(f"the journal knows no cycle {cycle_id!r}", "see: ralph journal", usage=True)
     if as_json:
         print_json(found["report"])
     else:
-        click.echo("\n".join(sanitise(line, "log") for line in (*_page(found["report"]), *_said(found["telling"]))))
+        click.echo(
+            "\n".join(sanitise(line, "log") for line in (*_page(found["report"]), *_post_lines(found["telling"])))
+        )
 
 
 @journal.command()
@@ -84,12 +86,12 @@ def show(context: click.Context, cycle_id: str, repo: Path, config: Path | None,
 @click.pass_context
 def count(context: click.Context, repo: Path, config: Path | None, as_json: bool) -> None:
     """Count what was learned again, from the journal alone, and compare it with Learnings; exit 1 where they differ."""
-    from ralph_mission.mission.recount import recounted
+    from ralph_mission.mission.recount import recount_learnings
 
     above_repo, above_config = context.obj
     store = household(repo if repo != Path() else above_repo, config or above_config).store
     past, documents = store.recall(), tuple(store.journal())
-    lines = recounted(documents)
+    lines = recount_learnings(documents)
     same = lines == (past.memory.measured if past else ())
     if as_json:
         print_json({"lines": list(lines), "same": same})
@@ -100,7 +102,7 @@ def count(context: click.Context, repo: Path, config: Path | None, as_json: bool
         context.exit(1)
 
 
-def _gap(past: Recollection | None, documents: Sequence[dict[str, Any]]) -> str:
+def _gap(past: MemorySnapshot | None, documents: Sequence[dict[str, Any]]) -> str:
     """Why Learnings may know more than the journal: what a recovery could not find of it."""
     known, cycles = len({one["report"]["cycle"] for one in documents}), past.memory.header.cycle if past else 0
     return f": the journal holds {known} of {cycles} cycles, the others were lost" if known < cycles else ""
@@ -120,7 +122,7 @@ def _page(told: dict[str, Any]) -> Iterator[str]:
         yield f"{effect['status']}  {effect['kind']}  {effect['url'] or effect['key']}"
 
 
-def _said(telling: dict[str, Any]) -> Iterator[str]:
+def _post_lines(telling: dict[str, Any]) -> Iterator[str]:
     """What went out in public, or would have, word for word."""
     for post in telling.get("posts", ()):
         for part, length in zip(post["parts"], post["lengths"], strict=True):

@@ -17,22 +17,23 @@ import click
 from ralph_mission.cli.moment import iso
 from ralph_mission.cli.options import json_option, print_json, repo_option
 from ralph_mission.cli.typed import spell
-from ralph_mission.mission.model import Issue, Pull
+from ralph_mission.mission.threads import Issue, Pull
 from ralph_mission.safety.hidden import CONTROL, INVISIBLE, SURROGATE, without_controls, without_invisible
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.forges.local import LocalForge, Person
+    from ralph_mission.forges.local.forge import LocalForge
+    from ralph_mission.forges.local.people import Person
 
 CYCLE = "ralph cycle --force"
 as_option = click.option("--as", "login", metavar="LOGIN", help="Act as this person; the default is your login.")
 
 
-class Desk:
+class LocalForgeSession:
     """One command's view: the forge of a repository, the person acting, and whether to print JSON."""
 
     def __init__(self, repo: Path, login: str | None, as_json: bool) -> None:
-        from ralph_mission.forges.local import LocalForge
+        from ralph_mission.forges.local.forge import LocalForge
         from ralph_mission.gateways.git import Git
 
         self.forge: LocalForge = LocalForge(Git.open(repo))
@@ -41,7 +42,7 @@ class Desk:
     @property
     def person(self) -> Person:
         """Who is acting: `--as`, else the operating system's user."""
-        from ralph_mission.forges.local import Person
+        from ralph_mission.forges.local.people import Person
 
         return Person(self.forge, self.login if self.login is not None else _user())
 
@@ -74,7 +75,7 @@ def common(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_desk(repo: Path, login: str | None, as_json: bool, **rest: Any) -> None:
-        command(Desk(repo, login, as_json), **rest)
+        command(LocalForgeSession(repo, login, as_json), **rest)
 
     return repo_option(as_option(json_option(with_desk)))
 
@@ -83,7 +84,7 @@ def text_of(argument: str) -> str:
     """A text given as an argument, or by "-" on standard input."""
     text = sys.stdin.read() if argument == "-" else argument
     if not text.strip():
-        raise Trouble("the text is empty", "give one, or - to read it from standard input", usage=True)
+        raise UserError("the text is empty", "give one, or - to read it from standard input", usage=True)
     return text
 
 
@@ -97,7 +98,7 @@ def plain_line(text: str) -> str:
     return " ".join(plain(text).split())
 
 
-def revealed(text: str) -> str:
+def reveal_hidden(text: str) -> str:
     """Text in which what a terminal would obey or hide is written out, such as <U+202E>. Lines and tabs stay."""
     for odd in (CONTROL, INVISIBLE, SURROGATE):
         text = odd.sub(lambda found: f"<U+{ord(found.group()):04X}>", text)
@@ -123,7 +124,7 @@ def _user() -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
-        raise Trouble("the system has no name for you", "say who you are with --as LOGIN", usage=True) from None
+        raise UserError("the system has no name for you", "say who you are with --as LOGIN", usage=True) from None
 
 
 def _row(value: Issue | Pull) -> tuple[str, ...]:

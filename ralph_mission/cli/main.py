@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from ralph_mission.cli.errors import guarded
+from ralph_mission.cli.errors import run_guarded
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    sys.exit(guarded(_run, sys.argv[1:]))
+    sys.exit(run_guarded(_run, sys.argv[1:]))
 
 
 def _run(arguments: list[str]) -> int:

@@ -22,8 +22,8 @@ def mcp(repo: str | None) -> int:
     """
     require_extra("mcp", "ralph mcp needs")
     from ralph_mission.cli import chores
-    from ralph_mission.loop.items import Event
-    from ralph_mission.servers.mcp import Shelf, serve
+    from ralph_mission.loop.items import LoopEvent
+    from ralph_mission.servers.mcp import RunFiles, serve
     from ralph_mission.stores.loop import owners, place, said
     from ralph_mission.stores.loop.guidance import Guide
     from ralph_mission.stores.loop.memories import Memories
@@ -33,12 +33,14 @@ def mcp(repo: str | None) -> int:
     place.prepare(where)
 
     def emit(topic: str, payload: str) -> None:
-        said.say(where, Event(topic, payload, hat=os.environ.get("RALPH_HAT", ""), iteration=chores.iteration()))
+        said.say_event(
+            where, LoopEvent(topic, payload, hat=os.environ.get("RALPH_HAT", ""), iteration=chores.iteration())
+        )
 
     # The thread that waits for the client cannot be woken, and whatever is being written is whole at any moment.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(INTERRUPTED))
     # The agent that speaks to us ends us: while we live, so does whoever claimed through us.
     owner = os.environ.get("RALPH_OWNER") or owners.place(os.getpid())
-    serve(Shelf(Tasks(where), Memories(where), Guide(where), emit, owner), __version__)
+    serve(RunFiles(Tasks(where), Memories(where), Guide(where), emit, owner), __version__)
     return 0

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ralph_mission.cli.local import revealed
+from ralph_mission.cli.local import reveal_hidden
 from ralph_mission.cli.options import at_repository, json_option, print_json
 from ralph_mission.cli.wiring import household, recollection
 from ralph_mission.flows.salvage import Check
-from ralph_mission.forges.local import LocalForge
+from ralph_mission.forges.local.forge import LocalForge
 from ralph_mission.mission.memory import Header
 from ralph_mission.stores.recovery import UNDERSTOOD
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.bootstrap.cycle import Household
-    from ralph_mission.mission.ledger import Recollection
+    from ralph_mission.bootstrap.cycle import App
+    from ralph_mission.mission.ledger import MemorySnapshot
 
 
 @click.group()
@@ -37,8 +37,8 @@ def show(repo: Path, config: Path | None, as_json: bool) -> None:
         return
     text = house.store.document()
     if not text:
-        raise Trouble("ralph has no memory of this repository yet", "run: ralph cycle")
-    click.echo(revealed(text), nl=not text.endswith("\n"))
+        raise UserError("ralph has no memory of this repository yet", "run: ralph cycle")
+    click.echo(reveal_hidden(text), nl=not text.endswith("\n"))
 
 
 @memory.command()
@@ -47,12 +47,12 @@ def show(repo: Path, config: Path | None, as_json: bool) -> None:
 def verify(repo: Path, config: Path | None, as_json: bool) -> int:
     """Check everything about memory that can be checked; exit code 1 when anything is wrong."""
     house = household(repo, config)
-    checks = _verified(house)
+    checks = _verify(house)
     if as_json:
         print_json([{"name": check.name, "ok": check.ok, "detail": check.detail} for check in checks])
     else:
         for check in checks:
-            click.echo(revealed(f"{'ok ' if check.ok else 'BAD'}  {check.name}: {check.detail}"))
+            click.echo(reveal_hidden(f"{'ok ' if check.ok else 'BAD'}  {check.name}: {check.detail}"))
     return 0 if all(check.ok for check in checks) else 1
 
 
@@ -65,7 +65,7 @@ def recover(take_over: bool, repo: Path, config: Path | None, as_json: bool) -> 
 
     Memory that is healthy stays as it is, unless a claim is to be lifted.
     """
-    from ralph_mission.flows.recover import recover as rebuild
+    from ralph_mission.flows.recover import recover_memory as rebuild
 
     house = household(repo, config)
     ports = house.ports
@@ -86,41 +86,43 @@ def recover(take_over: bool, repo: Path, config: Path | None, as_json: bool) -> 
         return
     lines = [f"kept: {line}" for line in done.kept] + [f"lost: {line}" for line in done.lost]
     lines.append(f"memory starts anew as lineage {done.anchor.lineage}, serial {done.anchor.serial}; next: ralph cycle")
-    click.echo("\n".join(map(revealed, lines)))
+    click.echo("\n".join(map(reveal_hidden, lines)))
 
 
-def _verified(house: Household) -> list[Check]:
+def _verify(house: App) -> list[Check]:
     return [*house.store.checks(), *_of_forge(house), *_against_forge(house)]
 
 
-def _healthy(house: Household) -> bool:
+def _healthy(house: App) -> bool:
     """Whether a cycle would go on from it. A line of Do Not Repeat that is not understood is for a person to mend."""
     from ralph_mission.mission.gathering import check_anchor
 
-    if not all(check.ok for check in _verified(house) if check.name != UNDERSTOOD):
+    if not all(check.ok for check in _verify(house) if check.name != UNDERSTOOD):
         return False
     try:
         check_anchor(house.ports, house.ports.store.recall())
-    except Trouble as trouble:
+    except UserError as trouble:
         if trouble.who != "you":  # the forge could not be asked
             raise
         return False
     return True
 
 
-def _tell_healthy(house: Household, as_json: bool) -> None:
+def _tell_healthy(house: App, as_json: bool) -> None:
     recalled = house.ports.store.recall()
     header, oid = (recalled.memory.header, recalled.oid) if recalled else (Header(), "")
-    held = _held(house, recalled)
+    held = _claim_lines(house, recalled)
     if as_json:
         print_json({"lineage": header.lineage, "serial": header.serial, "commit": oid, "kept": [], "lost": held})
     elif recalled is None:
         click.echo("there is no memory yet and nothing to recover it from; next: ralph cycle")
     else:
-        click.echo("\n".join([f"memory is healthy (serial {header.serial}): nothing was done", *map(revealed, held)]))
+        click.echo(
+            "\n".join([f"memory is healthy (serial {header.serial}): nothing was done", *map(reveal_hidden, held)])
+        )
 
 
-def _held(house: Household, recalled: Recollection | None) -> list[str]:
+def _claim_lines(house: App, recalled: MemorySnapshot | None) -> list[str]:
     """Whose claim keeps cycles from starting, and what to do about it."""
     claim = recalled.state.claim if recalled else None
     with house.ports.store.exclusive():
@@ -132,7 +134,7 @@ def _held(house: Household, recalled: Recollection | None) -> list[str]:
     ]
 
 
-def _document(house: Household) -> dict[str, Any]:
+def _document(house: App) -> dict[str, Any]:
     from pydantic_core import to_jsonable_python
 
     recalled = recollection(house)
@@ -143,20 +145,20 @@ def _document(house: Household) -> dict[str, Any]:
     }
 
 
-def _of_forge(house: Household) -> list[Check]:
+def _of_forge(house: App) -> list[Check]:
     """Each file of the local forge that cannot be read."""
     if not isinstance(house.forge, LocalForge):
         return []
     return [Check("forge files", False, trouble.what) for trouble in house.forge.troubles()]
 
 
-def _against_forge(house: Household) -> list[Check]:
+def _against_forge(house: App) -> list[Check]:
     from ralph_mission.mission.gathering import anchor_of, check_anchor
     from ralph_mission.mission.position import check_position
 
     try:
         recalled = house.ports.store.recall()
-    except Trouble:
+    except UserError:
         return []
     position = anchor_of(recalled) if recalled else None
     try:
@@ -164,7 +166,7 @@ def _against_forge(house: Household) -> list[Check]:
         check_position(position, [anchor], house.store.contains)
         if recalled is not None:
             check_anchor(house.ports, recalled)
-    except Trouble as trouble:
+    except UserError as trouble:
         if trouble.who != "you":  # the forge could not be asked
             raise
         return [Check("forge", False, trouble.what)]

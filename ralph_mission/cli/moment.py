@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 
 def moment(text: str | None) -> datetime | None:
@@ -26,5 +26,5 @@ def iso(when: datetime | None) -> str | None:
     return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if when else None
 
 
-def _not_a_moment(text: str) -> Trouble:
-    return Trouble(f"--now {text!r} is not a moment", "write it like 2026-01-31T12:00:00Z", usage=True)
+def _not_a_moment(text: str) -> UserError:
+    return UserError(f"--now {text!r} is not a moment", "write it like 2026-01-31T12:00:00Z", usage=True)

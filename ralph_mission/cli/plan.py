@@ -12,14 +12,14 @@ import click
 from ralph_mission.cli import restart
 from ralph_mission.cli.loop_options import allow_dirty_option, limit_options, model_option
 from ralph_mission.cli.options import at_repository, json_option, print_json
-from ralph_mission.cli.typed import typed
-from ralph_mission.trouble import Trouble
+from ralph_mission.cli.typed import type_commands
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.bootstrap.asked import Asked
-    from ralph_mission.bootstrap.loop import Bench
-    from ralph_mission.loop.order import Account
-    from ralph_mission.report.loop_voice import PlainLoopVoice
+    from ralph_mission.bootstrap.asked import RunOptions
+    from ralph_mission.bootstrap.loop import RunSetup
+    from ralph_mission.loop.order import RunResult
+    from ralph_mission.report.loop_voice import PlainRunProgress
 
 
 @click.command()
@@ -39,15 +39,15 @@ def plan(as_json: bool, force: bool, consensus: bool, **options: Any) -> int:
 
     What else it ends with, and the exit codes of that, are those of `ralph run`.
     """
-    from ralph_mission.bootstrap.asked import Asked
-    from ralph_mission.bootstrap.known import known_secrets
-    from ralph_mission.bootstrap.loop import SystemClock
+    from ralph_mission.bootstrap.asked import RunOptions
+    from ralph_mission.bootstrap.known import environment_secrets
+    from ralph_mission.bootstrap.loop import PausingClock
     from ralph_mission.report.loop_voice import telling
 
-    asked = restart.marked(Asked(**options))
+    asked = restart.mark_restarted(RunOptions(**options))
     agreed_on = _writing(asked, force)
-    with telling(sys.stderr, known_secrets(), SystemClock().now) as voice:
-        made, account = _planned(asked, voice, force, consensus and not agreed_on)
+    with telling(sys.stderr, environment_secrets(), PausingClock().now) as voice:
+        made, account = _plan(asked, voice, force, consensus and not agreed_on)
     if account.ending.reason == "restart":
         restart.again(made)
     if account.ending.code:
@@ -56,7 +56,7 @@ def plan(as_json: bool, force: bool, consensus: bool, **options: Any) -> int:
     return 0
 
 
-def _writing(asked: Asked, force: bool) -> bool:
+def _writing(asked: RunOptions, force: bool) -> bool:
     """Whether stories are being written already. Raises Trouble when they are there."""
     from ralph_mission.bootstrap.asked import left_planning
     from ralph_mission.bootstrap.ground import open_checkout
@@ -65,25 +65,27 @@ def _writing(asked: Asked, force: bool) -> bool:
     root = open_checkout(asked.repo)[1]
     found, writing = Stories(root).find(), left_planning(asked, root)
     if found and not (force or writing):
-        raise Trouble(f"{found} is there already", "run it with ralph run --prd, or plan anew with --force", usage=True)
+        raise UserError(
+            f"{found} is there already", "run it with ralph run --prd, or plan anew with --force", usage=True
+        )
     return writing
 
 
-def _planned(asked: Asked, voice: PlainLoopVoice, force: bool, consensus: bool) -> tuple[Bench, Account]:
+def _plan(asked: RunOptions, voice: PlainRunProgress, force: bool, consensus: bool) -> tuple[RunSetup, RunResult]:
     """The stories of the task; by consensus those of a plan that was agreed on. All of it is one run."""
     from ralph_mission.bootstrap import planning
 
     if not consensus:
-        return planning.planned(asked, voice, replacing=force)
-    made, first = planning.agreed(asked, voice)
+        return planning.write_stories(asked, voice, replacing=force)
+    made, first = planning.agree_on_plan(asked, voice)
     if first.ending.code:
         return made, first
     made.unaltered()
-    made, account = planning.planned(replace(asked, go_on=True), voice, replacing=force)
+    made, account = planning.write_stories(replace(asked, go_on=True), voice, replacing=force)
     return made, replace(account, outputs=(*first.outputs, *account.outputs))
 
 
-def _not_planned(account: Account, made: Bench, as_json: bool) -> int:
+def _not_planned(account: RunResult, made: RunSetup, as_json: bool) -> int:
     from ralph_mission.report.loop_account import account_document
 
     if as_json:
@@ -91,15 +93,15 @@ def _not_planned(account: Account, made: Bench, as_json: bool) -> int:
     return account.ending.code
 
 
-def _tell(account: Account, root: Path, repo: Path, as_json: bool) -> None:
+def _tell(account: RunResult, root: Path, repo: Path, as_json: bool) -> None:
     from ralph_mission.stores.loop.stories import Stories
 
     prd = Stories(root).read()
     if prd is None:
-        raise Trouble("the stories are gone again", "plan anew")
+        raise UserError("the stories are gone again", "plan anew")
     if as_json:
         stories = [{"id": story.id, "title": story.title, "priority": story.priority} for story in prd.stories]
         print_json({"branch": prd.branch, "stories": stories, "sessions": account.state.iteration})
     else:
         click.echo("\n".join(f"{story.id}  {story.title}" for story in prd.stories))
-        click.echo(typed("Read prd.json, mend what you mean differently, then: ralph run --prd", repo))
+        click.echo(type_commands("Read prd.json, mend what you mean differently, then: ralph run --prd", repo))

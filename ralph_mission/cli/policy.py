@@ -10,7 +10,7 @@ import click
 
 from ralph_mission.cli.options import json_option, print_json, repo_option
 from ralph_mission.safety.objections import MAX_LINES, inspect, verdict
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
     from ralph_mission.gateways.git import Git
@@ -42,7 +42,7 @@ def check(context: click.Context, repo: Path, patch: str | None, as_json: bool) 
 
     Exits with 0 only when it would be done without asking.
     """
-    from ralph_mission.bootstrap.known import known_secrets
+    from ralph_mission.bootstrap.known import environment_secrets
     from ralph_mission.gateways.git import Git
     from ralph_mission.safety.patch import measure
     from ralph_mission.safety.weakening import describe_weakening
@@ -52,12 +52,12 @@ def check(context: click.Context, repo: Path, patch: str | None, as_json: bool) 
     raw = _read(patch) if patch is not None else None
     try:
         change = _change(git, raw)
-    except Trouble as trouble:
+    except UserError as trouble:
         if trouble.exit_code == 2:
             raise
         _refuse(trouble, as_json)
         context.exit(1)
-    found = inspect(change, max_lines=limit, secrets=known_secrets())
+    found = inspect(change, max_lines=limit, secrets=environment_secrets())
     said = verdict(found)
     _tell(said, measure(change), found, as_json)
     for weaker in describe_weakening(change):
@@ -70,7 +70,7 @@ def _limit(git: Git) -> int:
     committed = git.blobs([SETTINGS]).get(SETTINGS)
     if committed is None:
         return MAX_LINES
-    from ralph_mission.config import load
+    from ralph_mission.config.reading import load
 
     return load(committed.decode("utf-8", "replace"), SETTINGS).limits.auto_pr_lines
 
@@ -90,10 +90,10 @@ def _read(name: str) -> bytes:
     except OSError as error:
         why = (error.strerror or "cannot be read").lower()
         mend = "name a file that holds a git diff, or - for standard input"
-        raise Trouble(f"{name}: {why}", mend, usage=True) from None
+        raise UserError(f"{name}: {why}", mend, usage=True) from None
 
 
-def _refuse(trouble: Trouble, as_json: bool) -> None:
+def _refuse(trouble: UserError, as_json: bool) -> None:
     """What cannot be measured is denied: the size rule could not be evaluated."""
     if as_json:
         print_json({"verdict": "deny", "tier": "high", "rules": ["diff-size"], "files": [], "lines": 0, "bytes": 0})
@@ -104,12 +104,14 @@ def _refuse(trouble: Trouble, as_json: bool) -> None:
 def _tell(said: str, size: Measure, found: tuple[Objection, ...], as_json: bool) -> None:
     if as_json:
         print_json(_document(said, size, found))
-    amount = ", ".join((_counted(len(size.files), "file"), _counted(size.lines, "line"), _counted(size.bytes, "byte")))
+    amount = ", ".join(
+        (_count_noun(len(size.files), "file"), _count_noun(size.lines, "line"), _count_noun(size.bytes, "byte"))
+    )
     if not as_json or found:
         click.echo("\n".join((f"{said}: {amount}", *_reasons(found))), err=as_json)
 
 
-def _counted(number: int, noun: str) -> str:
+def _count_noun(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

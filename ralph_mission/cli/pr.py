@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ralph_mission.cli.local import CYCLE, Desk, common, revealed, text_of
+from ralph_mission.cli.local import CYCLE, LocalForgeSession, common, reveal_hidden, text_of
 from ralph_mission.cli.options import print_json
 
 
@@ -16,7 +16,7 @@ def pr() -> None:
 @pr.command("list")
 @click.option("--state", type=click.Choice(["open", "closed", "all"]), default="open", show_default=True)
 @common
-def list_(desk: Desk, state: str) -> None:
+def list_(desk: LocalForgeSession, state: str) -> None:
     """List pull requests, lowest number first; closed ones include those that were merged."""
     desk.tell(desk.forge.pulls(state), "pulls", "No pull requests.")
 
@@ -24,7 +24,7 @@ def list_(desk: Desk, state: str) -> None:
 @pr.command()
 @click.argument("number", type=int)
 @common
-def show(desk: Desk, number: int) -> None:
+def show(desk: LocalForgeSession, number: int) -> None:
     """Show one pull request with reviews and all that was said."""
     desk.show(desk.forge.pull(number))
 
@@ -32,20 +32,20 @@ def show(desk: Desk, number: int) -> None:
 @pr.command()
 @click.argument("number", type=int)
 @common
-def diff(desk: Desk, number: int) -> None:
+def diff(desk: LocalForgeSession, number: int) -> None:
     """Show what it changes; what a terminal would hide or obey is written out."""
     text = desk.forge.diff(number)
     if desk.as_json:
         print_json({"number": number, "diff": text})
     else:
-        click.echo(revealed(text), nl=not text.endswith("\n"))
+        click.echo(reveal_hidden(text), nl=not text.endswith("\n"))
 
 
 @pr.command()
 @click.argument("number", type=int)
 @click.argument("text", required=False)
 @common
-def approve(desk: Desk, number: int, text: str | None) -> None:
+def approve(desk: LocalForgeSession, number: int, text: str | None) -> None:
     """Approve it at the commit it is at now."""
     desk.person.review(number, "approved", text_of(text) if text else "")
     pull = desk.forge.pull(number)
@@ -57,7 +57,7 @@ def approve(desk: Desk, number: int, text: str | None) -> None:
 @click.argument("number", type=int)
 @click.argument("text")
 @common
-def request_changes(desk: Desk, number: int, text: str) -> None:
+def request_changes(desk: LocalForgeSession, number: int, text: str) -> None:
     """Say what must change; TEXT is - to read it from standard input."""
     desk.person.review(number, "changes_requested", text_of(text))
     pull = desk.forge.pull(number)
@@ -69,7 +69,7 @@ def request_changes(desk: Desk, number: int, text: str) -> None:
 @click.argument("number", type=int)
 @click.option("--method", type=click.Choice(["squash", "merge"]), default="squash", show_default=True)
 @common
-def merge(desk: Desk, number: int, method: str) -> None:
+def merge(desk: LocalForgeSession, number: int, method: str) -> None:
     """Merge it now, yourself. A work tree that has the base checked out moves along when it is clean."""
     desk.person.merge(number, method)
     pull = desk.forge.pull(number)
@@ -79,7 +79,7 @@ def merge(desk: Desk, number: int, method: str) -> None:
 @pr.command()
 @click.argument("number", type=int)
 @common
-def close(desk: Desk, number: int) -> None:
+def close(desk: LocalForgeSession, number: int) -> None:
     """Close it without merging."""
     desk.person.close_pull(number)
     pull = desk.forge.pull(number)

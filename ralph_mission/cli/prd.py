@@ -10,7 +10,7 @@ import click
 
 from ralph_mission.cli.options import json_option, now_option, print_json, repo_option
 from ralph_mission.cli.plan import plan
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
     from ralph_mission.loop.model import Prd
@@ -43,12 +43,12 @@ def convert(
     What is there of another branch is put into archive/ with its progress.txt first.
     """
     from ralph_mission.loop import prd as form
-    from ralph_mission.loop.prd_convert import convert as converted
+    from ralph_mission.loop.prd_convert import convert_prd as converted
 
     target = out or repo / "prd.json"
     stories = _readable(file, lambda text: converted(text, project or repo.resolve().name))
     archived = _make_room(target, stories, force, now)
-    _put(target, form.render(stories), force=True)
+    _write_file(target, form.render_prd(stories), force=True)
     for finding in (findings := _findings(stories)):
         click.echo(_line(finding), err=True)
     facts = {"written": str(target), "stories": len(stories.stories), "archived": archived, "findings": findings}
@@ -64,7 +64,7 @@ def lint(file: Path | None, repo: Path, as_json: bool) -> int:
 
     FILE is a prd.json or a markdown PRD; without it, the prd.json that a run would use.
     """
-    path = file or _found(repo)
+    path = file or _find_prd(repo)
     stories = _readable(path, _reader(path))
     findings = _findings(stories)
     if as_json:
@@ -88,36 +88,38 @@ def skills(out: Path | None, force: bool, repo: Path, as_json: bool) -> None:
     written = []
     for name in ("prd", "ralph"):
         text = (source / name / "SKILL.md").read_text(encoding="utf-8")
-        _put(target / name / "SKILL.md", text, force)
+        _write_file(target / name / "SKILL.md", text, force)
         written.append(str(target / name / "SKILL.md"))
     _tell({"written": written}, "\n".join(written), as_json)
 
 
 def _reader(path: Path) -> Callable[[str], Prd]:
     from ralph_mission.loop import prd as form
-    from ralph_mission.loop.prd_convert import convert as converted
+    from ralph_mission.loop.prd_convert import convert_prd as converted
 
     is_markdown = path.suffix.lower() in (".md", ".markdown")
-    return (lambda text: converted(text, complete=False)) if is_markdown else form.parse
+    return (lambda text: converted(text, complete=False)) if is_markdown else form.parse_prd
 
 
 def _readable(path: Path, read: Callable[[str], Prd]) -> Prd:
     try:
         return read(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
-        raise Trouble(f"{path}: {(error.strerror or 'unreadable').lower()}", "name another file", usage=True) from None
+        raise UserError(
+            f"{path}: {(error.strerror or 'unreadable').lower()}", "name another file", usage=True
+        ) from None
     except UnicodeDecodeError:
-        raise Trouble(f"{path} is not UTF-8", "save it as UTF-8", usage=True) from None
+        raise UserError(f"{path} is not UTF-8", "save it as UTF-8", usage=True) from None
     except ValueError as error:
-        raise Trouble(f"{path}: {error}", "mend it; ralph prd convert makes one from markdown", usage=True) from None
+        raise UserError(f"{path}: {error}", "mend it; ralph prd convert makes one from markdown", usage=True) from None
 
 
-def _found(repo: Path) -> Path:
+def _find_prd(repo: Path) -> Path:
     from ralph_mission.stores.loop.stories import Stories
 
     found = Stories(repo).find()
     if found is None:
-        raise Trouble(f"there is no prd.json in {repo}", "name the file, or make one: ralph prd convert", usage=True)
+        raise UserError(f"there is no prd.json in {repo}", "name the file, or make one: ralph prd convert", usage=True)
     return found
 
 
@@ -134,9 +136,9 @@ def _make_room(target: Path, stories: Prd, force: bool, now: str | None) -> str:
     text = target.read_bytes().decode("utf-8", "replace")
     old = _old_branch(text)
     if old == stories.branch and not force:
-        raise Trouble(f"{target} holds stories of {old} already", "--force puts them into archive/", usage=True)
+        raise UserError(f"{target} holds stories of {old} already", "--force puts them into archive/", usage=True)
     log, at = ProgressLog(target.parent), moment(now) or datetime.now(UTC)
-    put = archive.put_away(target.parent, old or "unnamed", text, log.text(), at)
+    put = archive.archive_stories(target.parent, old or "unnamed", text, log.text(), at)
     if log.path.exists():
         log.begin(at)
     archive.mark(target.parent, stories.branch)
@@ -147,21 +149,21 @@ def _old_branch(text: str) -> str:
     from ralph_mission.loop import prd as form
 
     try:
-        return form.parse(text.removeprefix("\ufeff")).branch
+        return form.parse_prd(text.removeprefix("\ufeff")).branch
     except ValueError:
         return ""
 
 
-def _put(path: Path, text: str, force: bool) -> None:
+def _write_file(path: Path, text: str, force: bool) -> None:
     from ralph_mission.stores.loop import files
 
     if path.exists() and not force and path.read_bytes() != text.encode():
-        raise Trouble(f"{path} is there already", "--force replaces it, --out names another", usage=True)
+        raise UserError(f"{path} is there already", "--force replaces it, --out names another", usage=True)
     files.write(path, text.encode())
 
 
 def _findings(stories: Prd) -> list[dict[str, str]]:
-    from ralph_mission.loop.prd_lint import lint as linted
+    from ralph_mission.loop.prd_lint import lint_prd as linted
 
     return [{"rule": one.rule, "story": one.story, "what": one.what} for one in linted(stories)]
 

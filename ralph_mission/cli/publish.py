@@ -11,10 +11,10 @@ import click
 
 from ralph_mission.cli.options import at_repository, json_option
 from ralph_mission.cli.outcome import tell_outcome
-from ralph_mission.cli.typed import spell, typed
+from ralph_mission.cli.typed import spell, type_commands
 
 if TYPE_CHECKING:
-    from ralph_mission.flows.publish import Report
+    from ralph_mission.flows.publish import PublishReport
 
 
 @click.command()
@@ -28,23 +28,23 @@ def publish(number: int, forge: str, config: Path | None, as_json: bool, repo: P
     Exit code 0 also when there is nothing to do or a rule lets it wait; 1 when a network or a rule refused it, or
     nobody can tell.
     """
-    from ralph_mission.bootstrap.known import known_secrets
-    from ralph_mission.bootstrap.loop import SystemClock
+    from ralph_mission.bootstrap.known import environment_secrets
+    from ralph_mission.bootstrap.loop import PausingClock
     from ralph_mission.bootstrap.publish import publisher
-    from ralph_mission.bootstrap.wanted import Wanted
+    from ralph_mission.bootstrap.wanted import ServiceOptions
     from ralph_mission.flows import publish as flow
     from ralph_mission.report.agent_summary import publish_page
     from ralph_mission.report.loop_voice import telling
 
-    with telling(sys.stderr, known_secrets(), SystemClock().now) as voice:
-        made = publisher(Wanted(repo, config, forge), voice, partial(spell, repo=repo))
-        report = flow.once(made, number)
-        for line in flow.lines(report):
-            voice.note(typed(line, repo))
-    return tell_outcome(_document(report), publish_page, as_json)
+    with telling(sys.stderr, environment_secrets(), PausingClock().now) as voice:
+        made = publisher(ServiceOptions(repo, config, forge), voice, partial(spell, repo=repo))
+        report = flow.publish_once(made, number)
+        for line in flow.publish_lines(report):
+            voice.note(type_commands(line, repo))
+    return tell_outcome(_publish_document(report), publish_page, as_json)
 
 
-def _document(report: Report) -> dict[str, object]:
+def _publish_document(report: PublishReport) -> dict[str, object]:
     return {
         "outcome": report.outcome,
         "code": report.code,

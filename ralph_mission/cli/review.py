@@ -13,10 +13,10 @@ import click
 from ralph_mission.cli.loop_options import SECONDS, Dollars, model_option
 from ralph_mission.cli.options import at_repository, json_option
 from ralph_mission.cli.outcome import tell_outcome
-from ralph_mission.cli.typed import spell, typed
+from ralph_mission.cli.typed import spell, type_commands
 
 if TYPE_CHECKING:
-    from ralph_mission.flows.review_end import Report
+    from ralph_mission.flows.review_end import ReviewReport
 
 
 @click.command()
@@ -36,23 +36,23 @@ def review(number: int, force: bool, as_json: bool, repo: Path, **options: Any) 
     It approves nothing and refuses nothing: that is for a person. Exit code 0 also when nothing had to be done, 1 when
     there is no review to post.
     """
-    from ralph_mission.bootstrap.known import known_secrets
-    from ralph_mission.bootstrap.loop import SystemClock
+    from ralph_mission.bootstrap.known import environment_secrets
+    from ralph_mission.bootstrap.loop import PausingClock
     from ralph_mission.bootstrap.review import reviewer
-    from ralph_mission.bootstrap.wanted import AgentWanted
+    from ralph_mission.bootstrap.wanted import AgentServiceOptions
     from ralph_mission.flows import review as flow
     from ralph_mission.report.agent_summary import review_page
     from ralph_mission.report.loop_voice import telling
 
-    with telling(sys.stderr, known_secrets(), SystemClock().now) as voice:
-        made = reviewer(AgentWanted(repo, **options), voice, partial(spell, repo=repo))
-        report = flow.once(made, number, force)
-        for line in flow.lines(report):
-            voice.note(typed(line, repo))
+    with telling(sys.stderr, environment_secrets(), PausingClock().now) as voice:
+        made = reviewer(AgentServiceOptions(repo, **options), voice, partial(spell, repo=repo))
+        report = flow.review_once(made, number, force)
+        for line in flow.review_lines(report):
+            voice.note(type_commands(line, repo))
     return tell_outcome(_document(report), review_page, as_json)
 
 
-def _document(report: Report) -> dict[str, object]:
+def _document(report: ReviewReport) -> dict[str, object]:
     usage = report.answer.usage if report.answer else None
     return {
         "outcome": report.outcome,

@@ -14,10 +14,10 @@ from ralph_mission.cli.loop_options import allow_dirty_option, limit_options, mo
 from ralph_mission.cli.options import at_repository, json_option, print_json
 
 if TYPE_CHECKING:
-    from ralph_mission.bootstrap.asked import Asked
-    from ralph_mission.bootstrap.loop import Bench
-    from ralph_mission.loop.order import Account
-    from ralph_mission.report.loop_voice import PlainLoopVoice
+    from ralph_mission.bootstrap.asked import RunOptions
+    from ralph_mission.bootstrap.loop import RunSetup
+    from ralph_mission.loop.order import RunResult
+    from ralph_mission.report.loop_voice import PlainRunProgress
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -48,14 +48,14 @@ def run(as_json: bool, **options: Any) -> int:
 
     Exit code 0 when complete, 2 at a limit, 1 when it failed or was stopped, 130 when interrupted.
     """
-    from ralph_mission.bootstrap.asked import Asked
-    from ralph_mission.bootstrap.known import known_secrets
-    from ralph_mission.bootstrap.loop import SystemClock
+    from ralph_mission.bootstrap.asked import RunOptions
+    from ralph_mission.bootstrap.known import environment_secrets
+    from ralph_mission.bootstrap.loop import PausingClock
     from ralph_mission.report.loop_voice import telling
 
-    asked = restart.marked(Asked(**options))
-    with telling(sys.stderr, known_secrets(), SystemClock().now) as voice:
-        account, made = played(asked, voice)
+    asked = restart.mark_restarted(RunOptions(**options))
+    with telling(sys.stderr, environment_secrets(), PausingClock().now) as voice:
+        account, made = play_run(asked, voice)
     if account.ending.reason == "restart":
         restart.again(made)
     if as_json:
@@ -67,36 +67,38 @@ def run(as_json: bool, **options: Any) -> int:
     return account.ending.code
 
 
-def played(asked: Asked, voice: PlainLoopVoice) -> tuple[Account, Bench]:
+def play_run(asked: RunOptions, voice: PlainRunProgress) -> tuple[RunResult, RunSetup]:
     """One run, and where it was; a task without stories is planned first. Raises Trouble."""
     from ralph_mission.bootstrap import planning, teams
 
-    story = teams.chosen(asked)
+    story = teams.choose_team(asked)
     wanted = planning.due(asked)
     if wanted is None:
-        return _played(asked, story, voice)
+        return _play(asked, story, voice)
     voice.note("no stories yet: a planner writes them first")
-    made, first = planning.planned(wanted, voice, follows=True)
+    made, first = planning.write_stories(wanted, voice, follows=True)
     if first.ending.code:
-        return first, _told(made, voice)
+        return first, _tell_notes(made, voice)
     made.unaltered()
-    account, made = _played(wanted, story, voice, made.root)
+    account, made = _play(wanted, story, voice, made.root)
     return replace(account, outputs=(*first.outputs, *account.outputs)), made
 
 
-def _played(asked: Asked, story: str, voice: PlainLoopVoice, planned: Path | None = None) -> tuple[Account, Bench]:
+def _play(
+    asked: RunOptions, story: str, voice: PlainRunProgress, planned: Path | None = None
+) -> tuple[RunResult, RunSetup]:
     from ralph_mission.bootstrap import teams
-    from ralph_mission.bootstrap.loop import bench
-    from ralph_mission.loop.run import run as run_loop
+    from ralph_mission.bootstrap.loop import build_run
+    from ralph_mission.loop.run import run_loop as run_loop
 
-    made = bench(replace(asked, pattern="") if story else asked, voice, planned)
+    made = build_run(replace(asked, pattern="") if story else asked, voice, planned)
     for note in made.notes:
         voice.note(f"note: {note}")
     account = teams.play(made, story, build=asked.build) if story else run_loop(made.order, made.ports)
-    return account, _told(made, voice)
+    return account, _tell_notes(made, voice)
 
 
-def _told(made: Bench, voice: PlainLoopVoice) -> Bench:
+def _tell_notes(made: RunSetup, voice: PlainRunProgress) -> RunSetup:
     for complaint in made.desk.complaints:
         voice.note(f"note: {complaint}")
     for line in made.after:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ralph_mission.gateways.files import atomic
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
     from ralph_mission.observers.recipes import Recipe
@@ -59,7 +59,7 @@ def refuse_differing(planned: Iterable[Planned]) -> None:
     names = [file.place.name for file, state in planned if state == "in the way"]
     if names:
         what = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} there already, and nothing was written"
-        raise Trouble(what, "commit what is yours, then run it again with --force and look at git diff", usage=True)
+        raise UserError(what, "commit what is yours, then run it again with --force and look at git diff", usage=True)
 
 
 def read_text(place: Path) -> str | None:
@@ -77,9 +77,9 @@ def refuse_link(place: Path, top: Path) -> None:
     inside = [folder for folder in (place, *place.parents) if top in folder.parents]
     for part in inside or [place]:
         if part.is_symlink():  # what it leads to may be anyone's
-            raise Trouble(f"{part.name} is a symbolic link", "remove it, then run again", usage=True)
+            raise UserError(f"{part.name} is a symbolic link", "remove it, then run again", usage=True)
     if place.is_dir():
-        raise Trouble(f"{place.name} is a folder", "move it away, then run again", usage=True)
+        raise UserError(f"{place.name} is a folder", "move it away, then run again", usage=True)
 
 
 # --- ralph.yml ------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from ralph_mission.cli.options import json_option, print_json
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 START = ("git init -q -b main . && git config user.name Ralph && git config user.email ralph@localhost"
          " && git add -A && git commit -qm start")  # fmt: skip  # one line of shell
@@ -34,46 +34,46 @@ def simulate(pattern: str, script: Path | None, keep: Path | None, as_json: bool
 
     No model is called and nothing of yours is touched. Exit code 0 when it converged, else as of `ralph run`.
     """
-    from ralph_mission.bootstrap.asked import Asked
-    from ralph_mission.bootstrap.known import known_secrets
-    from ralph_mission.bootstrap.loop import SystemClock
-    from ralph_mission.cli.run import played
+    from ralph_mission.bootstrap.asked import RunOptions
+    from ralph_mission.bootstrap.known import environment_secrets
+    from ralph_mission.bootstrap.loop import PausingClock
+    from ralph_mission.cli.run import play_run
     from ralph_mission.loop import simulation
     from ralph_mission.report.loop_voice import telling
 
     with _repository(keep) as repo:
-        name, usual = _rehearsed(pattern)
+        name, usual = _find_script(pattern)
         play = script.absolute() if script else repo.parent / "script.json"
         if script is None:
             play.write_text(json.dumps(usual), "utf-8")
         _seed(repo, simulation.SEED)
-        asked = Asked(repo, task=simulation.OBJECTIVE, pattern=name, agent="scripted", command=str(play),
+        asked = RunOptions(repo, task=simulation.OBJECTIVE, pattern=name, agent="scripted", command=str(play),
                       iterations=SESSIONS)  # fmt: skip  # one call
-        with telling(sys.stderr, known_secrets(), SystemClock().now) as voice:
-            account, _ = played(asked, voice)
+        with telling(sys.stderr, environment_secrets(), PausingClock().now) as voice:
+            account, _ = play_run(asked, voice)
     if as_json:
         print_json(simulation.document(name, account))
     else:
-        click.echo(simulation.told(name, account))
+        click.echo(simulation.summary_text(name, account))
     return account.ending.code
 
 
-def _rehearsed(pattern: str) -> tuple[str, dict[str, Any]]:
+def _find_script(pattern: str) -> tuple[str, dict[str, Any]]:
     """Its proper name, and the script that is played when none is given. Raises Trouble."""
     from ralph_mission.bootstrap import teams
     from ralph_mission.loop import patterns, rehearsal, simulation
 
-    if story := teams.named(pattern):
-        return story, rehearsal.script(story)
-    chosen = patterns.named(pattern)
-    return chosen.name, simulation.script(chosen)
+    if story := teams.find_team(pattern):
+        return story, rehearsal.team_script(story)
+    chosen = patterns.find_pattern(pattern)
+    return chosen.name, simulation.pattern_script(chosen)
 
 
 @contextmanager
 def _repository(keep: Path | None) -> Iterator[Path]:
     """An empty folder for the repository, with a scratch folder around it; both are gone afterwards, or kept."""
     if keep and keep.exists() and any(keep.iterdir()):
-        raise Trouble(f"{keep} is not empty", "name a new folder for --keep", usage=True)
+        raise UserError(f"{keep} is not empty", "name a new folder for --keep", usage=True)
     around = Path(tempfile.mkdtemp(prefix="ralph-simulate-"))
     repo = around / "repository"
     repo.mkdir()
@@ -92,4 +92,4 @@ def _seed(repo: Path, files: Mapping[str, str]) -> None:
         (repo / name).write_text(text, "utf-8")
     done = run_foreign(START, cwd=repo, home=repo.parent / "home", timeout=60)
     if done.code:
-        raise Trouble(f"git cannot make a repository: {done.stderr.decode(errors='replace').strip()}", "mend git")
+        raise UserError(f"git cannot make a repository: {done.stderr.decode(errors='replace').strip()}", "mend git")

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from ralph_mission.cli.options import at_repository, json_option, print_json
-from ralph_mission.cli.typed import typed
+from ralph_mission.cli.typed import type_commands
 from ralph_mission.cli.wiring import household, recollection, refuse_if_elsewhere
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 
 @click.command()
@@ -30,7 +30,7 @@ def status(repo: Path, config: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(known)
     else:
-        click.echo("\n".join(lines(known, partial(typed, repo=repo))))
+        click.echo("\n".join(lines(known, partial(type_commands, repo=repo))))
 
 
 @click.command()
@@ -47,5 +47,5 @@ def report(repo: Path, config: Path | None, output: Path | None) -> None:
     try:
         output.write_text(page, encoding="utf-8")
     except OSError as error:
-        raise Trouble(f"{output} cannot be written: {error.strerror}", "name another file with --output") from None
+        raise UserError(f"{output} cannot be written: {error.strerror}", "name another file with --output") from None
     click.echo(f"wrote {output}", err=True)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ralph_mission.cli.options import at_repository
-from ralph_mission.cli.typed import typed
-from ralph_mission.trouble import Trouble
+from ralph_mission.cli.typed import type_commands
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.config import Config
+    from ralph_mission.config.settings import Config
 
 WAIT = 5  # seconds that an empty answer of Telegram's may take
 LOOK = 0.5  # seconds between two looks for an answer
@@ -32,7 +32,7 @@ def telegram(repo: Path, config: Path | None, once: bool, question: str | None) 
     if question is None:
         _attend(repo, config, once)
     else:
-        click.echo(_asked(repo, config, question))
+        click.echo(_ask_question(repo, config, question))
 
 
 def _attend(repo: Path, config: Path | None, once: bool) -> None:
@@ -41,13 +41,13 @@ def _attend(repo: Path, config: Path | None, once: bool) -> None:
     with orders.attendant(repo, config, WAIT * (not once), lambda line: _say(line, repo)) as made:
         if once:
             if not made.look():
-                raise Trouble(made.complaint, "mend that, then run again")
+                raise UserError(made.complaint, "mend that, then run again")
             return
         _say("listening", repo)
         made.attend(time.sleep)
 
 
-def _asked(repo: Path, config: Path | None, question: str) -> str:
+def _ask_question(repo: Path, config: Path | None, question: str) -> str:
     """The answer, or what to do without one: waiting for a person never holds a loop up for good."""
     from ralph_mission.bootstrap.orders import patience
     from ralph_mission.stores.loop import place
@@ -68,7 +68,7 @@ def _asked(repo: Path, config: Path | None, question: str) -> str:
 
 
 def _settings(root: Path, config: Path | None) -> Config:
-    from ralph_mission.config import read
+    from ralph_mission.config.reading import read
     from ralph_mission.gateways.git import Git
 
     return read(Git.open(root), config)
@@ -78,4 +78,4 @@ def _say(line: str, repo: Path) -> None:
     from ralph_mission.safety.text import sanitise  # what is wrong may quote anything
 
     stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
-    click.echo(f"{stamp} {sanitise(typed(' '.join(line.split()), repo), 'log')}", err=True)
+    click.echo(f"{stamp} {sanitise(type_commands(' '.join(line.split()), repo), 'log')}", err=True)

@@ -24,7 +24,7 @@ _COMMAND = re.compile(
 )
 
 
-def typed(text: str, repo: Path) -> str:
+def type_commands(text: str, repo: Path) -> str:
     """`text` with the commands in it written out; one that names its repository already is left as it is."""
     called, where = program(), _where(repo)
     return _COMMAND.sub(lambda found: f"{called} {found['words']}{found['help'] or where}", text)

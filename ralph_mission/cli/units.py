@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ralph_mission.cli.setup_files import render_template
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from ralph_mission.wakers.timer import instance
 
 ENVIRONMENT = ".ralph/ralph.env"  # in the work tree
@@ -71,6 +71,6 @@ def host_steps(folder: Path, repo: Path) -> Iterator[str]:
 
 def _word(path: str) -> str:
     if re.search(r"[\x00-\x1f\x7f]", path):
-        raise Trouble("the path of ralph holds a control character", "install it elsewhere", usage=True)
+        raise UserError("the path of ralph holds a control character", "install it elsewhere", usage=True)
     escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{escaped}"'

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import click
 
-from ralph_mission.cli.gate import NOT_DUE, Plain, kept, longest_pause, memory_place
+from ralph_mission.cli.gate import NOT_DUE, Plain, cache_folder, longest_pause, memory_place
 from ralph_mission.cli.moment import iso, moment
 from ralph_mission.cli.options import at_repository, json_option, now_option, print_json
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.place import Place, place
+from ralph_mission.gateways.place import RepositoryPlace, place
 from ralph_mission.mission.memory import Header
 from ralph_mission.mission.schedule import is_due
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 
 @click.command()
@@ -43,7 +43,7 @@ def wake(repo: Path, config: Path | None, now: str | None, review: bool, as_json
     memory = {"branch": layout.BRANCH, "path": layout.MEMORY, **memory_place(asked)}
     when = moment(now) or datetime.now(UTC)
     longest = partial(longest_pause, asked)
-    due, next_due_at, reason = due_on_server(server, kept(server.git_url), when, **memory, longest=longest)
+    due, next_due_at, reason = due_on_server(server, cache_folder(server.git_url), when, **memory, longest=longest)
     if due:
         header = header_on_server(server, **memory)
         due, next_due_at = not header.paused and is_due(header.next_due_at, when, longest()), header.next_due_at
@@ -63,7 +63,7 @@ def _review(repo: Path, config: Path | None, now: str | None, as_json: bool) -> 
 
     called = call_reviews(repo, config, moment(now))
     if called.refusal:
-        raise Trouble(f"the review was not woken: {called.refusal}", "the next cycle tries again", who="forge")
+        raise UserError(f"the review was not woken: {called.refusal}", "the next cycle tries again", who="forge")
     woken = f"woke the review of {', '.join(f'#{pull}' for pull in called.pulls)}" if called.pulls else ""
     reason = "; ".join(text for text in (woken, called.reason) if text)
     if as_json:
@@ -72,11 +72,11 @@ def _review(repo: Path, config: Path | None, now: str | None, as_json: bool) -> 
     return 0
 
 
-def _send(repo: Path, config: Path | None, server: Place, header: Header, now: datetime) -> tuple[bool, str]:
+def _send(repo: Path, config: Path | None, server: RepositoryPlace, header: Header, now: datetime) -> tuple[bool, str]:
     """Whether a dispatch was sent, and what to say. Raises Trouble when GitHub refused it."""
     from ralph_mission.bootstrap.cycle import refuse_links
     from ralph_mission.bootstrap.hosting import poster
-    from ralph_mission.config import read
+    from ralph_mission.config.reading import read
     from ralph_mission.gateways.files import atomic, locks
     from ralph_mission.wakers import calls
     from ralph_mission.wakers.dispatch import DispatchWaker
@@ -92,9 +92,9 @@ def _send(repo: Path, config: Path | None, server: Place, header: Header, now: d
         objection = calls.objection(past, header, now, limit)
         if objection:
             return False, objection
-        atomic.write(notes, calls.dump(calls.called(past, header, now)))
+        atomic.write(notes, calls.dump(calls.record_wake(past, header, now)))
         waker = DispatchWaker(server.repository, poster(server))
         receipt = waker.wake(header.next_due_at or now, header.generation)
     if receipt.status != "done":
-        raise Trouble(f"nobody was woken: {receipt.detail}", "the timer tries again in 10 minutes", who="forge")
+        raise UserError(f"nobody was woken: {receipt.detail}", "the timer tries again in 10 minutes", who="forge")
     return True, f"woke {server.repository} for generation {header.generation}"

@@ -14,7 +14,7 @@ import click
 
 from ralph_mission.cli.gate import Plain, ask
 from ralph_mission.cli.options import at_repository
-from ralph_mission.cli.typed import typed
+from ralph_mission.cli.typed import type_commands
 from ralph_mission.cli.wiring import household
 from ralph_mission.gateways.git import Git
 
@@ -31,27 +31,27 @@ def watch(repo: Path, config: Path | None, once: bool) -> None:
     Memory says when; it is read again every minute. After a failure the pause grows from 1 to 60 minutes.
     """
     from ralph_mission.bootstrap.stand_ins import SystemClock
-    from ralph_mission.config import read
-    from ralph_mission.flows.watch import Watcher
-    from ralph_mission.flows.watch import watch as keep_watch
+    from ralph_mission.config.reading import read
+    from ralph_mission.flows.watch import WatchSetup
+    from ralph_mission.flows.watch import watch_cycles as keep_watch
 
     for warning in read(Git.open(repo), config).warnings:  # a mistake in the settings ends it here
         _say(f"note: {warning}", repo)
     asked = Plain(str(repo), str(config) if config else None)
     cycle: Callable[[], CycleReport] = partial(_cycle, repo, config)
-    keep_watch(Watcher(SystemClock(), time.sleep, partial(ask, asked), cycle, partial(_say, repo=repo)), once)
+    keep_watch(WatchSetup(SystemClock(), time.sleep, partial(ask, asked), cycle, partial(_say, repo=repo)), once)
 
 
 def _cycle(repo: Path, config: Path | None) -> CycleReport:
     """One cycle with the settings of this moment. It wakes nobody: who watches looks for itself."""
     from ralph_mission.bootstrap.cycle import refuse_links
     from ralph_mission.bootstrap.stand_ins import NobodyToWake
-    from ralph_mission.mission.cycle import Request, run_cycle
+    from ralph_mission.mission.cycle import CycleRequest, run_cycle
 
     house = household(repo, config)
     refuse_links(house.git)
     ports = replace(house.ports, waker=NobodyToWake())
-    report, _ = run_cycle(ports, house.charter, Request(trigger="watch"), house.secrets)
+    report, _ = run_cycle(ports, house.charter, CycleRequest(trigger="watch"), house.secrets)
     return report
 
 
@@ -59,4 +59,4 @@ def _say(line: str, repo: Path) -> None:
     from ralph_mission.safety.text import sanitise  # what is wrong may quote anything
 
     stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
-    click.echo(f"{stamp} {sanitise(typed(' '.join(line.split()), repo), 'log')}")
+    click.echo(f"{stamp} {sanitise(type_commands(' '.join(line.split()), repo), 'log')}")

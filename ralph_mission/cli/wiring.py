@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralph_mission.cli.typed import spell
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.bootstrap.cycle import Household
-    from ralph_mission.mission.account import CycleReport, Telling, Trigger
-    from ralph_mission.mission.ledger import Recollection
-    from ralph_mission.mission.ports import Voice
+    from ralph_mission.bootstrap.cycle import App
+    from ralph_mission.mission.account import CycleReport, CycleSummary, Trigger
+    from ralph_mission.mission.ledger import MemorySnapshot
+    from ralph_mission.mission.ports import CycleProgress
 
 TRIGGERS: dict[str, Trigger] = {"schedule": "cron", "workflow_dispatch": "manual", "repository_dispatch": "dispatch"}
 """What started the cycle, by the event that GitHub Actions names."""
@@ -28,33 +28,33 @@ def household(
     *,
     staged: bool = False,
     now: datetime | None = None,
-    voice: Voice | None = None,
-) -> Household:
+    voice: CycleProgress | None = None,
+) -> App:
     """Everything that a command may touch. Raises Trouble for a repository or a setting that cannot be used."""
-    from ralph_mission.bootstrap.cycle import build
+    from ralph_mission.bootstrap.cycle import build_app
 
-    return build(repo, config, forge, staged=staged, now=now, voice=voice, spell=partial(spell, repo=repo))
+    return build_app(repo, config, forge, staged=staged, now=now, voice=voice, spell=partial(spell, repo=repo))
 
 
-def recollection(house: Household) -> Recollection:
+def recollection(house: App) -> MemorySnapshot:
     """What memory says now. Raises Trouble when there is none yet."""
     recalled = house.ports.store.recall()
     if recalled is None:
         refuse_if_elsewhere(house)
-        raise Trouble("ralph has no memory of this repository yet", "run: ralph cycle")
+        raise UserError("ralph has no memory of this repository yet", "run: ralph cycle")
     return recalled
 
 
-def refuse_if_elsewhere(house: Household) -> None:
+def refuse_if_elsewhere(house: App) -> None:
     """Raises Trouble when there is no memory here because it is on the server that this clone came from."""
     branch = house.config.memory.branch
     if house.github is None and house.git.resolve(f"refs/remotes/origin/{branch}"):
         what = f"ralph's memory of this repository is on its server (origin/{branch})"
         mend = "to read it there: forge: {kind: github} in ralph.yml, with GITHUB_TOKEN and GITHUB_REPOSITORY set"
-        raise Trouble(what, mend, usage=True)
+        raise UserError(what, mend, usage=True)
 
 
-def run_cycle(house: Household, *, staged: bool, force: bool) -> tuple[CycleReport, Telling]:
+def run_cycle(house: App, *, staged: bool, force: bool) -> tuple[CycleReport, CycleSummary]:
     """One cycle, asked for on the command line or by an event of GitHub Actions. Raises Trouble."""
     from ralph_mission.bootstrap.cycle import refuse_links
     from ralph_mission.mission import cycle
@@ -62,11 +62,11 @@ def run_cycle(house: Household, *, staged: bool, force: bool) -> tuple[CycleRepo
     if not staged:
         refuse_links(house.git)
     trigger = TRIGGERS.get(os.environ.get("GITHUB_EVENT_NAME", ""), "cli")
-    request = cycle.Request(trigger=trigger, staged=staged, force=force)
+    request = cycle.CycleRequest(trigger=trigger, staged=staged, force=force)
     return cycle.run_cycle(house.ports, house.charter, request, house.secrets)
 
 
-def decide_again(house: Household, cycle_id: str) -> list[str]:
+def decide_again(house: App, cycle_id: str) -> list[str]:
     """How today's decisions on a recorded cycle differ from those of then. Raises Trouble when it is not recorded."""
     from ralph_mission.flows.replay import differences
     from ralph_mission.mission.deciding import Situation
@@ -74,5 +74,5 @@ def decide_again(house: Household, cycle_id: str) -> list[str]:
     recorded = dict(house.recordings.load(cycle_id))
     situation, decisions = recorded.get("situation"), recorded.get("decisions")
     if not isinstance(situation, Situation) or not isinstance(decisions, tuple):
-        raise Trouble(f"cycle {cycle_id} ended before it had decided anything", "replay another one")
+        raise UserError(f"cycle {cycle_id} ended before it had decided anything", "replay another one")
     return list(differences(situation, decisions, house.secrets))

@@ -12,11 +12,11 @@ import click
 from ralph_mission.cli.loop_options import limit_options, model_option
 from ralph_mission.cli.options import at_repository, json_option
 from ralph_mission.cli.outcome import tell_outcome
-from ralph_mission.cli.typed import spell, typed
-from ralph_mission.trouble import Trouble
+from ralph_mission.cli.typed import spell, type_commands
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.flows.work import Report
+    from ralph_mission.flows.work import WorkReport
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -42,34 +42,34 @@ def work(once: bool, persistent: bool, as_json: bool, repo: Path, prompt_file: P
 
     The exit code is that of the last issue's loop: 0 done or nothing to do, 2 at a limit, 1 failed, 130 interrupted.
     """
-    from ralph_mission.bootstrap.known import known_secrets
-    from ralph_mission.bootstrap.loop import SystemClock
-    from ralph_mission.bootstrap.work import WorkWanted, worker
+    from ralph_mission.bootstrap.known import environment_secrets
+    from ralph_mission.bootstrap.loop import PausingClock
+    from ralph_mission.bootstrap.work import WorkOptions, worker
     from ralph_mission.flows import work as flow
     from ralph_mission.loop.presets import PERSISTENT
     from ralph_mission.report.agent_summary import work_page
     from ralph_mission.report.loop_voice import telling
 
     if once and persistent:
-        raise Trouble("--once ends after one issue and --persistent goes on", "give one of them", usage=True)
+        raise UserError("--once ends after one issue and --persistent goes on", "give one of them", usage=True)
     if persistent and options["issue"]:
-        raise Trouble("--issue ends after one issue and --persistent goes on", "give one of them", usage=True)
+        raise UserError("--issue ends after one issue and --persistent goes on", "give one of them", usage=True)
     once = once or bool(options["issue"])
     if persistent and prompt_file is None:
         prompt_file = repo / "PROMPT.md"
-    wanted = WorkWanted(repo, prompt_file=prompt_file, **options)
-    with telling(sys.stderr, known_secrets(), SystemClock().now) as voice:
+    wanted = WorkOptions(repo, prompt_file=prompt_file, **options)
+    with telling(sys.stderr, environment_secrets(), PausingClock().now) as voice:
         made = worker(wanted, voice, partial(spell, repo=repo))
         if once:
-            report = flow.once(made)
-            for line in flow.lines(report):
-                voice.note(typed(line, repo))
+            report = flow.work_once(made)
+            for line in flow.work_lines(report):
+                voice.note(type_commands(line, repo))
         else:
             report = flow.keep_working(made, PERSISTENT if persistent else None)
     return tell_outcome(_document(report), work_page, as_json)
 
 
-def _document(report: Report) -> dict[str, object]:
+def _document(report: WorkReport) -> dict[str, object]:
     record, played = report.record, report.played
     return {
         "outcome": report.outcome,

@@ -13,7 +13,7 @@ from urllib.request import url2pathname
 
 from ralph_mission.cli.setup_files import render_template
 from ralph_mission.gateways.git import Git
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from ralph_mission.wakers.facts import EVENT, PUBLISH, REVIEW, WORK
 
 PLACES: Mapping[str, str] = {
@@ -38,7 +38,7 @@ _ON_GITHUB = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class ActionReference:
     """Which action is used: `repository` is owner/name, `ref` a commit, a tag or a branch."""
 
     repository: str
@@ -53,20 +53,20 @@ class Action:
         return f"{self.repository}@{self.ref}"
 
 
-def action_of(text: str | None, present: str = "") -> Action | None:
+def action_of(text: str | None, present: str = "") -> ActionReference | None:
     """`OWNER/NAME@COMMIT` as given; without one what this installation is, else what our workflow names already.
 
     None: nobody here knows a commit, and a name is not invented. Raises Trouble (usage).
     """
     if text is None:
-        return installed() or _chosen(present)
+        return installed_action() or _present_action(present)
     named = _ACTION.fullmatch(text)
     if not named or ".." in text:
-        raise Trouble(f"--action {text!r} is no action", "write it like owner/name@commit", usage=True)
-    action = Action(named[1], named[2])
+        raise UserError(f"--action {text!r} is no action", "write it like owner/name@commit", usage=True)
+    action = ActionReference(named[1], named[2])
     if not action.pinned:
         last = f"git ls-remote https://github.com/{action.repository} {action.ref} '{action.ref}^{{}}'"
-        raise Trouble(
+        raise UserError(
             f"--action {text}: {action.ref} is no commit, and may move",
             f"give the commit, which is in the last line of: {last}",
             usage=True,
@@ -74,17 +74,17 @@ def action_of(text: str | None, present: str = "") -> Action | None:
     return action
 
 
-def _chosen(present: str) -> Action | None:
+def _present_action(present: str) -> ActionReference | None:
     found = _STEP.search(present)
-    return _pinned(found[1], found[2]) if found else None
+    return _pinned_action(found[1], found[2]) if found else None
 
 
-def _pinned(repository: str, commit: str) -> Action | None:
-    action = Action(repository, commit)
+def _pinned_action(repository: str, commit: str) -> ActionReference | None:
+    action = ActionReference(repository, commit)
     return action if repository and action.pinned else None
 
 
-def installed() -> Action | None:
+def installed_action() -> ActionReference | None:
     """The commit on GitHub that this installation was made from; None when nobody can tell.
 
     pip writes it down; an editable installation runs what its clone has checked out.
@@ -92,17 +92,17 @@ def installed() -> Action | None:
     origin = _origin()
     url, vcs, folder = (origin.get(key) for key in ("url", "vcs_info", "dir_info"))
     if isinstance(vcs, dict):
-        return _pinned(on_github(str(url)), str(vcs.get("commit_id")))
+        return _pinned_action(on_github(str(url)), str(vcs.get("commit_id")))
     if isinstance(folder, dict) and folder.get("editable") and str(url).startswith("file:///"):
         return _checked_out(Path(url2pathname(urlsplit(str(url)).path)))
     return None
 
 
-def _checked_out(clone: Path) -> Action | None:
+def _checked_out(clone: Path) -> ActionReference | None:
     """A clone's commit, when a remote of it on GitHub is known to have it too."""
     try:
         git = Git.open(clone)
-    except Trouble:
+    except UserError:
         return None
     head, top = git.resolve("HEAD"), git.work_tree
     if not head or not top or not top.samefile(clone) or not git.try_text("ls-tree", head, "action.yml"):
@@ -112,7 +112,7 @@ def _checked_out(clone: Path) -> Action | None:
         for remote, repository in _remotes(git)
         if git.try_text("for-each-ref", "--count=1", "--contains", head, f"refs/remotes/{remote}/")
     )
-    return next((action for repository in there if (action := _pinned(repository, head))), None)
+    return next((action for repository in there if (action := _pinned_action(repository, head))), None)
 
 
 def _origin() -> Mapping[str, object]:
@@ -129,7 +129,7 @@ def on_github(url: str) -> str:
     return found[1] if found else ""
 
 
-def hosted(git: Git) -> str:
+def github_name(git: Git) -> str:
     """owner/name of the repository on github.com that this is a clone of, `origin` before any other; "" of none."""
     return next((repository for _, repository in _remotes(git) if repository), "")
 
@@ -153,7 +153,7 @@ def labels_of(text: str) -> tuple[str, ...]:
     labels = tuple(re.split(r"[,\s]+", text.strip(", \t")))
     strange = [label for label in labels if not _LABEL.fullmatch(label)]
     if strange:
-        raise Trouble(f"--runner {text!r}: {strange[0]!r} is no label", "write it like self-hosted,linux", usage=True)
+        raise UserError(f"--runner {text!r}: {strange[0]!r} is no label", "write it like self-hosted,linux", usage=True)
     return labels
 
 
@@ -162,6 +162,6 @@ def runs_on(labels: tuple[str, ...]) -> str:
     return labels[0] if len(labels) == 1 else f"[{', '.join(labels)}]"
 
 
-def render_workflow(mode: str, action: Action, labels: tuple[str, ...]) -> str:
+def render_workflow(mode: str, action: ActionReference, labels: tuple[str, ...]) -> str:
     """The file of a mode. What goes into it was checked against a pattern: nothing can end a YAML scalar."""
     return render_template(Path(PLACES[mode]).name, RUNNER=runs_on(labels), ACTION=str(action))

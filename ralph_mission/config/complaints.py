@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ralph_mission.safety.strict_yaml import Document, Path
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 DURATION = "a duration such as 15m, 6h or 14d"
 WANTED = {
@@ -29,12 +29,12 @@ WANTED = {
 """Pydantic's error types whose own words speak of Python."""
 
 
-def trouble(source: str, line: int, what: str, next_step: str) -> Trouble:
+def trouble(source: str, line: int, what: str, next_step: str) -> UserError:
     """A usage error at a line (0: the whole file)."""
-    return Trouble(f"{source}{f' line {line}' if line else ''}: {what}", next_step, usage=True)
+    return UserError(f"{source}{f' line {line}' if line else ''}: {what}", next_step, usage=True)
 
 
-def explain(error: ValidationError, document: Document, source: str, model: type[BaseModel]) -> Trouble:
+def explain(error: ValidationError, document: Document, source: str, model: type[BaseModel]) -> UserError:
     """The first of pydantic's errors as a person would say it."""
     # A mistyped key comes first: it is often why another one is missing.
     first, *others = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
@@ -53,7 +53,7 @@ def _place(location: Path, document: Document) -> Path:
 
 
 def _complaint(error: ErrorDetails, place: Path, model: type[BaseModel]) -> tuple[str, str]:
-    name = _dotted(place)
+    name = _dotted_path(place)
     if error["type"] == "extra_forbidden":
         return f"unknown key {name}", _nearest(place, model)
     if error["type"] == "missing":
@@ -61,23 +61,26 @@ def _complaint(error: ErrorDetails, place: Path, model: type[BaseModel]) -> tupl
         return f"{name} lacks the key {lacking}", f"add {lacking}: to it"
     ceiling = error.get("ctx", {}).get("le")
     if place[:1] == ("limits",) and ceiling is not None:
-        return f"{name} is {_shown(error['input'])}; the ceiling is {ceiling:g}", f"lower it to {ceiling:g} or less"
-    return f"{name} is {_shown(error['input'])}", _wanted(error)
+        return (
+            f"{name} is {_shown_value(error['input'])}; the ceiling is {ceiling:g}",
+            f"lower it to {ceiling:g} or less",
+        )
+    return f"{name} is {_shown_value(error['input'])}", _expected(error)
 
 
-def _wanted(error: ErrorDetails) -> str:
+def _expected(error: ErrorDetails) -> str:
     if error["type"] in WANTED:
         return f"write {WANTED[error['type']]}"
     said = error["msg"].removeprefix("Value error, ").removeprefix("Input ").removeprefix("String ")
     return f"it {said}" if said.startswith("should") else said
 
 
-def _dotted(place: Path) -> str:
+def _dotted_path(place: Path) -> str:
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
     return text if len(text) <= 100 and text.isprintable() else ascii(text)[:100]
 
 
-def _shown(value: object) -> str:
+def _shown_value(value: object) -> str:
     text = "empty" if value is None else str(value).lower() if isinstance(value, bool) else ascii(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -13,7 +13,7 @@ from ralph_mission.config.reading import read
 from ralph_mission.config.settings import Config
 from ralph_mission.extras import missing_module
 from ralph_mission.gateways.git import Git, GitError
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 
 def needed_extras(config: Config) -> tuple[str, ...]:
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> None:
     folder, file = Path(arguments[0]), arguments[1] if len(arguments) > 1 else ""
     try:
         config = read(Git.open(folder), folder / file if file else None)
-    except (Trouble, GitError, OSError):
+    except (UserError, GitError, OSError):
         return
     print(*(extra for extra in needed_extras(config) if missing_module(extra)))
 

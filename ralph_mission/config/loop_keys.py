@@ -134,7 +134,7 @@ FLAT = {
 """Keys of its first version, which stood at the top, and where they stand now in `event_loop`."""
 
 
-def understood(path: tuple[str | int, ...]) -> bool:
+def is_understood(path: tuple[str | int, ...]) -> bool:
     """Whether a key of this namespace (a path in the file) has a meaning here."""
     if path[0] == "hats":
         return len(path) < 3 or path[2] in HatKeys.model_fields
@@ -142,7 +142,7 @@ def understood(path: tuple[str | int, ...]) -> bool:
     return model is not None and (len(path) < 2 or path[1] in model.model_fields)
 
 
-def lifted(value: dict[str, Any]) -> dict[str, Any]:
+def lift_old_keys(value: dict[str, Any]) -> dict[str, Any]:
     """`value` with the keys of the first version where the second has them; the newer place wins."""
     flat = {FLAT[key]: item for key, item in value.items() if key in FLAT and item is not None}
     rest = {key: item for key, item in value.items() if key not in FLAT}

@@ -8,15 +8,15 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, StringConstraints
 
 from ralph_mission.gateways.isolation import Level
-from ralph_mission.hands.settings import Settings as HandsSettings
-from ralph_mission.observers.settings import Duration, PathPattern, Section
+from ralph_mission.hands.settings import FixerSettings as HandsSettings
+from ralph_mission.observers.settings import Duration, ObserverSection, PathPattern
 
 Count = Annotated[int, Field(strict=True, ge=0)]
 Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 Line = Annotated[str, StringConstraints(max_length=2000)]
 
 
-class Completion(Section):
+class Completion(ObserverSection):
     """When a loop counts as complete."""
 
     open_tasks: Literal["reject", "trust"] = Field(
@@ -24,20 +24,20 @@ class Completion(Section):
     )
 
 
-class Price(Section):
+class Price(ObserverSection):
     """What a model costs, in USD per million tokens."""
 
     input: Dollars = Field(description="Tokens it reads.")
     output: Dollars = Field(description="Tokens it writes.")
 
 
-class Cost(Section):
+class Cost(ObserverSection):
     """What models cost, for agents that only tell their tokens and for `ralph cost`."""
 
     prices: dict[str, Price] = Field({}, description="By the model's name.")
 
 
-class Loop(Section):
+class LoopSettings(ObserverSection):
     """How `ralph run` works in this repository."""
 
     stuck: int = Field(3, strict=True, ge=1, le=100, description="Sessions on one story or task until it is warned.")
@@ -48,7 +48,7 @@ class Loop(Section):
     hats: PathPattern | None = Field(None, description="Hat files, such as hats/*.toml.")
 
 
-class Work(Section):
+class WorkSettings(ObserverSection):
     """How `ralph work` goes about issues that are labelled `ralph-ready`."""
 
     usd_per_issue: Dollars = Field(
@@ -64,7 +64,7 @@ def _known_level(value: object) -> object:
     return value
 
 
-class AgentChoice(Section):
+class AgentChoice(ObserverSection):
     """Which coding agent carries out larger changes, and plays the sessions of a loop."""
 
     kind: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")] = Field(
@@ -90,7 +90,7 @@ class AgentChoice(Section):
     )
 
 
-class Hands(HandsSettings):
+class CoderSettings(HandsSettings):
     """Who changes files, and how a change is checked."""
 
     agent: AgentChoice | None = Field(None, description="The coding agent.")

@@ -15,7 +15,7 @@ from ralph_mission.config.complaints import explain, known_keys, trouble
 from ralph_mission.config.settings import GONE_WAKE, Config
 from ralph_mission.gateways.git import Git
 from ralph_mission.safety.strict_yaml import MAX_BYTES, Document, YamlError, parse
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 NAME = "ralph.yml"
 
@@ -36,7 +36,11 @@ def read(git: Git, path: Path | None = None, commit: str = "") -> Config:
     """
     if path is not None:
         return load(_text(_bytes(path), str(path)), str(path))
-    raw = _in_work_tree(git.work_tree / NAME) if git.work_tree and not commit else _committed(git, commit or "HEAD")
+    raw = (
+        _in_work_tree(git.work_tree / NAME)
+        if git.work_tree and not commit
+        else _committed_settings(git, commit or "HEAD")
+    )
     return load(_text(raw, NAME), NAME) if raw is not None else Config()
 
 
@@ -49,7 +53,7 @@ def load(text: str, source: str = NAME) -> Config:
     if not isinstance(document.value, dict | None):
         raise trouble(source, 1, "is not a mapping of keys to values", "start it with a key such as schedule:")
     try:
-        config = Config.model_validate(_used(loop_keys.lifted(document.value or {})))
+        config = Config.model_validate(_drop_ignored(loop_keys.lift_old_keys(document.value or {})))
     except ValidationError as error:
         raise explain(error, document, source, Config) from None
     config._warnings = tuple(_warnings(document, source))
@@ -70,14 +74,14 @@ def _in_work_tree(path: Path) -> bytes | None:
     return _bytes(path) if path.exists() or path.is_symlink() else None
 
 
-def _committed(git: Git, commit: str) -> bytes | None:
+def _committed_settings(git: Git, commit: str) -> bytes | None:
     name = f"{commit}:{NAME}"
     return git.blobs([name]).get(name)
 
 
 def _bytes(path: Path) -> bytes:
     if not path.is_file():  # a folder, a pipe or a device is as good as nothing
-        raise Trouble(f"{path} is not a file", "name the settings with --config FILE", usage=True)
+        raise UserError(f"{path} is not a file", "name the settings with --config FILE", usage=True)
     with path.open("rb") as file:
         return file.read(MAX_BYTES + 1)
 
@@ -91,11 +95,11 @@ def _text(raw: bytes, source: str) -> str:
         raise trouble(source, raw[: error.start].count(b"\n") + 1, "is not UTF-8", "save it as UTF-8") from None
 
 
-def _used(value: dict[str, Any], path: tuple[str, ...] = ()) -> dict[str, Any]:
+def _drop_ignored(value: dict[str, Any], path: tuple[str, ...] = ()) -> dict[str, Any]:
     """`value` without the keys that only warn, and without those that were left empty."""
     empty = set(known_keys(path, Config))
     return {
-        key: _used(child, (*path, key)) if isinstance(child, dict) else child
+        key: _drop_ignored(child, (*path, key)) if isinstance(child, dict) else child
         for key, child in value.items()
         if (path or key not in ORCHESTRATOR) and (child is not None or key not in empty)
     }
@@ -115,4 +119,4 @@ def _foreign(path: tuple[str | int, ...]) -> bool:
     if len(path) == 1:
         return path[0] in ORCHESTRATOR
     inside = (len(path) == 2 and path[0] in loop_keys.SECTIONS) or (len(path) == 3 and path[0] == "hats")
-    return inside and not loop_keys.understood(path)
+    return inside and not loop_keys.is_understood(path)

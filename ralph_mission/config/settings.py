@@ -12,21 +12,21 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, StringConstraints, model_validator
 
 from ralph_mission.config.loop_keys import Cli, Core, EventLoop, HatKeys, MemoryKeys, RObot, TaskKeys
-from ralph_mission.config.loop_settings import Completion, Cost, Hands, Loop, Work
-from ralph_mission.config.telegram import Telegram
+from ralph_mission.config.loop_settings import CoderSettings, Completion, Cost, LoopSettings, WorkSettings
+from ralph_mission.config.telegram import TelegramControl
 from ralph_mission.mission.model import Limits
 from ralph_mission.mission.schedule import Rhythm
-from ralph_mission.observers.code import Settings as Code
-from ralph_mission.observers.commands import Settings as Command
-from ralph_mission.observers.database.settings import Settings as Database
-from ralph_mission.observers.dependencies import Settings as Dependencies
-from ralph_mission.observers.forge import Settings as ForgeWatch
-from ralph_mission.observers.settings import Duration, Section
-from ralph_mission.observers.social.settings import Settings as Social
-from ralph_mission.observers.web.settings import Settings as Web
+from ralph_mission.observers.code import CodeSettings as Code
+from ralph_mission.observers.commands import CommandSettings as Command
+from ralph_mission.observers.database.settings import DatabaseSettings as Database
+from ralph_mission.observers.dependencies import DependencySettings as Dependencies
+from ralph_mission.observers.forge import ForgeSettings as ForgeWatch
+from ralph_mission.observers.settings import Duration, ObserverSection
+from ralph_mission.observers.social.settings import SocialSettings as Social
+from ralph_mission.observers.web.settings import WebSettings as Web
 from ralph_mission.publishers.settings import Publishers
 from ralph_mission.stores.layout import ARCHIVE, DASHBOARD, JOURNAL, LEDGER
-from ralph_mission.thinkers.settings import Settings as Thinker
+from ralph_mission.thinkers.settings import ThinkerSettings as Thinker
 
 CEILING = Limits()
 Named = TypeVar("Named", Command, Web)
@@ -75,7 +75,7 @@ Count = Annotated[int, Field(strict=True)]
 Money = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
-class Schedule(Section):
+class Schedule(ObserverSection):
     """How soon to look again, by urgency, and what does the waking."""
 
     low: Pause = Field(Rhythm().low, description="Nothing new.")
@@ -93,7 +93,7 @@ class Schedule(Section):
         return Rhythm(self.low, self.medium, self.high)
 
 
-class Ceilings(Section):
+class Ceilings(ObserverSection):
     """What a cycle may do at most. The defaults are the ceilings: they may only be lowered."""
 
     active_missions: Count = Field(
@@ -129,7 +129,7 @@ class Ceilings(Section):
         return Limits(**self.model_dump())
 
 
-class MemoryPlace(Section):
+class MemoryPlace(ObserverSection):
     """Where memory is kept: one branch, one file that people read and edit."""
 
     path: Annotated[str, AfterValidator(_memory_path)] = Field("memory/ralph-log.md", description="The file.")
@@ -138,7 +138,7 @@ class MemoryPlace(Section):
     )
 
 
-class ForgeChoice(Section):
+class ForgeChoice(ObserverSection):
     """Where issues and pull requests live."""
 
     kind: Literal["auto", "local", "github"] = Field(
@@ -150,7 +150,7 @@ class ForgeChoice(Section):
     )
 
 
-class Observers(Section):
+class Observers(ObserverSection):
     """What is looked at."""
 
     patience: Pause = Field(
@@ -175,7 +175,7 @@ class Observers(Section):
     )
 
 
-class Config(Section):
+class Config(ObserverSection):
     """Settings of one repository. Every key is optional."""
 
     schedule: Schedule = Field(Schedule(), description="When to look again.")
@@ -185,11 +185,11 @@ class Config(Section):
     forge: ForgeChoice = Field(ForgeChoice(), description="Where issues and pull requests live.")
     observers: Observers = Field(Observers(), description="What is looked at.")
     thinker: Thinker = Field(Thinker(), description="Who ranks what was found.")
-    hands: Hands = Field(Hands(), description="Who changes files, and how a change is checked.")
+    hands: CoderSettings = Field(CoderSettings(), description="Who changes files, and how a change is checked.")
     completion: Completion = Field(Completion(), description="When a loop counts as complete.")
     cost: Cost = Field(Cost(), description="What models cost.")
-    loop: Loop = Field(Loop(), description="How `ralph run` works here.")
-    work: Work = Field(Work(), description="How `ralph work` goes about issues.")
+    loop: LoopSettings = Field(LoopSettings(), description="How `ralph run` works here.")
+    work: WorkSettings = Field(WorkSettings(), description="How `ralph work` goes about issues.")
     hats: dict[str, HatKeys] = Field({}, description="As in ralph-orchestrator: who is called by what.")
     event_loop: EventLoop = Field(EventLoop(), description="As in ralph-orchestrator: when a loop starts and ends.")
     cli: Cli = Field(Cli(), description="As in ralph-orchestrator: which agent.")
@@ -197,7 +197,7 @@ class Config(Section):
     memories: MemoryKeys = Field(MemoryKeys(), description="As in ralph-orchestrator: what is remembered between runs.")
     tasks: TaskKeys = Field(TaskKeys(), description="As in ralph-orchestrator: the task list of agents.")
     publishers: Publishers = Field(Publishers(), description="Where posts go, what they say, and when they may.")
-    telegram: Telegram = Field(Telegram(), description="Who gives orders in a Telegram chat.")
+    telegram: TelegramControl = Field(TelegramControl(), description="Who gives orders in a Telegram chat.")
     robot: RObot = Field(RObot(), alias="RObot", description="As in ralph-orchestrator: how a person is asked.")
     _warnings: tuple[str, ...] = PrivateAttr(())
 

@@ -6,14 +6,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ralph_mission.observers.settings import Section
+from ralph_mission.observers.settings import ObserverSection
 
 Id = Annotated[int, Field(strict=True, ge=-(2**53), le=2**53)]
 Seconds = Annotated[int, Field(strict=True, ge=1, le=86_400)]
 TIMEOUT, CHECKIN = 600, 300
 
 
-class Telegram(Section):
+class TelegramControl(ObserverSection):
     """The chat as a control plane. The bot's token is TELEGRAM_BOT_TOKEN of the environment, and nowhere else."""
 
     chats: tuple[Id, ...] = Field((), description="Ids of chats where orders are heard; a private one is a person's.")

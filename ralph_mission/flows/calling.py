@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ralph_mission.flows.strokes import BRIEF, Busy, Open, Sleep, Stroke, land, stroke
+from ralph_mission.flows.strokes import BRIEF, Busy, Open, Sleep, Transaction, commit_transaction, run_transaction
 from ralph_mission.mission import acting, callings
 from ralph_mission.mission.effects import Receipt
-from ralph_mission.mission.ledger import Batch, CallRecord, Record
+from ralph_mission.mission.ledger import CallRecord, MemoryBatch, Record
 from ralph_mission.mission.memory import Header
-from ralph_mission.mission.model import Pull
+from ralph_mission.mission.threads import Pull
 from ralph_mission.trouble import Lost
 
 Call = Callable[[int], Receipt]
@@ -23,7 +23,7 @@ Call = Callable[[int], Receipt]
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class CallReport:
     """The pulls that the review was woken for, and why not for the others. `refusal`: what GitHub refused, and why."""
 
     pulls: tuple[int, ...] = ()
@@ -31,35 +31,35 @@ class Called:
     refusal: str = ""
 
 
-def call(opened: Open, sleep: Sleep, send: Call) -> Called:
+def call_due_reviews(opened: Open, sleep: Sleep, send: Call) -> CallReport:
     """Wake the review of every pull of ours whose head nobody was called for. Raises Trouble."""
     try:
-        return stroke(opened, sleep, partial(_call, send), BRIEF)
+        return run_transaction(opened, sleep, partial(_call, send), BRIEF)
     except Busy as busy:
-        return Called(reason=f"{busy.what}; the next cycle wakes it")
+        return CallReport(reason=f"{busy.what}; the next cycle wakes it")
 
 
-def _call(send: Call, this: Stroke) -> Called:
-    if this.past is None or acting.stopped(this.ports):
-        return Called(reason="paused" if this.past else "nothing was proposed yet")
+def _call(send: Call, this: Transaction) -> CallReport:
+    if this.past is None or acting.is_stopped(this.ports):
+        return CallReport(reason="paused" if this.past else "nothing was proposed yet")
     forge = this.ports.forge
-    pulls = callings.ours(forge.pulls(), forge.identity().id)
+    pulls = callings.our_open_pulls(forge.pulls(), forge.identity().id)
     known = this.house.store.records([callings.call_key(pull) for pull in pulls], this.past)
-    waiting = callings.uncalled(pulls, known)
-    header, granted = _granted(this, waiting)
+    waiting = callings.pulls_to_call(pulls, known)
+    header, granted = _grant_calls(this, waiting)
     left = f"today's wakes are used up, {len(waiting) - len(granted)} wait" if len(granted) < len(waiting) else ""
     if not granted:
-        return Called(reason=left or "no pull waits for its review to be woken")
-    records = [callings.called(pull, known, this.now) for pull in granted]
-    this = _written(this, header, records, f"ralph: wakes the review of {len(records)}")
-    return _sent(this, records, send, left)
+        return CallReport(reason=left or "no pull waits for its review to be woken")
+    records = [callings.record_call(pull, known, this.now) for pull in granted]
+    this = _write_calls(this, header, records, f"ralph: wakes the review of {len(records)}")
+    return _send_calls(this, records, send, left)
 
 
-def _granted(this: Stroke, waiting: Sequence[Pull]) -> tuple[Header, list[Pull]]:
+def _grant_calls(this: Transaction, waiting: Sequence[Pull]) -> tuple[Header, list[Pull]]:
     """The pulls that today has a wake for, and the header that counts them."""
     header, granted = this.memory.header, list[Pull]()
     for pull in waiting:
-        more = callings.counted(header, this.now, this.house.charter.limits.dispatches_per_day)
+        more = callings.count_wake(header, this.now, this.house.charter.limits.dispatches_per_day)
         if more is None:
             break
         header = more
@@ -67,21 +67,23 @@ def _granted(this: Stroke, waiting: Sequence[Pull]) -> tuple[Header, list[Pull]]
     return header, granted
 
 
-def _sent(this: Stroke, records: Sequence[CallRecord], send: Call, left: str) -> Called:
+def _send_calls(this: Transaction, records: Sequence[CallRecord], send: Call, left: str) -> CallReport:
     receipts = {record.key: send(record.pull) for record in records}
     failed = [key for key, receipt in receipts.items() if receipt.status == "failed"]
     if failed:
-        _note(this, callings.refused(records, failed))
+        _note(this, callings.mark_refused(records, failed))
     woken = tuple(record.pull for record in records if record.key not in failed)
-    return Called(woken, left, receipts[failed[0]].detail if failed else "")
+    return CallReport(woken, left, receipts[failed[0]].detail if failed else "")
 
 
-def _note(this: Stroke, records: Sequence[CallRecord]) -> None:
+def _note(this: Transaction, records: Sequence[CallRecord]) -> None:
     try:
-        _written(this, this.memory.header, records, f"ralph: {len(records)} reviews could not be woken")
+        _write_calls(this, this.memory.header, records, f"ralph: {len(records)} reviews could not be woken")
     except Lost:
         return  # somebody wrote memory meanwhile: then these calls count as made, and a push makes others
 
 
-def _written(this: Stroke, header: Header, records: Sequence[Record], subject: str) -> Stroke:
-    return land(this, Batch(replace(this.memory, header=header), this.state, tuple(records), subject))
+def _write_calls(this: Transaction, header: Header, records: Sequence[Record], subject: str) -> Transaction:
+    return commit_transaction(
+        this, MemoryBatch(replace(this.memory, header=header), this.state, tuple(records), subject)
+    )

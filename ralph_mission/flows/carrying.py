@@ -9,31 +9,31 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ralph_mission.flows.strokes import Stroke, land
+from ralph_mission.flows.strokes import Transaction, commit_transaction
 from ralph_mission.mission import acting, chronicle, policy, posting, spending, telling_posts
-from ralph_mission.mission.account import REPORT_SCHEMA, CycleReport, DecisionLine, EffectLine, Telling
-from ralph_mission.mission.acting import Act
+from ralph_mission.mission.account import REPORT_SCHEMA, CycleReport, CycleSummary, DecisionLine, EffectLine
+from ralph_mission.mission.acting import ExecutedDecision
 from ralph_mission.mission.effects import Effect, PushBranch, Receipt, kind_of
 from ralph_mission.mission.facts import facts_about
-from ralph_mission.mission.ledger import Batch, Claim, EffectRecord, intend, remaining, settle
+from ralph_mission.mission.ledger import Claim, EffectRecord, MemoryBatch, intend, remaining, settle
 from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.model import Usage, Verdict
-from ralph_mission.mission.proposal import Bench, Decision, Proposal, Spent
+from ralph_mission.mission.proposal import BudgetUsed, Decision, PolicyContext, Proposal
 from ralph_mission.mission.rules import RULES, Rule
-from ralph_mission.trouble import Lost, Trouble
+from ralph_mission.trouble import Lost, UserError
 
 Receipts = Mapping[str, Receipt]
-Keep = Callable[[Batch, Receipts | None], Batch]
+Keep = Callable[[MemoryBatch, Receipts | None], MemoryBatch]
 """What else a commit of memory holds; given what each effect came to, None while they are only intended or were cut."""
 
 
-def alone(batch: Batch, _: Receipts | None) -> Batch:
+def alone(batch: MemoryBatch, _: Receipts | None) -> MemoryBatch:
     """Nothing else: the effects' own records are all that memory keeps."""
     return batch
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class ExecutionRequest:
     """What a plan is carried out for. `name` is that of its claim and journal, `told` what commits of memory say.
 
     `usd` is what it cost; `booked` is added to today's spending with the intents (less than nothing gives back). `also`
@@ -50,7 +50,7 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class ExecutionResult:
     """What came of a plan: the decision, and each effect's receipt, an earlier one too; none with rules against it."""
 
     decision: Decision
@@ -63,75 +63,89 @@ class Carried:
         return self.decision.verdict is not Verdict.ALLOW
 
 
-def carry(this: Stroke, errand: Errand, plan: Proposal) -> Carried:
+def execute_plan(this: Transaction, errand: ExecutionRequest, plan: Proposal) -> ExecutionResult:
     """Do what a plan says, as far as it was not done before. Raises Lost before anything was done, Trouble."""
     known = this.house.store.records([*(effect.key for effect in plan.effects), *errand.also], this.past)
     left = remaining(plan.effects, known)
     decision = policy.judge(replace(plan, effects=left), _bench(this, left), errand.rules)
     if decision.verdict is not Verdict.ALLOW:
-        return Carried(decision, {})
-    this, intended = _intend(this, errand, decision)
+        return ExecutionResult(decision, {})
+    this, intended = _intend_plan(this, errand, decision)
     look = partial(facts_about, this.ports, this.house.charter, state=this.state)
-    (act,) = acting.act(this.ports, [decision], {**known, **intended}, look)
+    (act,) = acting.execute_decisions(this.ports, [decision], {**known, **intended}, look)
     receipts = (*(deed.receipt for deed in act.deeds), *acting.not_attempted((act,)))
     before = {one.key: one.receipt for one in known.values() if isinstance(one, EffectRecord) and one.receipt}
-    carried = Carried(decision, before | {receipt.key: receipt for receipt in receipts}, act.cut)
+    carried = ExecutionResult(decision, before | {receipt.key: receipt for receipt in receipts}, act.cut)
     try:
-        _settle(this, errand, act, carried, intended)
+        _settle_execution(this, errand, act, carried, intended)
     except Lost:
         what = "somebody else wrote memory while effects were sent"
-        raise Trouble(what, "run again: what was sent is looked for") from None
+        raise UserError(what, "run again: what was sent is looked for") from None
     return carried
 
 
-def book(this: Stroke, told: str, usd: float) -> Stroke:
+def book_cost(this: Transaction, told: str, usd: float) -> Transaction:
     """Add to today's spending, and nothing else. Raises Lost."""
-    return land(this, Batch(_spent(this, usd), this.state, (), f"ralph: {told}")) if usd else this
+    return (
+        commit_transaction(this, MemoryBatch(_book_cost(this, usd), this.state, (), f"ralph: {told}")) if usd else this
+    )
 
 
-def write(this: Stroke, errand: Errand) -> Stroke:
+def write_memory(this: Transaction, errand: ExecutionRequest) -> Transaction:
     """What the errand keeps, and its money; nothing is sent. Raises Lost."""
-    batch = Batch(_spent(this, errand.booked), this.state, (), f"ralph: {errand.told}")
-    return land(this, errand.keep(batch, None))
+    batch = MemoryBatch(_book_cost(this, errand.booked), this.state, (), f"ralph: {errand.told}")
+    return commit_transaction(this, errand.keep(batch, None))
 
 
-def _bench(this: Stroke, effects: Sequence[Effect]) -> Bench:
+def _bench(this: Transaction, effects: Sequence[Effect]) -> PolicyContext:
     forge, charter = this.ports.forge, this.house.charter
     doubts = this.house.store.records(this.state.unknown, this.past)
     lately = posting.within(charter.post_pause, this.state.posted, this.now, doubts)
-    spent = Spent(posts_day=posting.on_day(this.state.posted, this.now, doubts), posts_lately=lately)
+    spent = BudgetUsed(posts_day=posting.on_day(this.state.posted, this.now, doubts), posts_lately=lately)
     pushes = any(isinstance(effect, PushBranch) for effect in effects)
     taken = tuple(pull.head for pull in forge.pulls("all")) if pushes else ()
-    return Bench(
+    return PolicyContext(
         charter.limits, spent, forge.default_branch().name, charter.memory_branch, forge.identity().id, this.now,
         branches=taken, secrets=this.house.secrets, owners=charter.owners,
-        quiet_hours=charter.quiet_hours, paused=acting.stopped(this.ports),
+        quiet_hours=charter.quiet_hours, paused=acting.is_stopped(this.ports),
         post_pause=charter.post_pause,
     )  # fmt: skip  # one value
 
 
-def _intend(this: Stroke, errand: Errand, decision: Decision) -> tuple[Stroke, Mapping[str, EffectRecord]]:
+def _intend_plan(
+    this: Transaction, errand: ExecutionRequest, decision: Decision
+) -> tuple[Transaction, Mapping[str, EffectRecord]]:
     plan, cycle = decision.proposal, this.memory.header.cycle
     mission = plan.before.id if plan.before else 0
     made = intend(plan.effects, plan.key, plan.action, plan.kind, mission, cycle, this.now)
     claim = Claim(this.house.store.holder(), cycle, errand.name, this.now) if made else None
     state = replace(this.state, claim=claim, effects=(*this.state.effects, *(one.key for one in made)))
-    batch = Batch(_spent(this, errand.booked), state, made, f"ralph: {errand.told}: intends {len(made)} effects")
-    return land(this, errand.keep(batch, None)), {one.key: one for one in made}
+    batch = MemoryBatch(
+        _book_cost(this, errand.booked), state, made, f"ralph: {errand.told}: intends {len(made)} effects"
+    )
+    return commit_transaction(this, errand.keep(batch, None)), {one.key: one for one in made}
 
 
-def _settle(this: Stroke, errand: Errand, act: Act, carried: Carried, intended: Mapping[str, EffectRecord]) -> None:
+def _settle_execution(
+    this: Transaction,
+    errand: ExecutionRequest,
+    act: ExecutedDecision,
+    carried: ExecutionResult,
+    intended: Mapping[str, EffectRecord],
+) -> None:
     settled = tuple(settle(record, carried.receipts[key]) for key, record in intended.items())
-    state = chronicle.closed(replace(this.state, claim=None), [carried.receipts[key] for key in intended])
-    batch = Batch(this.memory, state, settled, f"ralph: {errand.told}", journal=_journal(this, errand, act))
-    land(this, errand.keep(batch, None if carried.cut else carried.receipts))
+    state = chronicle.close_effects(replace(this.state, claim=None), [carried.receipts[key] for key in intended])
+    batch = MemoryBatch(this.memory, state, settled, f"ralph: {errand.told}", journal=_journal(this, errand, act))
+    commit_transaction(this, errand.keep(batch, None if carried.cut else carried.receipts))
 
 
-def _spent(this: Stroke, usd: float) -> Memory:
-    return replace(this.memory, header=spending.booked(this.memory.header, this.now, usd)) if usd else this.memory
+def _book_cost(this: Transaction, usd: float) -> Memory:
+    return (
+        replace(this.memory, header=spending.book_spending(this.memory.header, this.now, usd)) if usd else this.memory
+    )
 
 
-def _journal(this: Stroke, errand: Errand, act: Act) -> tuple[str, chronicle.Journal]:
+def _journal(this: Transaction, errand: ExecutionRequest, act: ExecutedDecision) -> tuple[str, chronicle.Journal]:
     header, decision, plan = this.memory.header, act.decision, act.decision.proposal
     name = f"{header.cycle:06d}-{errand.name}-{header.serial}"
     lines = tuple(
@@ -145,4 +159,4 @@ def _journal(this: Stroke, errand: Errand, act: Act) -> tuple[str, chronicle.Jou
         Usage(cost_usd=errand.usd),
     )  # fmt: skip  # one report
     deeds = tuple((plan.key, deed.receipt) for deed in act.deeds)
-    return name, chronicle.Journal(report, Telling(posts=tuple(telling_posts.lines((act,)))), (), (), deeds)
+    return name, chronicle.Journal(report, CycleSummary(posts=tuple(telling_posts.lines((act,)))), (), (), deeds)

@@ -7,15 +7,15 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
 
-from ralph_mission.mission.acting import Deed
+from ralph_mission.mission.acting import AppliedEffect
 from ralph_mission.mission.chronicle import settle_open
 from ralph_mission.mission.effects import OpenIssue, Publish, Receipt
 from ralph_mission.mission.ledger import (
     NOT_ATTEMPTED,
-    Batch,
     EffectRecord,
+    MemoryBatch,
+    MemorySnapshot,
     MonitorRecord,
-    Recollection,
     Record,
     monitor_key,
     settle,
@@ -23,13 +23,13 @@ from ralph_mission.mission.ledger import (
 from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.model import Action
 from ralph_mission.mission.ports import Store
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 
 class Editable(Store, Protocol):
     """A store that takes a person's edit, and shows what it has written down."""
 
-    def edit(self, memory: Memory, after: Recollection, message: str) -> None:
+    def edit(self, memory: Memory, after: MemorySnapshot, message: str) -> None:
         """Commit what a person may change (Learnings, Do Not Repeat, `paused`) as a person's edit."""
         ...
 
@@ -59,10 +59,10 @@ def _set_paused(store: Editable, paused: bool) -> None:
         store.edit(replace(past.memory, header=header), past, f"ralph: {'paused' if paused else 'resumed'} by a person")
 
 
-def _present(store: Editable) -> Recollection:
+def _present(store: Editable) -> MemorySnapshot:
     past = store.recall()
     if past is None:
-        raise Trouble("there is no memory yet", "run a cycle first, or set RALPH_PAUSED=1 to keep it from starting")
+        raise UserError("there is no memory yet", "run a cycle first, or set RALPH_PAUSED=1 to keep it from starting")
     return past
 
 
@@ -73,29 +73,29 @@ def resolve(store: Editable, key: str, sent: bool, number: int = 0) -> None:
     """
     with store.exclusive() as ours:
         if not ours:
-            raise Trouble("a cycle is running", "wait until it has ended")
+            raise UserError("a cycle is running", "wait until it has ended")
         past = _present(store)
         record = store.records([key], past).get(key)
         if not isinstance(record, EffectRecord) or key not in past.state.unknown:
-            raise Trouble(f"no effect {key} is waiting for an answer", "see `ralph journal`")
+            raise UserError(f"no effect {key} is waiting for an answer", "see `ralph journal`")
         if sent and not number and isinstance(record.effect, OpenIssue):  # a mission without its issue waits for ever
-            raise Trouble(f"{key} opens an issue: which one is it?", "add: --number NUMBER", usage=True)
+            raise UserError(f"{key} opens an issue: which one is it?", "add: --number NUMBER", usage=True)
         said = "" if sent else f"{NOT_ATTEMPTED}not sent, says a person"
         receipt = Receipt(key, "adopted" if sent else "failed", number, detail=said)
-        store.commit(_settled(store, past, record, receipt), past)
+        store.commit(_settled_batch(store, past, record, receipt), past)
 
 
-def _settled(store: Store, past: Recollection, record: EffectRecord, receipt: Receipt) -> Batch:
+def _settled_batch(store: Store, past: MemorySnapshot, record: EffectRecord, receipt: Receipt) -> MemoryBatch:
     """The same that reconciling does with what it found; whose cycle it is does not change."""
     subject = f"ralph: {record.key} settled by a person"
     if record.effect is None:  # of a memory that was recovered: nothing hangs on it any more
         unknown = tuple(key for key in past.state.unknown if key != record.key)
-        return Batch(past.memory, replace(past.state, unknown=unknown), (settle(record, receipt),), subject)
+        return MemoryBatch(past.memory, replace(past.state, unknown=unknown), (settle(record, receipt),), subject)
     members = {m for mission in past.state.missions if mission.id == record.mission for m in mission.members}
     about = {record.effect.finding} - {""} if isinstance(record.effect, Publish) else set()
     records = {record.key: record, **store.records({monitor_key(record.kind), *members, *about}, past)}
-    batch = settle_open(past, [Deed(record.effect, receipt)], records)
-    uncounted = _uncounted(record, receipt, records.get(monitor_key(record.kind)))
+    batch = settle_open(past, [AppliedEffect(record.effect, receipt)], records)
+    uncounted = _uncount(record, receipt, records.get(monitor_key(record.kind)))
     return replace(
         batch,
         state=replace(batch.state, claim=past.state.claim),
@@ -104,7 +104,7 @@ def _settled(store: Store, past: Recollection, record: EffectRecord, receipt: Re
     )
 
 
-def _uncounted(record: EffectRecord, receipt: Receipt, monitor: Record | None) -> Iterable[MonitorRecord]:
+def _uncount(record: EffectRecord, receipt: Receipt, monitor: Record | None) -> Iterable[MonitorRecord]:
     """A list that was never sent counts nothing yet, so that what is seen again is listed; what was seen once stays."""
     opens = isinstance(record.effect, OpenIssue) and record.action is Action.MONITOR
     if opens and receipt.status == "failed" and isinstance(monitor, MonitorRecord):

@@ -11,27 +11,27 @@ from typing import Protocol
 from ralph_mission.flows import control
 from ralph_mission.mission import answering, hearing, orders
 from ralph_mission.mission.answering import OpenQuestion
-from ralph_mission.mission.ledger import Recollection
+from ralph_mission.mission.ledger import MemorySnapshot
 from ralph_mission.mission.model import Limits
-from ralph_mission.mission.orders import Answer
-from ralph_mission.mission.ports import Inbox, Ports
-from ralph_mission.mission.posts import Order
-from ralph_mission.safety.text import cut
-from ralph_mission.trouble import Lost, Trouble
+from ralph_mission.mission.orders import ChatReply
+from ralph_mission.mission.ports import CyclePorts, Inbox
+from ralph_mission.mission.posts import ChatCommand
+from ralph_mission.safety.text import truncate
+from ralph_mission.trouble import Lost, UserError
 
 PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between two looks, and after failures in a row
 NO_MEMORY = "Not obeyed: there is no memory here yet. Run a cycle first."
 ASKED = 1_500  # characters of a question with what belongs to it
 
 
-class Loop(Protocol):
+class RunningLoop(Protocol):
     """The loop that runs in this checkout, if one does. Every call may raise Trouble and OSError."""
 
     def progress(self) -> str:
         """How it fares, in some lines; "" when none runs."""
         ...
 
-    def guide(self, order: Order) -> None:
+    def guide(self, order: ChatCommand) -> None:
         """Have its next session hear this; what was said once is not said again."""
         ...
 
@@ -43,11 +43,11 @@ class Loop(Protocol):
         """What its sessions asked and nobody answered, oldest first."""
         ...
 
-    def answered(self, order: Order) -> str:
+    def answered(self, order: ChatCommand) -> str:
         """The words of the question that this very order answered before; "" when it answered none."""
         ...
 
-    def answer(self, question: OpenQuestion, order: Order) -> None:
+    def answer(self, question: OpenQuestion, order: ChatCommand) -> None:
         """Answer it; only its first answer counts."""
         ...
 
@@ -69,11 +69,11 @@ class Attendant:
     """Who stands beside a loop, between two looks. `chat` is where a person is told things unasked."""
 
     inbox: Inbox
-    ports: Ports
+    ports: CyclePorts
     store: control.Editable
     limits: Limits
     secrets: Sequence[str]
-    loop: Loop
+    loop: RunningLoop
     note: Note
     chat: int
     checkin: timedelta
@@ -99,10 +99,10 @@ class Attendant:
             self._check_in()
         except Lost:
             return True  # somebody else's commit came first; what waits is read again
-        except (Trouble, OSError) as error:
-            if isinstance(error, Trouble) and error.exit_code == 2:
+        except (UserError, OSError) as error:
+            if isinstance(error, UserError) and error.exit_code == 2:
                 raise
-            self._complain(f"{error.what}; {error.next_step}" if isinstance(error, Trouble) else str(error.strerror))
+            self._complain(f"{error.what}; {error.next_step}" if isinstance(error, UserError) else str(error.strerror))
             return False
         self.complaint = ""
         return True
@@ -124,10 +124,10 @@ class Attendant:
             else:
                 self._with_memory(past)
 
-    def _with_memory(self, past: Recollection) -> None:
+    def _with_memory(self, past: MemorySnapshot) -> None:
         ports = replace(self.ports, inbox=self.inbox)
         resumed = not past.memory.header.paused
-        landed = hearing.hear(
+        landed = hearing.apply_chat_commands(
             ports,
             past,
             self.limits,
@@ -143,14 +143,14 @@ class Attendant:
     def _without_memory(self) -> None:
         waiting, cursor = self.inbox.read(self.note.read())
         now = self.ports.clock.now()
-        answers = [Answer(o.chat, orders.late(o) if orders.too_old(o, now) else self._aside(o) or NO_MEMORY)
+        answers = [ChatReply(o.chat, orders.late(o) if orders.too_old(o, now) else self._aside(o) or NO_MEMORY)
                    for o in waiting]  # fmt: skip  # one list
         self.note.keep(cursor)
         self.cursor = cursor
         self.inbox.read(cursor)  # Telegram forgets them: memory that comes to be knows nothing of this note
-        hearing.answer(self.inbox, answers, self.say, self.secrets)
+        hearing.send_replies(self.inbox, answers, self.say, self.secrets)
 
-    def _brake(self, waiting: Sequence[Order]) -> None:
+    def _brake(self, waiting: Sequence[ChatCommand]) -> None:
         """A cycle is running: everything waits for its end, so that its memory stays its own; but a pause does not."""
         now = self.ports.clock.now()
         for order in waiting:
@@ -159,12 +159,12 @@ class Attendant:
                 self.braked.add(order.id)
                 self.say("paused, a cycle is running")
 
-    def _obeyed_before(self, order: Order, resumed: bool) -> str | None:
+    def _obeyed_before(self, order: ChatCommand, resumed: bool) -> str | None:
         """A pause that a cycle obeyed, and that a person lifted by hand since, is over: that was the later word."""
         over = resumed and order.id in self.braked
         return "Paused a running cycle; resumed by hand since." if over else None
 
-    def _aside(self, order: Order) -> str | None:
+    def _aside(self, order: ChatCommand) -> str | None:
         """What the loop here obeys; doing it twice is doing it once."""
         if order.verb == "answer":
             return self._answered(order)
@@ -181,18 +181,18 @@ class Attendant:
         self.loop.guide(order)
         return "The loop's next session hears it, once."
 
-    def _answered(self, order: Order) -> str | None:
+    def _answered(self, order: ChatCommand) -> str | None:
         """An order answers one question, however often it is heard."""
         if before := self.loop.answered(order):
-            return f"Answered: {cut(before, 100)}"
+            return f"Answered: {truncate(before, 100)}"
         questions = self.loop.questions()
         if not questions:
             return None
-        found = answering.meant(order, questions)
+        found = answering.match_question(order, questions)
         if isinstance(found, str):
             return f"Not obeyed: {found}."
         self.loop.answer(found, order)
-        return f"Answered: {cut(found.words, 100)}"
+        return f"Answered: {truncate(found.words, 100)}"
 
     # --- what is told unasked -----------------------------------------------------------
 
@@ -200,7 +200,9 @@ class Attendant:
         for question in self.loop.questions():
             if question.id not in self.told and not question.over:
                 self.told.add(question.id)
-                self._tell(f"An agent asks:\n{cut(question.words, ASKED)}\n\nSay: {answering.how(question)}")
+                self._tell(
+                    f"An agent asks:\n{truncate(question.words, ASKED)}\n\nSay: {answering.how_to_answer(question)}"
+                )
 
     def _check_in(self) -> None:
         """The first look at a loop begins its interval; its end is told at once."""
@@ -215,7 +217,7 @@ class Attendant:
             self.checked_at = None
 
     def _tell(self, text: str) -> None:
-        hearing.answer(self.inbox, [Answer(self.chat, text)], self.say, self.secrets)
+        hearing.send_replies(self.inbox, [ChatReply(self.chat, text)], self.say, self.secrets)
 
     def _complain(self, what: str) -> None:
         if what != self.complaint:

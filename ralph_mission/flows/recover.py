@@ -11,31 +11,49 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from ralph_mission.flows.salvage import Recoverable, Recovered, Salvage, Told, Trace, rebuilt_ledger, traces_on
+from ralph_mission.flows.salvage import (
+    Recoverable,
+    Recovered,
+    RecoveryReport,
+    Salvage,
+    Trace,
+    rebuilt_ledger,
+    traces_on,
+)
 from ralph_mission.mission import approval, belonging, orders, recount, reflect, wishes
 from ralph_mission.mission.approval import standing_label
 from ralph_mission.mission.gathering import is_forge_lost
 from ralph_mission.mission.kinds import lookup
-from ralph_mission.mission.ledger import Anchor, Batch, MonitorRecord, OpenState, Record, WorkRecord, key_of, work_key
+from ralph_mission.mission.ledger import (
+    Anchor,
+    MemoryBatch,
+    MonitorRecord,
+    OpenState,
+    Record,
+    WorkRecord,
+    key_of,
+    work_key,
+)
 from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.model import Action, Issue, Mission, Pull, Status
+from ralph_mission.mission.model import Action, Mission, Status
 from ralph_mission.mission.ports import Forge, Store
+from ralph_mission.mission.threads import Issue, Pull
 from ralph_mission.mission.work import OPEN
 from ralph_mission.mission.work_terms import WORKING
-from ralph_mission.trouble import Damaged, Missing, Trouble
+from ralph_mission.trouble import Damaged, Missing, UserError
 
 ASK_AGAIN = "recovered"  # no text has this hash: the next cycle posts the proposal's line anew
 HUSHED = timedelta(hours=24)  # what is seen by then may have been said in public before memory was lost
 
 
-def recover(store: Recoverable, forge: Forge, now: datetime, take_over: bool = False) -> Recovered:
+def recover_memory(store: Recoverable, forge: Forge, now: datetime, take_over: bool = False) -> Recovered:
     """Rebuild memory and tell what became of it. Raises Trouble when a cycle is running here."""
     with store.exclusive() as ours:
         if not ours:
-            raise Trouble("a cycle is running", "wait until it has ended")
+            raise UserError("a cycle is running", "wait until it has ended")
         repaired = store.repair()
         salvaged = store.salvage()
-        told = Told([*repaired, *salvaged.kept], list(salvaged.lost))
+        told = RecoveryReport([*repaired, *salvaged.kept], list(salvaged.lost))
         anchors = [anchor for anchor in (salvaged.anchor, _forge_anchor(forge, told)) if anchor]
         traces = traces_on(forge)
         if salvaged.state and is_forge_lost(forge, salvaged.state):
@@ -48,16 +66,16 @@ def recover(store: Recoverable, forge: Forge, now: datetime, take_over: bool = F
         state = replace(state, working=tuple(record.issue for record in found))
         state = replace(state, next_mission=next_mission(state, traces))
         if not _whole(salvaged, anchors):
-            state = _hushed(state, now, told)
+            state = _quieten(state, now, told)
         if salvaged.state is None:
-            state = _recounted(state, store, told)
+            state = _recount(state, store, told)
         memory = _memory(salvaged, state, anchors, now)
-        anchor = store.restart(Batch(memory, state, tuple(records.values()), "ralph: memory recovered"), salvaged)
+        anchor = store.restart(MemoryBatch(memory, state, tuple(records.values()), "ralph: memory recovered"), salvaged)
         forge.set_anchor(anchor)
     return Recovered(anchor, tuple(told.kept), tuple(told.lost))
 
 
-def _forge_anchor(forge: Forge, told: Told) -> Anchor | None:
+def _forge_anchor(forge: Forge, told: RecoveryReport) -> Anchor | None:
     """The position that the forge was told of; one that cannot be read is told anew at the end."""
     try:
         return forge.anchor()
@@ -66,7 +84,7 @@ def _forge_anchor(forge: Forge, told: Told) -> Anchor | None:
         return None
 
 
-def _without_forge(salvaged: Salvage, told: Told) -> Salvage:
+def _without_forge(salvaged: Salvage, told: RecoveryReport) -> Salvage:
     """What was salvaged, without what stood on a forge that holds nothing of it any more."""
     assert salvaged.state
     gone = [mission for mission in salvaged.state.missions if mission.issue]
@@ -84,7 +102,7 @@ def _whole(salvaged: Salvage, anchors: Iterable[Anchor]) -> bool:
     return salvaged.state is not None and not salvaged.broken and seen == {salvaged.head}
 
 
-def _hushed(state: OpenState, now: datetime, told: Told) -> OpenState:
+def _quieten(state: OpenState, now: datetime, told: RecoveryReport) -> OpenState:
     """Posts leave no mark that could be found again: what is seen within a day counts as said."""
     told.lost.append("what was posted: what is seen within a day from now is not posted, since it may have been before")
     missions = tuple(_silent(mission) for mission in state.missions)
@@ -99,12 +117,12 @@ def _silent(mission: Mission) -> Mission:
     return replace(mission, action=Action.OPEN_PROPOSAL, status=asked, proposal_hash=ASK_AGAIN, pending=())
 
 
-def _recounted(state: OpenState, store: Recoverable, told: Told) -> OpenState:
+def _recount(state: OpenState, store: Recoverable, told: RecoveryReport) -> OpenState:
     """What people and networks said, counted again from the journal that is still there."""
     try:
         documents = tuple(store.journal())
         tallies, posts = recount.acceptance(documents), recount.posts(documents)
-    except (Trouble, LookupError, TypeError, ValueError, AttributeError):
+    except (UserError, LookupError, TypeError, ValueError, AttributeError):
         told.lost.append("what was learned: the journal cannot be read, so its verdicts and posts are not counted")
         return state
     if documents:
@@ -112,7 +130,7 @@ def _recounted(state: OpenState, store: Recoverable, told: Told) -> OpenState:
     return replace(state, acceptance=tuple(sorted(tallies.items())), posted=posts)
 
 
-def _claim(state: OpenState, store: Store, take_over: bool, told: Told) -> OpenState:
+def _claim(state: OpenState, store: Store, take_over: bool, told: RecoveryReport) -> OpenState:
     claim = state.claim
     if claim is None:
         return state
@@ -147,7 +165,7 @@ def _memory(salvaged: Salvage, state: OpenState, anchors: Iterable[Anchor], now:
 
 
 def rebuilt_missions(
-    state: OpenState, traces: tuple[Trace, ...], forge: Forge, now: datetime, told: Told
+    state: OpenState, traces: tuple[Trace, ...], forge: Forge, now: datetime, told: RecoveryReport
 ) -> tuple[Mission, ...]:
     """Those that can still be read, and those that only the forge knows."""
     known = {mission.issue: mission for mission in state.missions if mission.issue}
@@ -165,7 +183,9 @@ def rebuilt_missions(
     return tuple(_one_of_each_number(known.values(), traces, told))
 
 
-def _one_of_each_number(missions: Iterable[Mission], traces: tuple[Trace, ...], told: Told) -> Iterable[Mission]:
+def _one_of_each_number(
+    missions: Iterable[Mission], traces: tuple[Trace, ...], told: RecoveryReport
+) -> Iterable[Mission]:
     """Of missions that claim one number, the one whose issue on the forge says so: a cycle refuses two."""
     said = {(trace.mission, trace.thing.number) for trace in traces if isinstance(trace.thing, Issue)}
     kept: dict[int, Mission] = {}
@@ -185,8 +205,8 @@ def _peoples_own(traces: Iterable[Trace], forge: Forge, known: Collection[int], 
         with suppress(Missing):  # nothing is left of it to work on
             issue = forge.issue(number)
             authorised = frozenset(p.id for p in approval.voices(issue, pull) if forge.may_approve(p))
-            if issue.state == "open" and belonging.wished(issue, authorised):
-                made = wishes.mission_of(issue, mission, 0, now, agent=True)
+            if issue.state == "open" and belonging.is_requested(issue, authorised):
+                made = wishes.mission_of_issue(issue, mission, 0, now, agent=True)
                 yield wishes.found_again(made, mission, issue, pull, authorised)
 
 

@@ -27,9 +27,9 @@ def _difference(key: str, then: Decision | None, now: Decision | None) -> str:
         return f"{key} {decision.proposal.title}: {word}"
     if then == now:
         return ""
-    before, after = _said(then), _said(now)
+    before, after = _decision_text(then), _decision_text(now)
     return f"{key} {then.proposal.title}: {before} then, {after} now" if before != after else f"{key}: worded otherwise"
 
 
-def _said(decision: Decision) -> str:
+def _decision_text(decision: Decision) -> str:
     return f"{decision.verdict} ({', '.join(decision.rules) or 'no rule'})"

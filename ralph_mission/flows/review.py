@@ -12,31 +12,31 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from ralph_mission.flows.carrying import book
-from ralph_mission.flows.review_end import WHY, Begun, Read, Report, finish, standing
-from ralph_mission.flows.strokes import BRIEF, LONG, Busy, Open, Sleep, Stroke, stroke
-from ralph_mission.loop.reviewing import Answer, Found
+from ralph_mission.flows.carrying import book_cost
+from ralph_mission.flows.review_end import WHY, FinishedReading, ReviewReport, StartedReview, finish_review, standing
+from ralph_mission.flows.strokes import BRIEF, LONG, Busy, Open, Sleep, Transaction, run_transaction
+from ralph_mission.loop.reviewing import ReviewerAnswer, ReviewFinding
 from ralph_mission.mission import acting, review, review_text, spending
 from ralph_mission.mission.approval import may_decide
-from ralph_mission.mission.model import Issue, Pull
-from ralph_mission.mission.review import Point, Shown, Standing
-from ralph_mission.trouble import Missing, Trouble
+from ralph_mission.mission.review import DiffLines, PostedReview, ReviewPoint
+from ralph_mission.mission.threads import Issue, Pull
+from ralph_mission.trouble import Missing, UserError
 
 WRITTEN = ("posted", "edited")
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PullView:
     """What git shows of a pull: where it left its base, its diff, what lines that shows, the guides of the base."""
 
     fork: str
     diff: str
-    shown: Shown
+    shown: DiffLines
     guides: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ReviewJob:
     """What is to be read: `material` is for the reviewer's eyes; at most `usd` may be spent on it."""
 
     pull: int
@@ -46,47 +46,49 @@ class Job:
     usd: float
 
 
-class Reader(Protocol):
+class PullReader(Protocol):
     """Looks at a pull, and has an agent review it in a clone that is thrown away."""
 
-    def look(self, base: str, head: str) -> View:
+    def look(self, base: str, head: str) -> PullView:
         """The view of commit `head` from the tip `base` of its base branch. Raises Trouble."""
         ...
 
-    def read(self, job: Job) -> Answer:
+    def read(self, job: ReviewJob) -> ReviewerAnswer:
         """The reviewer's answer, with what it may have cost. Raises Trouble before any session; an interrupt passes
         through."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Reviewer:
+class ReviewSetup:
     """What the flow needs. `say` tells a person; `usd` is what one review may cost."""
 
     opened: Open
-    reader: Reader
+    reader: PullReader
     sleep: Sleep
     say: Callable[[str], None]
     usd: float
 
 
-def once(reviewer: Reviewer, number: int, force: bool = False) -> Report:
+def review_once(reviewer: ReviewSetup, number: int, force: bool = False) -> ReviewReport:
     """Review one pull, unless its head was reviewed before; `force` reads it again.
 
     Raises Trouble: usage for a pull that Ralph did not make, Missing for one that is not there.
     """
     with ExitStack() as held:
         try:
-            begun = stroke(reviewer.opened, reviewer.sleep, partial(_begin, reviewer, number, force, held), BRIEF)
+            begun = run_transaction(
+                reviewer.opened, reviewer.sleep, partial(_begin, reviewer, number, force, held), BRIEF
+            )
         except Busy as busy:
-            return Report("lost", number, reason=f"{busy.what}; {busy.next_step}")
-        if isinstance(begun, Report):
+            return ReviewReport("lost", number, reason=f"{busy.what}; {busy.next_step}")
+        if isinstance(begun, ReviewReport):
             return begun
-        end = partial(finish, begun, _read(reviewer, begun))
-        return stroke(reviewer.opened, reviewer.sleep, end, LONG)
+        end = partial(finish_review, begun, _read_pull(reviewer, begun))
+        return run_transaction(reviewer.opened, reviewer.sleep, end, LONG)
 
 
-def lines(report: Report) -> Iterator[str]:
+def review_lines(report: ReviewReport) -> Iterator[str]:
     """The report for people."""
     told = {
         "posted": "reviewed", "edited": "reviewed again: the one review there is was edited",
@@ -102,39 +104,41 @@ def lines(report: Report) -> Iterator[str]:
 # --- beginning ------------------------------------------------------------------------
 
 
-def _begin(reviewer: Reviewer, number: int, force: bool, held: ExitStack, this: Stroke) -> Begun | Report:
+def _begin(
+    reviewer: ReviewSetup, number: int, force: bool, held: ExitStack, this: Transaction
+) -> StartedReview | ReviewReport:
     held.pop_all().close()  # of an attempt that somebody else was ahead of
     forge, us = this.ports.forge, this.ports.forge.identity().id
     pull = forge.pull(number)
     if why := review.why_not_ours(pull, us):
-        raise Trouble(f"pull #{number} is not one that Ralph made: {why}", "a person reviews it", usage=True)
+        raise UserError(f"pull #{number} is not one that Ralph made: {why}", "a person reviews it", usage=True)
     before = standing(this, pull)
     if waits := _waits(this, pull, before, force):
         return waits
     if not held.enter_context(this.house.store.at_work(number)):
-        return Report("lost", number, pull.head_sha, "another process here is at it")
+        return ReviewReport("lost", number, pull.head_sha, "another process here is at it")
     usd = spending.allowance(this.memory.header, this.now, this.house.charter.limits, reviewer.usd)
     if usd <= 0:
-        return Report("held", number, pull.head_sha, "today's money is spent (limits.usd_per_day)")
+        return ReviewReport("held", number, pull.head_sha, "today's money is spent (limits.usd_per_day)")
     default = forge.default_branch()
     base = default.sha if pull.base == default.name else forge.branch(pull.base)
-    begun = Begun(pull, base, _task(this, pull, us), before, usd, this.now, this.house.secrets)
-    book(this, f"reviews #{number}", usd)
+    begun = StartedReview(pull, base, _task(this, pull, us), before, usd, this.now, this.house.secrets)
+    book_cost(this, f"reviews #{number}", usd)
     return begun
 
 
-def _waits(this: Stroke, pull: Pull, before: Standing, force: bool) -> Report | None:
+def _waits(this: Transaction, pull: Pull, before: PostedReview, force: bool) -> ReviewReport | None:
     """Why nothing is asked of a model, None when something is."""
-    if acting.stopped(this.ports):
-        return Report("paused", pull.number, pull.head_sha)
+    if acting.is_stopped(this.ports):
+        return ReviewReport("paused", pull.number, pull.head_sha)
     if pull.state != "open":
-        return Report("closed", pull.number, pull.head_sha)
+        return ReviewReport("closed", pull.number, pull.head_sha)
     if before.doubt:
-        return Report("unknown", pull.number, pull.head_sha, WHY["unknown"])
-    return Report("reviewed", pull.number, pull.head_sha) if before.head == pull.head_sha and not force else None
+        return ReviewReport("unknown", pull.number, pull.head_sha, WHY["unknown"])
+    return ReviewReport("reviewed", pull.number, pull.head_sha) if before.head == pull.head_sha and not force else None
 
 
-def _task(this: Stroke, pull: Pull, us: int) -> Issue | None:
+def _task(this: Transaction, pull: Pull, us: int) -> Issue | None:
     """The issue that the pull was made for, if we or somebody who may decide here wrote it."""
     forge, number = this.ports.forge, review.task_of(pull, this.state.missions)
     try:
@@ -149,27 +153,29 @@ def _task(this: Stroke, pull: Pull, us: int) -> Issue | None:
 # --- reading --------------------------------------------------------------------------
 
 
-def _read(reviewer: Reviewer, begun: Begun) -> Read:
+def _read_pull(reviewer: ReviewSetup, begun: StartedReview) -> FinishedReading:
     pull = begun.pull
-    reviewer.say(f"#{pull.number} {review_text.title(pull)}: reviewing {pull.head_sha[:12]}")
+    reviewer.say(f"#{pull.number} {review_text.review_title(pull)}: reviewing {pull.head_sha[:12]}")
     try:
         view = reviewer.reader.look(begun.base, pull.head_sha)
-        told = review_text.material(
+        told = review_text.review_material(
             pull, begun.task, view.diff, view.fork, view.guides, begun.secrets, changed=view.shown
         )
-        answer = reviewer.reader.read(Job(pull.number, view.fork, pull.head_sha, told, begun.usd))
+        answer = reviewer.reader.read(ReviewJob(pull.number, view.fork, pull.head_sha, told, begun.usd))
     except KeyboardInterrupt:
-        return Read(Answer(None, "interrupted"), begun.usd, outcome="interrupted")
-    except Trouble as trouble:  # before any session
-        return Read(Answer(None, f"{trouble.what}; {trouble.next_step}"), 0.0)
+        return FinishedReading(ReviewerAnswer(None, "interrupted"), begun.usd, outcome="interrupted")
+    except UserError as trouble:  # before any session
+        return FinishedReading(ReviewerAnswer(None, f"{trouble.what}; {trouble.next_step}"), 0.0)
     except Exception as error:  # whatever it is, it is accounted for
-        return Read(Answer(None, f"it failed unexpectedly ({type(error).__name__}: {error})"), begun.usd)
+        return FinishedReading(
+            ReviewerAnswer(None, f"it failed unexpectedly ({type(error).__name__}: {error})"), begun.usd
+        )
     points = None
     if answer.found is not None:
-        points = review.redacted(review.placed(map(_point, answer.found), view.shown), begun.secrets)
-    return Read(answer, answer.usage.cost_usd or 0.0, points)
+        points = review.redact_points(review.place_points(map(_point, answer.found), view.shown), begun.secrets)
+    return FinishedReading(answer, answer.usage.cost_usd or 0.0, points)
 
 
-def _point(found: Found) -> Point:
+def _point(found: ReviewFinding) -> ReviewPoint:
     issue = found.issue
-    return Point(issue.severity, issue.message, issue.file, issue.line, issue.kind, found.suggestion)
+    return ReviewPoint(issue.severity, issue.message, issue.file, issue.line, issue.kind, found.suggestion)

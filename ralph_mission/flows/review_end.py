@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from ralph_mission.flows.carrying import Carried, Errand, book, carry
-from ralph_mission.flows.strokes import Stroke
-from ralph_mission.loop.reviewing import Answer
+from ralph_mission.flows.carrying import ExecutionRequest, ExecutionResult, book_cost, execute_plan
+from ralph_mission.flows.strokes import Transaction
+from ralph_mission.loop.reviewing import ReviewerAnswer
 from ralph_mission.mission import review, review_text, spending
 from ralph_mission.mission.ledger import NEEDS_PERSON, NOT_ATTEMPTED, SETTLED
-from ralph_mission.mission.model import Issue, Pull
-from ralph_mission.mission.review import Point, Standing
+from ralph_mission.mission.review import PostedReview, ReviewPoint
+from ralph_mission.mission.threads import Issue, Pull
 from ralph_mission.safety.secrets import redact
 
 WHY = {
@@ -24,7 +24,7 @@ FAILED = ("failed", "refused", "unknown", "moved")
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ReviewReport:
     """What came of it. `outcome`: posted, edited, unchanged (our review says the same already), reviewed (this commit
     was read before), closed, paused, held (no money), lost (somebody else is at it), moved (the head did, meanwhile),
     refused (by a rule), failed, unknown (nobody can tell whether it was posted), interrupted.
@@ -35,8 +35,8 @@ class Report:
     head: str = ""
     reason: str = ""
     url: str = ""
-    points: tuple[Point, ...] | None = None
-    answer: Answer | None = None
+    points: tuple[ReviewPoint, ...] | None = None
+    answer: ReviewerAnswer | None = None
 
     @property
     def code(self) -> int:
@@ -45,65 +45,65 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedReview:
     """A review whose money is set aside; `before` is our review as it stood."""
 
     pull: Pull
     base: str
     task: Issue | None
-    before: Standing
+    before: PostedReview
     usd: float
     at: datetime
     secrets: tuple[str, ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class FinishedReading:
     """What the reviewer said: `points` as they are posted, None without an answer; then `outcome` says how it ended.
 
     `usd` is what it cost; all that was set aside when nobody can tell.
     """
 
-    answer: Answer
+    answer: ReviewerAnswer
     usd: float
-    points: tuple[Point, ...] | None = None
+    points: tuple[ReviewPoint, ...] | None = None
     outcome: str = "failed"
 
 
-def standing(this: Stroke, pull: Pull) -> Standing:
+def standing(this: Transaction, pull: Pull) -> PostedReview:
     """Our review of the pull, as forge and memory know it."""
-    key = review.key(pull.number)
+    key = review.review_key(pull.number)
     record = this.house.store.records([key], this.past).get(key)
-    return review.standing(pull, record, this.ports.forge.identity().id)
+    return review.find_posted_review(pull, record, this.ports.forge.identity().id)
 
 
-def finish(begun: Begun, read: Read, this: Stroke) -> Report:
+def finish_review(begun: StartedReview, read: FinishedReading, this: Transaction) -> ReviewReport:
     """Post or edit the review, or send nothing; what was set aside and not spent is given back."""
     number = begun.pull.number
-    booked = spending.settled(begun.usd, begun.at, read.usd, this.now)
-    errand = Errand(f"review-{number}", f"review of #{number}", read.usd, booked)
+    booked = spending.settle_reserve(begun.usd, begun.at, read.usd, this.now)
+    errand = ExecutionRequest(f"review-{number}", f"review of #{number}", read.usd, booked)
     why = redact(read.answer.why, begun.secrets)
-    report = Report(read.outcome, number, begun.pull.head_sha, why, "", read.points, read.answer)
+    report = ReviewReport(read.outcome, number, begun.pull.head_sha, why, "", read.points, read.answer)
     if read.points is None:
         return _unsent(this, errand, report)
     pull = this.ports.forge.pull(number)
-    text, before = review_text.body(pull, read.points), standing(this, pull)
+    text, before = review_text.review_body(pull, read.points), standing(this, pull)
     if outcome := _needless(begun, pull, before, text):
         return _unsent(this, errand, replace(report, outcome=outcome, reason=WHY.get(outcome, "")))
-    carried = carry(this, errand, review.proposal(pull, text, before))
+    carried = execute_plan(this, errand, review.review_proposal(pull, text, before))
     if carried.refused:
         rules = carried.decision.rules
         outcome = "paused" if "paused" in rules else "refused"
         return _unsent(this, errand, replace(report, outcome=outcome, reason=", ".join(rules)))
-    return _told(report, carried, "edited" if before.id else "posted")
+    return _review_report(report, carried, "edited" if before.id else "posted")
 
 
-def _unsent(this: Stroke, errand: Errand, report: Report) -> Report:
-    book(this, f"{errand.told}: {report.outcome}", errand.booked)
+def _unsent(this: Transaction, errand: ExecutionRequest, report: ReviewReport) -> ReviewReport:
+    book_cost(this, f"{errand.told}: {report.outcome}", errand.booked)
     return report
 
 
-def _needless(begun: Begun, pull: Pull, before: Standing, text: str) -> str:
+def _needless(begun: StartedReview, pull: Pull, before: PostedReview, text: str) -> str:
     """Why nothing is sent, "" when something is."""
     if pull.state != "open":
         return "closed"
@@ -111,12 +111,12 @@ def _needless(begun: Begun, pull: Pull, before: Standing, text: str) -> str:
         return "moved"
     if before.doubt:
         return "unknown"
-    if review.same(before, text):
+    if review.says_the_same(before, text):
         return "unchanged"
     return "reviewed" if before.head == pull.head_sha and before.body != begun.before.body else ""
 
 
-def _told(report: Report, carried: Carried, done: str) -> Report:
+def _review_report(report: ReviewReport, carried: ExecutionResult, done: str) -> ReviewReport:
     if carried.cut:
         return replace(report, outcome="paused")
     (receipt,) = carried.receipts.values()

@@ -17,9 +17,9 @@ from ralph_mission.mission.kinds import lookup
 from ralph_mission.mission.ledger import (
     SETTLED,
     Anchor,
-    Batch,
     EffectRecord,
     FindingRecord,
+    MemoryBatch,
     MonitorRecord,
     OpenState,
     Record,
@@ -30,8 +30,9 @@ from ralph_mission.mission.ledger import (
     settle,
 )
 from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.model import Action, Actor, Issue, Mission, Pull, Tier
+from ralph_mission.mission.model import Action, Mission, Tier
 from ralph_mission.mission.ports import Forge, Store
+from ralph_mission.mission.threads import Actor, Issue, Pull
 
 UNTOLD = datetime(1970, 1, 1, tzinfo=UTC)  # when an effect began whose record is lost
 
@@ -72,7 +73,7 @@ class Recoverable(Store, Protocol):
         """Everything that can still be read, trusted or not. Raises Trouble for what recovery cannot mend."""
         ...
 
-    def restart(self, batch: Batch, salvaged: Salvage) -> Anchor:
+    def restart(self, batch: MemoryBatch, salvaged: Salvage) -> Anchor:
         """Commit a new lineage on top of the present head, never resetting it, and remember the position."""
         ...
 
@@ -99,7 +100,7 @@ class Recovered:
 
 
 @dataclass(slots=True)
-class Told:
+class RecoveryReport:
     """What is told of it, gathered while it goes on."""
 
     kept: list[str] = field(default_factory=list)
@@ -154,10 +155,10 @@ def traces_on(forge: Forge) -> tuple[Trace, ...]:
     issues = [forge.issue(issue.number) for issue in forge.issues("all")]
     pulls = [forge.pull(pull.number) for pull in forge.pulls("all")]
     things: list[Issue | Pull] = [*issues, *pulls]
-    return tuple(trace for thing in things for trace in _marked(thing, us))
+    return tuple(trace for thing in things for trace in _traces_in(thing, us))
 
 
-def _marked(thing: Issue | Pull, us: Actor) -> Iterable[Trace]:
+def _traces_in(thing: Issue | Pull, us: Actor) -> Iterable[Trace]:
     texts = [(thing.author, 0, thing.body), *((remark.author, remark.id, remark.body) for remark in thing.remarks)]
     for author, remark, body in texts:
         # Our marker is the last line; one further up may be a quotation.
@@ -170,24 +171,24 @@ def _marked(thing: Issue | Pull, us: Actor) -> Iterable[Trace]:
 
 
 def rebuilt_ledger(
-    salvaged: Salvage, traces: Iterable[Trace], forge: Forge, told: Told
+    salvaged: Salvage, traces: Iterable[Trace], forge: Forge, told: RecoveryReport
 ) -> tuple[dict[str, Record], OpenState]:
     """Every record by its key, and the state with nothing left open."""
     by_key = {trace.key: trace for trace in traces}
     records = {record.key: record for doubtful in salvaged.doubtful if (record := _harmless(doubtful))}
     dropped = len(salvaged.doubtful) - len(records)
     records |= {record.key: record for record in salvaged.records}
-    records |= {record.key: record for record in _forgotten(salvaged.state, records)}
-    state = _settled(salvaged.state or OpenState(), records, by_key, forge, told)
+    records |= {record.key: record for record in _lost_intents(salvaged.state, records)}
+    state = _settle_intents(salvaged.state or OpenState(), records, by_key, forge, told)
     for trace in by_key.values():
-        _shown(trace, records, forge)
+        _apply_trace(trace, records, forge)
     told.kept.append(f"{len(records)} ledger records, of {len(by_key)} things on the forge that carry our marker")
     if dropped:
         told.lost.append(f"{dropped} plans that this clone did not write: they are not carried out")
     return records, state
 
 
-def _forgotten(state: OpenState | None, records: Mapping[str, Record]) -> Iterable[Record]:
+def _lost_intents(state: OpenState | None, records: Mapping[str, Record]) -> Iterable[Record]:
     """What had been begun by keys whose records are lost: it may have been sent, so never again."""
     for key in (*state.effects, *state.unknown) if state else ():
         if key not in records:
@@ -203,8 +204,8 @@ def _harmless(record: Record) -> Record | None:
     return replace(record, effect=None) if record.state in SETTLED else None
 
 
-def _settled(
-    state: OpenState, records: dict[str, Record], traces: Mapping[str, Trace], forge: Forge, told: Told
+def _settle_intents(
+    state: OpenState, records: dict[str, Record], traces: Mapping[str, Trace], forge: Forge, told: RecoveryReport
 ) -> OpenState:
     """Intents settled by looking, never by doing."""
     unknown = []
@@ -213,7 +214,9 @@ def _settled(
             receipt = _fate(record, traces, forge)
             records[key] = settle(record, receipt)
             told.kept.append(f"{receipt.status}: an effect of cycle {record.cycle} that was still open ({key})")
-            state = replace(state, missions=tuple(_moved(mission, record, receipt) for mission in state.missions))
+            state = replace(
+                state, missions=tuple(_move_mission(mission, record, receipt) for mission in state.missions)
+            )
             unknown += [key] if receipt.status == "unknown" else []
     return replace(state, effects=(), unknown=tuple(unknown))
 
@@ -230,13 +233,13 @@ def _fate(record: EffectRecord, traces: Mapping[str, Trace], forge: Forge) -> Re
     return Receipt(record.key, "failed" if certain else "unknown", detail="not there when memory was recovered")
 
 
-def _moved(mission: Mission, record: EffectRecord, receipt: Receipt) -> Mission:
+def _move_mission(mission: Mission, record: EffectRecord, receipt: Receipt) -> Mission:
     if record.mission != mission.id or record.effect is None:
         return mission
     return absorb(mission, record.effect, receipt)
 
 
-def _shown(trace: Trace, records: dict[str, Record], forge: Forge) -> None:
+def _apply_trace(trace: Trace, records: dict[str, Record], forge: Forge) -> None:
     """What one marker proves: the effect was done, its findings were acted on, and what a person said."""
     known = records.get(trace.key)
     if not isinstance(known, EffectRecord) or known.state not in SETTLED:

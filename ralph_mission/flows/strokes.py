@@ -13,11 +13,11 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from ralph_mission.mission import acting, chronicle, gathering
-from ralph_mission.mission.deciding import Charter
-from ralph_mission.mission.ledger import Batch, OpenState, Recollection, WorkRecord, work_key
+from ralph_mission.mission.deciding import CycleSettings
+from ralph_mission.mission.ledger import MemoryBatch, MemorySnapshot, OpenState, WorkRecord, work_key
 from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.ports import Ports, Store
-from ralph_mission.trouble import Lost, Trouble
+from ralph_mission.mission.ports import CyclePorts, Store
+from ralph_mission.trouble import Lost, UserError
 
 T = TypeVar("T")
 PAUSE = 2.0  # seconds between two looks at whether memory is free
@@ -34,30 +34,30 @@ class WorkStore(Store, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class TransactionContext:
     """What a stroke may touch, built anew for each: an hour later a forge has other lists."""
 
-    ports: Ports
+    ports: CyclePorts
     store: WorkStore
-    charter: Charter
+    charter: CycleSettings
     secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Stroke:
+class Transaction:
     """Memory as it is in our hands."""
 
-    house: House
-    past: Recollection | None
+    house: TransactionContext
+    past: MemorySnapshot | None
     now: datetime
 
     @property
-    def ports(self) -> Ports:
+    def ports(self) -> CyclePorts:
         return self.house.ports
 
     @property
     def memory(self) -> Memory:
-        return self.past.memory if self.past else gathering.born(self.ports, self.now)
+        return self.past.memory if self.past else gathering.first_memory(self.ports, self.now)
 
     @property
     def state(self) -> OpenState:
@@ -69,11 +69,11 @@ class Stroke:
         return found if isinstance(found, WorkRecord) else None
 
 
-Open = Callable[[], House]
+Open = Callable[[], TransactionContext]
 Sleep = Callable[[float], None]
 
 
-class Busy(Trouble):
+class Busy(UserError):
     """Another runner has memory in its hands for longer than we wait. Nothing was begun."""
 
     def __init__(self, by: str) -> None:
@@ -81,7 +81,7 @@ class Busy(Trouble):
         super().__init__(what, "run again later; if it is certainly dead: ralph memory recover --take-over")
 
 
-def stroke(opened: Open, sleep: Sleep, do: Callable[[Stroke], T], patience: float) -> T:
+def run_transaction(opened: Open, sleep: Sleep, do: Callable[[Transaction], T], patience: float) -> T:
     """`do` with memory in our hands, as soon as nobody else has it. Raises Busy after `patience` seconds.
 
     What a dead runner left is settled first. Whoever comes between us and our intents was first: then it is decided
@@ -96,7 +96,7 @@ def stroke(opened: Open, sleep: Sleep, do: Callable[[Stroke], T], patience: floa
                 by = _holder(house, past)
                 if ours and not by:
                     _check_position(house, past)
-                    return do(Stroke(house, _settled(house, past), house.ports.clock.now()))
+                    return do(Transaction(house, _settle_leftovers(house, past), house.ports.clock.now()))
         except Lost:
             pass
         if waited >= patience:
@@ -105,24 +105,24 @@ def stroke(opened: Open, sleep: Sleep, do: Callable[[Stroke], T], patience: floa
         waited += PAUSE
 
 
-def _holder(house: House, past: Recollection | None) -> str:
+def _holder(house: TransactionContext, past: MemorySnapshot | None) -> str:
     """Who has memory in hands, "" when nobody has or nobody can tell."""
     claim = past.state.claim if past else None
     return claim.holder if claim and not house.store.proven_dead(claim.holder) else ""
 
 
-def _check_position(house: House, past: Recollection | None) -> None:
+def _check_position(house: TransactionContext, past: MemorySnapshot | None) -> None:
     """Raises Trouble when forge and memory disagree; Lost when only because somebody was at work since we recalled."""
     try:
         gathering.check_anchor(house.ports, past)
-    except Trouble:
+    except UserError:
         now = house.store.recall()
         if (now.oid if now else "") != (past.oid if past else ""):
             raise Lost from None
         raise
 
 
-def _settled(house: House, past: Recollection | None) -> Recollection | None:
+def _settle_leftovers(house: TransactionContext, past: MemorySnapshot | None) -> MemorySnapshot | None:
     """What an earlier run intended and did not settle: looked for, adopted, or left to what is planned now."""
     if past is None or not (past.state.effects or past.state.unknown):
         return past
@@ -133,7 +133,7 @@ def _settled(house: House, past: Recollection | None) -> Recollection | None:
     return house.store.commit(chronicle.settle_open(past, deeds, records), past)
 
 
-def land(this: Stroke, batch: Batch) -> Stroke:
+def commit_transaction(this: Transaction, batch: MemoryBatch) -> Transaction:
     """Commit memory, with the dashboard that goes with it, and tell the forge how far it is. Raises Lost."""
     past = this.house.store.commit(replace(batch, dashboard=this.ports.dashboard(batch.memory, batch.state)), this.past)
     this.ports.forge.set_anchor(gathering.anchor_of(past))

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ralph_mission.mission.account import CycleReport
-from ralph_mission.mission.ports import Clock
-from ralph_mission.trouble import Trouble
+from ralph_mission.mission.ports import CycleClock
+from ralph_mission.trouble import UserError
 
 LOOK = 60.0  # seconds at most between two looks at memory
 LONGEST_PAUSE = 60  # minutes after failures in a row: 1, 2, 4 …
@@ -23,26 +23,26 @@ Gate = Callable[[], tuple[bool, datetime | None, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Watcher:
+class WatchSetup:
     """What watching needs from the world. `sleep` takes seconds; `cycle` and `gate` may raise Trouble."""
 
-    clock: Clock
+    clock: CycleClock
     sleep: Callable[[float], None]
     gate: Gate
     cycle: Callable[[], CycleReport]
     say: Callable[[str], None]
 
 
-def watch(watcher: Watcher, once: bool = False) -> None:
+def watch_cycles(watcher: WatchSetup, once: bool = False) -> None:
     """Cycle until interrupted; `once` ends after one cycle that ran to its end.
 
     Raises Trouble for wrong usage or configuration, and with `once` for any other reason too.
     """
-    failures, told = 0, Told()
+    failures, told = 0, LastLine()
     while True:
         try:
             report, told = _turn(watcher, told)
-        except Trouble as trouble:
+        except UserError as trouble:
             if once or trouble.exit_code == USAGE:
                 raise
             minutes = min(2**failures, LONGEST_PAUSE)
@@ -57,7 +57,7 @@ def watch(watcher: Watcher, once: bool = False) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LastLine:
     """What was said last, so that what does not change is said once. `cycle`: it was a cycle's own line."""
 
     line: str = ""
@@ -65,14 +65,14 @@ class Told:
     cycle: bool = False
 
 
-def _turn(watcher: Watcher, told: Told) -> tuple[CycleReport | None, Told]:
+def _turn(watcher: WatchSetup, told: LastLine) -> tuple[CycleReport | None, LastLine]:
     """One look at the gate, and a cycle when one is due. Raises Trouble."""
     due, next_due_at, reason = watcher.gate()
     if due:
         report = watcher.cycle()
-        now = Told(_line(report), report.next_due_at, report.outcome in RAN)
+        now = LastLine(_line(report), report.next_due_at, report.outcome in RAN)
     else:
-        report, now = None, Told(reason, next_due_at)
+        report, now = None, LastLine(reason, next_due_at)
     announced = told.cycle and not due and now.next_due_at == told.next_due_at
     if now.cycle or not (announced or now.line == told.line):
         watcher.say(now.line)

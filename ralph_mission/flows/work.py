@@ -15,19 +15,19 @@ from math import inf
 from typing import Protocol
 
 from ralph_mission.flows import work_end
-from ralph_mission.flows.strokes import BRIEF, Busy, Open, Sleep, Stroke, stroke
-from ralph_mission.flows.work_kept import Done, carry_out, note
+from ralph_mission.flows.strokes import BRIEF, Busy, Open, Sleep, Transaction, run_transaction
+from ralph_mission.flows.work_kept import PlanResult, carry_out_plan, note_record
 from ralph_mission.loop.items import Guidance
-from ralph_mission.loop.order import Limits
+from ralph_mission.loop.order import RunLimits
 from ralph_mission.loop.presets import ERROR_PAUSE, IDLE_PAUSE, ISSUE_PAUSE
 from ralph_mission.mission import acting, spending, work, work_choice, work_plans, work_terms, work_text
 from ralph_mission.mission.approval import may_decide
 from ralph_mission.mission.ledger import NOT_ATTEMPTED, WorkRecord
-from ralph_mission.mission.model import Branch, Issue
-from ralph_mission.mission.work_terms import Played, Task, Word
+from ralph_mission.mission.threads import Branch, Issue
+from ralph_mission.mission.work_terms import GuidanceNote, WorkResult, WorkTask
 from ralph_mission.safety.paths import branch_name_ok
 from ralph_mission.safety.secrets import without
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 HERE = "Somebody on the machine that works on it"
 SHORTEST = 60.0  # seconds that are worth a beginning
@@ -35,7 +35,7 @@ USAGE = (2, 64)  # exit codes of a mistake that no waiting mends
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class IssueJob:
     """What is to be done for one issue; at most `usd` may be spent on it."""
 
     issue: int
@@ -48,7 +48,7 @@ class Job:
     seconds: float = inf  # left of the whole run
 
 
-class Hands(Protocol):
+class IssueCoder(Protocol):
     """Lets an agent work on a job, in a clone of its own."""
 
     def why_not(self, agent: str) -> str:
@@ -59,12 +59,12 @@ class Hands(Protocol):
         """The repository's own guides as of a commit, as a section of a prompt; "" when there are none."""
         ...
 
-    def play(self, job: Job) -> Played:
+    def play(self, job: IssueJob) -> WorkResult:
         """Run the loop to its end. What goes wrong, an interrupt too, is what it came to."""
         ...
 
 
-class Desk(Protocol):
+class GuidanceQueue(Protocol):
     """Where people leave words for the next session on this machine."""
 
     def pending(self) -> Sequence[Guidance]:
@@ -77,27 +77,27 @@ class Desk(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
+class IssueWorker:
     """What the issue agent needs. `say` tells a person; `role` are a person's words on how issues are worked on.
 
     `agents` are those that a label may name; `only` is the one issue that may be taken, 0 for any; `seconds` are left.
     """
 
     opened: Open
-    hands: Hands
+    hands: IssueCoder
     sleep: Sleep
     say: Callable[[str], None]
     now: Callable[[], datetime]
     usd_per_issue: float
     role: str = ""
     agents: tuple[str, ...] = ()
-    desk: Desk | None = None
+    desk: GuidanceQueue | None = None
     only: int = 0
     seconds: float = inf
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class WorkReport:
     """What one round came to. `outcome`: idle, lost, paused, held, done, waiting, failed, withdrawn, or the open state
     that could not be left. `skipped` are ready issues that are not taken, and why; `settled` what dead runners left.
     """
@@ -107,12 +107,12 @@ class Report:
     record: WorkRecord | None = None
     title: str = ""
     reason: str = ""
-    played: Played | None = None
+    played: WorkResult | None = None
     skipped: tuple[tuple[int, str], ...] = ()
     settled: tuple[tuple[int, str], ...] = ()
 
 
-def keep_working(worker: Worker, limits: Limits | None = None) -> Report:
+def keep_working(worker: IssueWorker, limits: RunLimits | None = None) -> WorkReport:
     """Issue after issue, until interrupted or until `limits` over all of them are reached.
 
     Raises Trouble for wrong usage or settings, which no waiting mends.
@@ -122,18 +122,18 @@ def keep_working(worker: Worker, limits: Limits | None = None) -> Report:
     while True:
         took = (worker.now() - began).total_seconds()
         if limits and (over := _over(limits, worker.usd_per_issue, sessions, usd, took)):
-            return Report("held", 2, reason=over)
+            return WorkReport("held", 2, reason=over)
         left = limits.usd - usd if limits and limits.usd is not None else worker.usd_per_issue
         seconds = limits.runtime - took if limits else inf
         try:
-            report = once(replace(worker, usd_per_issue=min(worker.usd_per_issue, left), seconds=seconds))
-        except Trouble as trouble:
+            report = work_once(replace(worker, usd_per_issue=min(worker.usd_per_issue, left), seconds=seconds))
+        except UserError as trouble:
             if trouble.exit_code in USAGE:
                 raise
             worker.say(f"{trouble.what}; {trouble.next_step}; trying again in {ERROR_PAUSE:.0f} s")
             worker.sleep(ERROR_PAUSE)
             continue
-        for line in lines(replace(report, skipped=tuple(one for one in report.skipped if one not in told))):
+        for line in work_lines(replace(report, skipped=tuple(one for one in report.skipped if one not in told))):
             worker.say(line)
         told |= set(report.skipped)
         if report.played:
@@ -143,14 +143,14 @@ def keep_working(worker: Worker, limits: Limits | None = None) -> Report:
         worker.sleep(_pause(report))
 
 
-def _pause(report: Report) -> float:
+def _pause(report: WorkReport) -> float:
     """Seconds until the next round: an agent that could not be reached is not back in a minute."""
     if report.record is None or (report.played and report.played.away):
         return IDLE_PAUSE
     return ERROR_PAUSE if report.code else ISSUE_PAUSE
 
 
-def _over(limits: Limits, per_issue: float, sessions: int, usd: float, seconds: float) -> str:
+def _over(limits: RunLimits, per_issue: float, sessions: int, usd: float, seconds: float) -> str:
     """Which limit over all issues is reached, or so near that no try would come to anything."""
     if sessions >= limits.iterations:
         return f"{sessions} sessions in all"
@@ -159,26 +159,28 @@ def _over(limits: Limits, per_issue: float, sessions: int, usd: float, seconds: 
     return f"{seconds:.0f} s in all" if limits.runtime - seconds < min(SHORTEST, limits.runtime) else ""
 
 
-def once(worker: Worker) -> Report:
+def work_once(worker: IssueWorker) -> WorkReport:
     """One issue, or none. What dead runners left is put in order first. Raises Trouble."""
     try:
         settled = tuple(work_end.leftovers(worker.opened, worker.sleep))
     except Busy as busy:
-        return Report("lost", reason=f"{busy.what}; {busy.next_step}")
+        return WorkReport("lost", reason=f"{busy.what}; {busy.next_step}")
     with ExitStack() as held:
-        taken = _taken(worker, held)
+        taken = _take_issue(worker, held)
         if taken.record is None or taken.job is None:
-            return Report(taken.outcome, taken.code, None, reason=taken.reason, skipped=taken.skipped, settled=settled)
-        played = _played(worker, taken.record, taken.job)
+            return WorkReport(
+                taken.outcome, taken.code, None, reason=taken.reason, skipped=taken.skipped, settled=settled
+            )
+        played = _work_on(worker, taken.record, taken.job)
         if worker.desk and played.sessions and not played.away:  # else nobody may have read them
-            with suppress(Trouble, OSError):  # said once more at the worst, and nothing that was done is lost
+            with suppress(UserError, OSError):  # said once more at the worst, and nothing that was done is lost
                 worker.desk.acknowledge(taken.words)
-        record = work_end.finish(worker.opened, worker.sleep, taken.record, played)
+        record = work_end.finish_work(worker.opened, worker.sleep, taken.record, played)
     code = played.code or int(record.state not in ("done", "withdrawn"))
-    return Report(record.state, code, record, taken.job.title, record.reason, played, taken.skipped, settled)
+    return WorkReport(record.state, code, record, taken.job.title, record.reason, played, taken.skipped, settled)
 
 
-def lines(report: Report) -> Iterator[str]:
+def work_lines(report: WorkReport) -> Iterator[str]:
     """A round for people."""
     for number, state in report.settled:
         yield f"#{number}, which a runner had left: {state}"
@@ -193,21 +195,21 @@ def lines(report: Report) -> Iterator[str]:
         yield f"#{report.record.issue} {report.title}: exit code {report.code}, {report.outcome}{why}"
 
 
-def _taken(worker: Worker, held: ExitStack) -> Taken:
+def _take_issue(worker: IssueWorker, held: ExitStack) -> TakenIssue:
     try:
-        taken = stroke(worker.opened, worker.sleep, partial(_take, worker, held), BRIEF)
+        taken = run_transaction(worker.opened, worker.sleep, partial(_take_next, worker, held), BRIEF)
         if taken.record and taken.job is None:
-            stroke(worker.opened, worker.sleep, partial(_leave, taken.record), BRIEF)
+            run_transaction(worker.opened, worker.sleep, partial(_leave, taken.record), BRIEF)
         return taken
     except Busy as busy:
-        return Taken("lost", reason=f"{busy.what}; {busy.next_step}")
+        return TakenIssue("lost", reason=f"{busy.what}; {busy.next_step}")
 
 
 # --- taking ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenIssue:
     """The issue that is ours, or why there is none; a record without a job is of a try that never began.
 
     `words` are the ids of guidance here that it is given.
@@ -215,38 +217,38 @@ class Taken:
 
     outcome: str
     record: WorkRecord | None = None
-    job: Job | None = None
+    job: IssueJob | None = None
     reason: str = ""
     skipped: tuple[tuple[int, str], ...] = ()
     code: int = 0
     words: tuple[str, ...] = ()
 
 
-def _take(worker: Worker, held: ExitStack, this: Stroke) -> Taken:
+def _take_next(worker: IssueWorker, held: ExitStack, this: Transaction) -> TakenIssue:
     held.pop_all().close()  # of an attempt that somebody else was ahead of
-    if acting.stopped(this.ports):
-        return Taken("paused")
+    if acting.is_stopped(this.ports):
+        return TakenIssue("paused")
     usd = spending.allowance(this.memory.header, this.now, this.house.charter.limits, worker.usd_per_issue)
     skipped: list[tuple[int, str]] = []
     for issue in _ready(worker, this):
         task, why = _looked_at(worker, this, issue)
         if not why and not spending.enough(usd, worker.usd_per_issue):
-            return Taken("held", reason="today's money is spent (limits.usd_per_day)", skipped=tuple(skipped))
+            return TakenIssue("held", reason="today's money is spent (limits.usd_per_day)", skipped=tuple(skipped))
         if task and not why and not task.agent and (absent := worker.hands.why_not("")):
-            return Taken("held", reason=absent, skipped=tuple(skipped), code=1)
+            return TakenIssue("held", reason=absent, skipped=tuple(skipped), code=1)
         if not why and not held.enter_context(this.house.store.at_work(issue.number)):
             why = "another process here is at it"
         if why or task is None:
             skipped.append((issue.number, why))
             continue
-        claimed = _claimed(worker, this, task, usd)
+        claimed = _claim_issue(worker, this, task, usd)
         if claimed.outcome != "refused":
             return replace(claimed, skipped=tuple(skipped))
         skipped.append((issue.number, claimed.reason))
-    return Taken("idle", skipped=tuple(skipped))
+    return TakenIssue("idle", skipped=tuple(skipped))
 
 
-def _ready(worker: Worker, this: Stroke) -> list[Issue]:
+def _ready(worker: IssueWorker, this: Transaction) -> list[Issue]:
     """Open issues that are labelled ready, the oldest (which has the smallest number) first; or the one that is named.
 
     Raises Missing for one that is not there.
@@ -257,7 +259,7 @@ def _ready(worker: Worker, this: Stroke) -> list[Issue]:
     return sorted(asked_for, key=lambda issue: issue.number)
 
 
-def _looked_at(worker: Worker, this: Stroke, issue: Issue) -> tuple[Task | None, str]:
+def _looked_at(worker: IssueWorker, this: Transaction, issue: Issue) -> tuple[WorkTask | None, str]:
     """The task that an issue is, or why it is none."""
     forge, us = this.ports.forge, this.ports.forge.identity().id
     if issue.number in this.state.working:
@@ -277,64 +279,64 @@ def _looked_at(worker: Worker, this: Stroke, issue: Issue) -> tuple[Task | None,
     return task, worker.hands.why_not(task.agent) if task.agent else ""
 
 
-def _claimed(worker: Worker, this: Stroke, task: Task, usd: float) -> Taken:
+def _claim_issue(worker: IssueWorker, this: Transaction, task: WorkTask, usd: float) -> TakenIssue:
     issue, base = task.issue, this.ports.forge.default_branch().sha
     guides = worker.hands.conventions(base)
     pending = tuple(worker.desk.pending()) if worker.desk else ()
-    task = replace(task, words=(*task.words, *(Word(HERE, word.text, id=word.id) for word in pending)))
+    task = replace(task, words=(*task.words, *(GuidanceNote(HERE, word.text, id=word.id) for word in pending)))
     before = this.record(issue.number)
     at = Branch(work.free_branch(issue, before, partial(_stands, this)), base)
-    record = work.begun(task, before, at, this.house.store.holder(), usd, this.now)
-    plan = work_plans.proposal(record, issue, work_plans.beginning(record, task.others))
-    done = carry_out(this, record, plan, usd)
+    record = work.begin_try(task, before, at, this.house.store.holder(), usd, this.now)
+    plan = work_plans.work_proposal(record, issue, work_plans.beginning(record, task.others))
+    done = carry_out_plan(this, record, plan, usd)
     if done.refused and "paused" not in done.rules:  # nothing was begun, and another issue may have its turn
-        return Taken("refused", reason=f"rules speak against what would be said there: {', '.join(done.rules)}")
+        return TakenIssue("refused", reason=f"rules speak against what would be said there: {', '.join(done.rules)}")
     if done.refused:
-        return Taken("paused")
+        return TakenIssue("paused")
     if done.carried.cut:
-        return Taken("paused", work.unbegun(record, before, said=not _unsent(done)))
+        return TakenIssue("paused", work.unbegun(record, before, said=not _unsent(done)))
     prompt = without("\n".join(filter(None, (_prompt(worker, this, task, record), guides))), this.house.secrets)
     title = work_text.title(issue)
-    return Taken(
+    return TakenIssue(
         "taken",
         done.record,
-        Job(issue.number, title, record.branch, base, prompt, usd, task.agent, worker.seconds),
+        IssueJob(issue.number, title, record.branch, base, prompt, usd, task.agent, worker.seconds),
         words=tuple(word.id for word in pending),
     )
 
 
-def _unsent(done: Done) -> bool:
+def _unsent(done: PlanResult) -> bool:
     """Whether certainly nothing of a plan was sent."""
     receipts = done.carried.receipts.values()
     return all(one.status == "failed" and one.detail.startswith(NOT_ATTEMPTED) for one in receipts)
 
 
-def _leave(left: WorkRecord, this: Stroke) -> None:
+def _leave(left: WorkRecord, this: Transaction) -> None:
     """Write down that a claimed try never began, and give its money back."""
     found = this.record(left.issue)
     if found and (found.state, found.tries) == ("working", left.tries):
-        note(this, left, spending.settled(found.reserved, found.at, 0.0, this.now))
+        note_record(this, left, spending.settle_reserve(found.reserved, found.at, 0.0, this.now))
 
 
-def _stands(this: Stroke, branch: str) -> bool:
+def _stands(this: Transaction, branch: str) -> bool:
     """Whether a branch of this name is there, or had a pull: what we push then would be refused."""
     forge = this.ports.forge
     heads = [pull.head for pull in forge.pulls("all")]
     return branch in heads or not branch_name_ok(branch, heads) or bool(forge.branch(branch))
 
 
-def _prompt(worker: Worker, this: Stroke, task: Task, record: WorkRecord) -> str:
+def _prompt(worker: IssueWorker, this: Transaction, task: WorkTask, record: WorkRecord) -> str:
     words = tuple((word.who, word.text) for word in task.words)
-    return work_text.prompt(task.issue, task.remarks, this.memory.learnings, worker.role, record.reason, words)
+    return work_text.issue_prompt(task.issue, task.remarks, this.memory.learnings, worker.role, record.reason, words)
 
 
-def _played(worker: Worker, record: WorkRecord, job: Job) -> Played:
+def _work_on(worker: IssueWorker, record: WorkRecord, job: IssueJob) -> WorkResult:
     if record.state != "working":
-        return Played(record.code, record.reason)
+        return WorkResult(record.code, record.reason)
     worker.say(f"#{job.issue} {job.title}: try {record.number} of {work_terms.TRIES}")
     try:
         return worker.hands.play(job)
     except Exception as error:  # whatever it is, the issue is given back and the next one has its turn
         worker.say(f"#{job.issue}: failed unexpectedly ({type(error).__name__}: {error})")
         # What it cost nobody knows, so all that was set aside for it is spent.
-        return Played(1, f"it failed unexpectedly ({type(error).__name__})", usd=job.usd)
+        return WorkResult(1, f"it failed unexpectedly ({type(error).__name__})", usd=job.usd)

@@ -10,44 +10,44 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
-from ralph_mission.flows.strokes import BRIEF, LONG, Open, Sleep, Stroke, stroke
-from ralph_mission.flows.work_kept import Done, carry_out, note
+from ralph_mission.flows.strokes import BRIEF, LONG, Open, Sleep, Transaction, run_transaction
+from ralph_mission.flows.work_kept import PlanResult, carry_out_plan, note_record
 from ralph_mission.mission import spending, withheld, work, work_plans
 from ralph_mission.mission.effects import Effect
 from ralph_mission.mission.ledger import WorkRecord
-from ralph_mission.mission.model import Issue
+from ralph_mission.mission.threads import Issue
 from ralph_mission.mission.work import OPEN
-from ralph_mission.mission.work_terms import Played
+from ralph_mission.mission.work_terms import WorkResult
 from ralph_mission.safety.objections import inspect
 from ralph_mission.safety.secrets import redact
-from ralph_mission.trouble import Missing, Trouble
+from ralph_mission.trouble import Missing, UserError
 
 HELD, AGAIN = 600.0, 10.0
 """Seconds that a result waits for a network, a forge or `ralph resume`, and between two times that it is tried."""
 DIED = "its runner ended before it could say how"
 
 
-def finish(opened: Open, sleep: Sleep, record: WorkRecord, played: Played) -> WorkRecord:
+def finish_work(opened: Open, sleep: Sleep, record: WorkRecord, played: WorkResult) -> WorkRecord:
     """The change sent, or the issue given back."""
     if record.state == "working":
-        record = _ended(opened, sleep, record, played)
+        record = _end_work(opened, sleep, record, played)
     return _drive(opened, sleep, record)
 
 
-def _ended(opened: Open, sleep: Sleep, record: WorkRecord, played: Played) -> WorkRecord:
+def _end_work(opened: Open, sleep: Sleep, record: WorkRecord, played: WorkResult) -> WorkRecord:
     """The result written down. What cannot be done at this moment is tried again: nobody after us would have it."""
     waited = 0.0
     while True:
         try:
-            return stroke(opened, sleep, partial(_end, record, played, waited >= HELD), LONG)
-        except Trouble as trouble:
+            return run_transaction(opened, sleep, partial(_end, record, played, waited >= HELD), LONG)
+        except UserError as trouble:
             if waited >= HELD or trouble.who not in ("network", "forge"):
                 raise
         sleep(AGAIN)
         waited += AGAIN
 
 
-def _end(ours: WorkRecord, played: Played, last: bool, this: Stroke) -> WorkRecord:
+def _end(ours: WorkRecord, played: WorkResult, last: bool, this: Transaction) -> WorkRecord:
     """Write down what the loop came to; a change is announced and sent in the same stroke.
 
     Raises Trouble while sending is stopped, unless this is the `last` time that it is tried.
@@ -58,40 +58,40 @@ def _end(ours: WorkRecord, played: Played, last: bool, this: Stroke) -> WorkReco
     if found.state not in ("working", "ending"):
         return found  # we have written it down before, and did not hear that it arrived
     played = withheld.unspoken(played, this.house.secrets)
-    usd = spending.settled(ours.reserved, ours.at, played.usd, this.now) if found.state == "working" else 0.0
-    record, issue = work.ended(ours, played), _there(this, ours.issue)
+    usd = spending.settle_reserve(ours.reserved, ours.at, played.usd, this.now) if found.state == "working" else 0.0
+    record, issue = work.end_try(ours, played), _there(this, ours.issue)
     if issue is None or work.withdrawn(record, issue, this.ports.forge.identity().id):
         record = replace(record, state="withdrawing", reason="a person took it back")
     if record.state == "ending" and issue is not None:
-        sent = _announced(this, record, issue, played, usd, last)
-        if isinstance(sent, Done) and sent.refused:
-            raise Trouble("nothing may be sent now: Ralph is paused", "ralph resume", who="forge")
-        if isinstance(sent, Done):
+        sent = _announce_change(this, record, issue, played, usd, last)
+        if isinstance(sent, PlanResult) and sent.refused:
+            raise UserError("nothing may be sent now: Ralph is paused", "ralph resume", who="forge")
+        if isinstance(sent, PlanResult):
             return sent.record
         record = sent
-    note(this, record, usd)
+    note_record(this, record, usd)
     return record
 
 
-def _announced(
-    this: Stroke, record: WorkRecord, issue: Issue, played: Played, usd: float, last: bool
-) -> Done | WorkRecord:
+def _announce_change(
+    this: Transaction, record: WorkRecord, issue: Issue, played: WorkResult, usd: float, last: bool
+) -> PlanResult | WorkRecord:
     """What came of sending the change; the record of a try that came to nothing when it may not be sent."""
     forge = this.ports.forge
     try:
         made = work_plans.change(record, issue, played, forge.default_branch().name, this.now)
     except UnicodeDecodeError:
-        return work.released(record, "the change holds a file that is not text", 1)
+        return work.release_issue(record, "the change holds a file that is not text", 1)
     remark, _ = work_plans.own_remark(record, issue, forge.identity().id)
     effects: tuple[Effect, ...] = (*work_plans.announcing(record, remark, made), *made)
-    done = carry_out(this, record, work_plans.proposal(record, issue, effects, played.patch), usd)
+    done = carry_out_plan(this, record, work_plans.work_proposal(record, issue, effects, played.patch), usd)
     if not done.refused or ("paused" in done.rules and not last):
         return done
     why = redact("; ".join(_objections(this, played, done.rules)), this.house.secrets)
-    return work.released(record, f"the change may not be sent: {why}", 1)
+    return work.release_issue(record, f"the change may not be sent: {why}", 1)
 
 
-def _objections(this: Stroke, played: Played, rules: tuple[str, ...]) -> Iterator[str]:
+def _objections(this: Transaction, played: WorkResult, rules: tuple[str, ...]) -> Iterator[str]:
     """Each rule that spoke against it, and about which path where it is about one."""
     assert played.patch is not None
     found = inspect(played.patch, max_lines=this.house.charter.limits.auto_pr_lines, secrets=this.house.secrets)
@@ -103,14 +103,14 @@ def _objections(this: Stroke, played: Played, rules: tuple[str, ...]) -> Iterato
 def _drive(opened: Open, sleep: Sleep, record: WorkRecord) -> WorkRecord:
     """Stroke after stroke until it is closed, or until a state cannot be left now."""
     while record.state in OPEN:
-        after = stroke(opened, sleep, partial(_step, record), LONG)
+        after = run_transaction(opened, sleep, partial(_step, record), LONG)
         if after is None or after.state == record.state:
             return after or record
         record = after
     return record
 
 
-def _step(ours: WorkRecord, this: Stroke) -> WorkRecord | None:
+def _step(ours: WorkRecord, this: Transaction) -> WorkRecord | None:
     """What is missing in the state that an issue's work is in. A runner that is gone came to nothing."""
     record = this.record(ours.issue)
     if record is None or record.state not in OPEN:
@@ -119,68 +119,68 @@ def _step(ours: WorkRecord, this: Stroke) -> WorkRecord | None:
         return ours  # somebody else was faster, and is at another try by now
     issue = _there(this, ours.issue)
     if record.state == "working":
-        record = work.released(record, DIED, 1)
+        record = work.release_issue(record, DIED, 1)
     if record.state != "closing" and work.withdrawn(record, issue, this.ports.forge.identity().id):
         record = replace(record, state="withdrawing", reason="a person took it back")
     if record.state == "ending" and issue is not None:
         return _sent_on(this, record, issue)
-    return _carried(this, record, issue, _plan(this, record, issue))
+    return _carry_out(this, record, issue, _plan(this, record, issue))
 
 
-def _plan(this: Stroke, record: WorkRecord, issue: Issue | None) -> tuple[Effect, ...]:
+def _plan(this: Transaction, record: WorkRecord, issue: Issue | None) -> tuple[Effect, ...]:
     """What is sent at the end of the work on an issue."""
     if record.state == "withdrawing":
         return work_plans.taking_off(record, issue, this.ports.forge.identity().id)
     return {"closing": work_plans.closing, "releasing": work_plans.releasing}[record.state](record)
 
 
-def _sent_on(this: Stroke, record: WorkRecord, issue: Issue) -> WorkRecord:
+def _sent_on(this: Transaction, record: WorkRecord, issue: Issue) -> WorkRecord:
     """The rest of a change that was announced, as it was announced."""
     known = this.house.store.records(work.change_keys(record), this.past)
-    left = work_plans.kept(record, known, issue, this.ports.forge.identity().id)
+    left = work_plans.unsent_change(record, known, issue, this.ports.forge.identity().id)
     if left is None:
-        record = work.released(record, "its runner ended before the change was announced", 1)
-        return _carried(this, record, issue, work_plans.releasing(record))
-    return _carried(this, record, issue, left[0], left)
+        record = work.release_issue(record, "its runner ended before the change was announced", 1)
+        return _carry_out(this, record, issue, work_plans.releasing(record))
+    return _carry_out(this, record, issue, left[0], left)
 
 
-def _carried(
-    this: Stroke,
+def _carry_out(
+    this: Transaction,
     record: WorkRecord,
     issue: Issue | None,
     effects: tuple[Effect, ...],
-    kept: work_plans.Kept | None = None,
+    kept: work_plans.UnsentChange | None = None,
 ) -> WorkRecord:
-    back, record = spending.settled(record.reserved, record.at, 0.0, this.now), replace(record, reserved=0.0)
+    back, record = spending.settle_reserve(record.reserved, record.at, 0.0, this.now), replace(record, reserved=0.0)
     if issue is None:  # deleted: nothing can be written there
         record = replace(record, state="withdrawn", holder="")
-        note(this, record, back)
+        note_record(this, record, back)
         return record
     keys, patch = (work.change_keys(record), kept[1]) if kept else ((), None)
-    done = carry_out(this, record, work_plans.proposal(record, issue, effects, patch), back, keys)
+    done = carry_out_plan(this, record, work_plans.work_proposal(record, issue, effects, patch), back, keys)
     if kept and done.refused and "paused" not in done.rules:
-        record = work.released(record, f"the change may not be sent: {', '.join(done.rules)}", 1)
-        note(this, record)
+        record = work.release_issue(record, f"the change may not be sent: {', '.join(done.rules)}", 1)
+        note_record(this, record)
         return record
-    return _refused(this, record, issue, back) if done.refused and "paused" not in done.rules else done.record
+    return _count_refusal(this, record, issue, back) if done.refused and "paused" not in done.rules else done.record
 
 
-def _refused(this: Stroke, record: WorkRecord, issue: Issue, usd: float) -> WorkRecord:
+def _count_refusal(this: Transaction, record: WorkRecord, issue: Issue, usd: float) -> WorkRecord:
     """An end that rules speak against: tried by two more, then told without the reason, then left without a word."""
     if record.refusals + 1 < work_plans.REFUSALS:
         record = replace(record, refusals=record.refusals + 1)
-        note(this, record, usd)
+        note_record(this, record, usd)
         return record
     bare = replace(record, reason=work_plans.UNSAID)
-    done = carry_out(this, bare, work_plans.proposal(bare, issue, _plan(this, bare, issue)), usd)
+    done = carry_out_plan(this, bare, work_plans.work_proposal(bare, issue, _plan(this, bare, issue)), usd)
     if done.refused and "paused" not in done.rules:
         record = work_plans.given_up(bare)
-        note(this, record, usd)
+        note_record(this, record, usd)
         return record
     return record if done.refused else done.record
 
 
-def _there(this: Stroke, number: int) -> Issue | None:
+def _there(this: Transaction, number: int) -> Issue | None:
     try:
         return this.ports.forge.issue(number)
     except Missing:
@@ -195,12 +195,12 @@ def leftovers(opened: Open, sleep: Sleep) -> Iterator[tuple[int, str]]:
     past = opened().store.recall()
     for number in past.state.working if past else ():
         with ExitStack() as held:
-            record = stroke(opened, sleep, partial(_taken_over, held, number), BRIEF)
+            record = run_transaction(opened, sleep, partial(_taken_over, held, number), BRIEF)
             if record is not None:
                 yield number, _drive(opened, sleep, record).state
 
 
-def _taken_over(held: ExitStack, number: int, this: Stroke) -> WorkRecord | None:
+def _taken_over(held: ExitStack, number: int, this: Transaction) -> WorkRecord | None:
     """The record of a dead runner, now in our name; None while it may be alive."""
     held.pop_all().close()
     record = this.record(number)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from ralph_mission.forges.history import is_ancestor
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.mission.effects import MARKER, PushBranch
 from ralph_mission.safety.patch import FileDelta, apply
@@ -36,15 +36,15 @@ def commit(git: Git, effect: PushBranch, default: str) -> str:
     _require_name(git, effect.branch, default)
     for known in filter(None, (effect.base_sha, effect.onto)):
         if git.resolve(known) != known:
-            raise Refused(f"there is no commit {known}")
+            raise ForgeRefused(f"there is no commit {known}")
     parents, start = _beginning(git, effect)
     try:
         tree = git.write_tree(start, _contents(git, start, effect.files)) if effect.files else start
         return git.commit_tree(tree, parents, effect.message, effect.date)
     except ValueError as error:
-        raise Refused(f"the change does not fit {start[:12]}: {error}") from None
+        raise ForgeRefused(f"the change does not fit {start[:12]}: {error}") from None
     except GitError as error:
-        raise Refused(f"git cannot commit the change: {error.detail.strip()}") from None
+        raise ForgeRefused(f"git cannot commit the change: {error.detail.strip()}") from None
 
 
 def merged_tree(git: Git, ours: str, theirs: str) -> str:
@@ -53,8 +53,8 @@ def merged_tree(git: Git, ours: str, theirs: str) -> str:
         return git.text("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", ours, theirs).split("\0")[0]
     except GitError as error:
         if error.code == 1:
-            raise Refused("the merge has conflicts", "bring the branch up to date with its base") from None
-        raise Refused(f"git cannot merge: {error.detail.strip()}") from None
+            raise ForgeRefused("the merge has conflicts", "bring the branch up to date with its base") from None
+        raise ForgeRefused(f"git cannot merge: {error.detail.strip()}") from None
 
 
 def _beginning(git: Git, effect: PushBranch) -> tuple[tuple[str, ...], str]:
@@ -68,9 +68,9 @@ def _beginning(git: Git, effect: PushBranch) -> tuple[tuple[str, ...], str]:
 
 def _require_name(git: Git, name: str, default: str) -> None:
     if name == default:
-        raise Refused("default-branch")
+        raise ForgeRefused("default-branch")
     if not name.startswith(OURS) or not git.try_text("check-ref-format", "--branch", name):
-        raise Refused("branch-name")
+        raise ForgeRefused("branch-name")
 
 
 def _contents(git: Git, tree: str, files: Sequence[FileDelta]) -> Contents:

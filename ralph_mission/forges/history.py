@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ralph_mission.gateways.git import EMPTY_TREE, Git, Identity
-from ralph_mission.mission.model import Touch
+from ralph_mission.mission.threads import Touch
 from ralph_mission.safety.patch import patch_id
 
 HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")

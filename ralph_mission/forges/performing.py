@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ralph_mission.forges.commits import mark
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.gateways.git import GitError
 from ralph_mission.mission.effects import AT_MOST_ONCE, Effect, Receipt, Ref
-from ralph_mission.trouble import Missing, Trouble
+from ralph_mission.trouble import Missing, UserError
 
 
 def require_ready(effect: Effect) -> None:
@@ -27,17 +27,17 @@ def find(effect: Effect, found: Callable[[Effect], Receipt | None]) -> Receipt |
     require_ready(effect)
     try:
         return found(effect)
-    except (Refused, Missing):
+    except (ForgeRefused, Missing):
         return None
     except GitError as error:
         raise spoilt(error) from None
 
 
-def failed(effect: Effect, why: object) -> Receipt:
+def failed_receipt(effect: Effect, why: object) -> Receipt:
     """The receipt of what was certainly not done."""
     return Receipt(effect.key, "failed", detail=str(why))
 
 
-def spoilt(error: GitError) -> Trouble:
+def spoilt(error: GitError) -> UserError:
     """A repository that git itself cannot work with."""
-    return Trouble(str(error), error.next_step("look at the repository with: git fsck"))
+    return UserError(str(error), error.next_step("look at the repository with: git fsck"))

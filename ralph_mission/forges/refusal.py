@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Refused(Exception):
+class ForgeRefused(Exception):
     """`what` is a rule's id or a line for people; `mend` says what would help, "" where nothing does."""
 
     def __init__(self, what: str, mend: str = "") -> None:

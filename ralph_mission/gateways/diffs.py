@@ -20,7 +20,7 @@ ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, 
 
 
 @dataclass(slots=True)
-class Section:
+class DiffSection:
     """One file's part of a diff. `paths` are as named, without a leading `a/` or `b/`."""
 
     raw: list[bytes] = field(default_factory=list)
@@ -38,25 +38,25 @@ class Section:
         return FileChange(path, "" if self.is_new else self.mode, "" if self.is_gone else self.mode, old, new)
 
 
-def sections(diff: bytes) -> tuple[Section, ...]:
+def sections(diff: bytes) -> tuple[DiffSection, ...]:
     """The file sections of `diff`, in order; text before the first is dropped, as git does."""
     return tuple(_sections(diff.split(b"\n")))
 
 
-def _sections(lines: list[bytes]) -> Iterator[Section]:
-    section: Section | None = None
+def _sections(lines: list[bytes]) -> Iterator[DiffSection]:
+    section: DiffSection | None = None
     deleted = added = 0  # what the hunk at hand still owes: a header inside one is content
     for index, line in enumerate(lines):
         inside = deleted > 0 or added > 0
         if not inside and _begins(lines, index, section):
             if section:
                 yield section
-            section = Section()
+            section = DiffSection()
         if section is None:
             continue
         section.raw.append(line)
         if inside:
-            deleted, added = _content(section, line, deleted, added)
+            deleted, added = _section_content(section, line, deleted, added)
         elif hunk := HUNK.match(line):
             deleted, added = (int(size) if size is not None else 1 for size in hunk.groups())
         else:
@@ -65,14 +65,14 @@ def _sections(lines: list[bytes]) -> Iterator[Section]:
         yield section
 
 
-def _begins(lines: list[bytes], index: int, section: Section | None) -> bool:
+def _begins(lines: list[bytes], index: int, section: DiffSection | None) -> bool:
     if lines[index].startswith(b"diff --git "):
         return True
     bare = lines[index].startswith(b"--- ") and lines[index + 1 : index + 2] and lines[index + 1].startswith(b"+++ ")
     return bool(bare) and (section is None or any(HUNK.match(line) for line in section.raw))
 
 
-def _content(section: Section, line: bytes, deleted: int, added: int) -> tuple[int, int]:
+def _section_content(section: DiffSection, line: bytes, deleted: int, added: int) -> tuple[int, int]:
     if line.startswith(b"\\"):
         return deleted, added
     if line.startswith(b"-"):
@@ -84,20 +84,20 @@ def _content(section: Section, line: bytes, deleted: int, added: int) -> tuple[i
     return deleted - 1, added - 1
 
 
-def _header(section: Section, line: bytes) -> None:
+def _header(section: DiffSection, line: bytes) -> None:
     section.is_new |= line.startswith(b"new file mode") or line.startswith(b"--- /dev/null")
     section.is_gone |= line.startswith(b"deleted file mode") or line.startswith(b"+++ /dev/null")
     if mode := MODE.match(line):
         section.mode = mode[1].decode()
     elif named := NAMED.match(line):
         prefixed = line.startswith((b"---", b"+++"))
-        _add(section, _stripped(_name(named[1])) if prefixed else _name(named[1]))
+        _add(section, _strip_component(_name(named[1])) if prefixed else _name(named[1]))
     elif header := HEADER.match(line):
         for name in _both(header[1]):
-            _add(section, _stripped(name))
+            _add(section, _strip_component(name))
 
 
-def _add(section: Section, path: str) -> None:
+def _add(section: DiffSection, path: str) -> None:
     if path not in ("", "/dev/null") and path not in section.paths:
         section.paths.append(path)
 
@@ -125,7 +125,7 @@ def _code(escape: str) -> int:
     return int(escape, 8) & 255 if escape[0] in "01234567" else ESCAPES.get(escape, ord(escape))
 
 
-def _stripped(name: str) -> str:
+def _strip_component(name: str) -> str:
     """Without the first component, as `git apply` does; an absolute name stays absolute, so that it is seen."""
     first, slash, rest = name.partition("/")
     if not slash or (first == "" and name != "/dev/null"):

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from ralph_mission.gateways import wire
 from ralph_mission.gateways.wire import NOBODY
-from ralph_mission.gateways.wire import Entry as Entry
-from ralph_mission.trouble import Trouble
+from ralph_mission.gateways.wire import TreeEntry as TreeEntry
+from ralph_mission.trouble import UserError
 
 PINS = (
     "core.fsmonitor=false",
@@ -130,7 +130,7 @@ class Git:
         """The commit `revision` names, or "" when there is none."""
         return self.try_text("rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}")
 
-    def listing(self, commit: str, *paths: str, recursive: bool = True) -> tuple[Entry, ...]:
+    def listing(self, commit: str, *paths: str, recursive: bool = True) -> tuple[TreeEntry, ...]:
         """The entries of a commit's tree, all or below `paths`."""
         flags = ("-r",) if recursive else ()
         raw = self.run("ls-tree", "-z", *flags, "--full-tree", commit, "--", *paths)
@@ -245,7 +245,7 @@ def environment() -> dict[str, str]:
 
 def _discover(directory: Path) -> Git:
     if not directory.is_dir():
-        raise Trouble(f"{directory} is not a folder", "name a git repository with --repo DIR", usage=True)
+        raise UserError(f"{directory} is not a folder", "name a git repository with --repo DIR", usage=True)
     done = _rev_parse(directory, ())
     extra: tuple[str, ...] = ()
     if done.returncode != 0 and b"dubious ownership" in done.stderr:
@@ -255,7 +255,7 @@ def _discover(directory: Path) -> Git:
         raise _not_a_repository(directory, done.stderr)
     answers = done.stdout.decode("utf-8", "surrogateescape").split("\n")[:-1]
     if len(answers) > 4 - (answers[2:3] == ["true"]):
-        raise Trouble("the path of the repository holds a line break", "move it to a folder without one", usage=True)
+        raise UserError("the path of the repository holds a line break", "move it to a folder without one", usage=True)
     git_dir, common, bare, top = (*answers, "")[:4]
     where = directory / common if not os.path.isabs(common) else Path(common)
     work_tree = Path(top) if bare == "false" and top else None
@@ -269,10 +269,10 @@ def _rev_parse(directory: Path, extra: tuple[str, ...]) -> subprocess.CompletedP
     try:
         done = subprocess.run(command, capture_output=True, env=environment(), check=False, timeout=ANSWER)
     except FileNotFoundError:
-        raise Trouble("git is not installed", "install git 2.38 or newer") from None
+        raise UserError("git is not installed", "install git 2.38 or newer") from None
     except subprocess.TimeoutExpired:
         mend = "see whether .git/HEAD is a plain file: rm it, then git symbolic-ref HEAD refs/heads/BRANCH"
-        raise Trouble(f"git gives no answer about {directory}", mend) from None
+        raise UserError(f"git gives no answer about {directory}", mend) from None
     if b"must be run in a work tree" in done.stderr:  # bare: asks for no top level
         done = subprocess.run(command[:-1], capture_output=True, env=environment(), check=False)
     return done
@@ -287,14 +287,14 @@ def _trusted_by_user() -> tuple[str, ...]:
     return tuple(f"safe.directory={line}" for line in done.stdout.decode().split("\n") if line)
 
 
-def _not_a_repository(directory: Path, stderr: bytes) -> Trouble:
+def _not_a_repository(directory: Path, stderr: bytes) -> UserError:
     said = stderr.decode(errors="replace")
     if "dubious ownership" in said:
         mend = f"run as its owner, or: git config --global --add safe.directory {directory.resolve()}"
-        return Trouble(f"{directory} belongs to another user", mend, usage=True)
+        return UserError(f"{directory} belongs to another user", mend, usage=True)
     if "not a git repository" in said:
-        return Trouble(
+        return UserError(
             f"{directory} is not a git repository", "run inside one, or name one with --repo DIR", usage=True
         )
     lines = said.strip().splitlines() or ["no reason given"]
-    return Trouble(f"git cannot read {directory}: {lines[-1]}", "mend the repository, then run again", usage=True)
+    return UserError(f"git cannot read {directory}: {lines[-1]}", "mend the repository, then run again", usage=True)

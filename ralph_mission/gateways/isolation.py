@@ -19,7 +19,7 @@ from ralph_mission.gateways import isolation_bwrap as bwrap
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.isolation_relay import Endpoint, relay
 from ralph_mission.gateways.place import acts_on_github
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 Level = Literal["env", "bwrap"]
 NAMESPACES = (
@@ -42,7 +42,7 @@ UNSTORED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Cage:
+class Sandbox:
     """What a foreign process may reach besides the home of its run. Paths that are missing are left out.
 
     `writable`: folders it may write in. `readable`: what else it needs to see at `bwrap` besides the system and PATH.
@@ -75,11 +75,13 @@ class Inside:
         return (self.report.writing,) if self.report else ()
 
 
-OPEN = Cage()
+OPEN = Sandbox()
 
 
 @contextmanager
-def entered(cage: Cage, argv: Sequence[str], cwd: Path, home: Path, scratch: Path, path: str) -> Iterator[Inside]:
+def enter_sandbox(
+    cage: Sandbox, argv: Sequence[str], cwd: Path, home: Path, scratch: Path, path: str
+) -> Iterator[Inside]:
     """The command in its cage; `path` is the PATH it gets. Afterwards nothing runs there any more.
 
     Raises Trouble when the level cannot be had.
@@ -89,7 +91,7 @@ def entered(cage: Cage, argv: Sequence[str], cwd: Path, home: Path, scratch: Pat
         yield Inside(argv)
         return
     if not bwrap.program():
-        raise Trouble(bwrap.MISSING, bwrap.INSTALL)
+        raise UserError(bwrap.MISSING, bwrap.INSTALL)
     writable, readable, hidden = map(_existing, ((*cage.writable, home), cage.readable, cage.hidden))
     with ExitStack() as held:
         closed = cage.endpoints is not None and not bwrap.attempt().open_network
@@ -97,8 +99,8 @@ def entered(cage: Cage, argv: Sequence[str], cwd: Path, home: Path, scratch: Pat
         socket = held.enter_context(relay(ways)) if ways else None
         view = bwrap.View(writable, readable, hidden, scratch.resolve(), path, argv[0], cwd.resolve(), socket)
         report = held.enter_context(bwrap.reporting())
-        command = bwrap.helped(argv, cwd.resolve(), ways, report.writing)
-        yield Inside(tuple(bwrap.wrapped(view, command, closed)), report)
+        command = bwrap.with_helper(argv, cwd.resolve(), ways, report.writing)
+        yield Inside(tuple(bwrap.wrap_command(view, command, closed)), report)
 
 
 # --- which level ---------------------------------------------------------------------
@@ -131,10 +133,10 @@ def find_level(wanted: Level | None, environ: Mapping[str, str]) -> Found:
     if not why:
         return Found("bwrap", bwrap.attempt().open_network)
     if wanted == "bwrap":
-        raise Trouble(f"sandbox: bwrap cannot be had: {why}", f"{remedy}; or {ACCEPT}")
+        raise UserError(f"sandbox: bwrap cannot be had: {why}", f"{remedy}; or {ACCEPT}")
     if acts_on_github(environ):
         what = f"no agent runs on GitHub without isolation, and this runner offers none: {why}"
-        raise Trouble(what, f"{remedy}; or {ACCEPT}")
+        raise UserError(what, f"{remedy}; or {ACCEPT}")
     return Found("env", lacking=f"{why}; {remedy}")
 
 
@@ -162,7 +164,7 @@ def describe_level(found: Found) -> str:
 
 def of_checkout(
     level: Level, git: Git, environ: Mapping[str, str], endpoints: Sequence[Endpoint] | None = None
-) -> Cage:
+) -> Sandbox:
     """The cage for sessions in a checkout, with its repository where that lies elsewhere (a linked work tree).
 
     Raises Trouble when git's configuration there holds a credential, which a session could read, and for a bare one.
@@ -170,25 +172,25 @@ def of_checkout(
     if level == "env":
         return OPEN
     if git.work_tree is None:
-        raise Trouble("this repository is bare, so there is nothing to work in", "name a checkout", usage=True)
-    borrowed = _borrowed(git.common_dir / "objects")
+        raise UserError("this repository is bare, so there is nothing to work in", "name a checkout", usage=True)
+    borrowed = _borrowed_objects(git.common_dir / "objects")
     writable = tuple(dict.fromkeys((git.work_tree, git.git_dir, git.common_dir)))
     hidden = (*private(environ), *(place.parent / "config" for place in borrowed))
     for file in _credentials(git):
         if not any(Path(file).resolve().is_relative_to(place.resolve()) for place in hidden):
-            raise Trouble(f"{file} holds a credential, which is no agent's business", UNSTORED)
-    return Cage(level, writable, borrowed, hidden, None if endpoints is None else tuple(endpoints))
+            raise UserError(f"{file} holds a credential, which is no agent's business", UNSTORED)
+    return Sandbox(level, writable, borrowed, hidden, None if endpoints is None else tuple(endpoints))
 
 
 def of_clone(
     level: Level, git: Git, folder: Path, environ: Mapping[str, str], endpoints: Sequence[Endpoint] | None = None
-) -> Cage:
+) -> Sandbox:
     """The cage for what runs in a clone of `git` at `folder`: of the repository it sees objects, no configuration."""
     if level == "env":
         return OPEN
     objects = git.common_dir / "objects"
-    readable = (objects, *_borrowed(objects))
-    return Cage(level, (folder,), readable, private(environ), None if endpoints is None else tuple(endpoints))
+    readable = (objects, *_borrowed_objects(objects))
+    return Sandbox(level, (folder,), readable, private(environ), None if endpoints is None else tuple(endpoints))
 
 
 def _credentials(git: Git) -> Iterator[str]:
@@ -220,7 +222,7 @@ def _existing(places: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(place.resolve() for place in places if place.exists()))
 
 
-def _borrowed(objects: Path) -> tuple[Path, ...]:
+def _borrowed_objects(objects: Path) -> tuple[Path, ...]:
     """The object folders of other repositories that one borrows from, and they in turn."""
     found: list[Path] = []
     waiting = [objects]

@@ -93,7 +93,7 @@ def program() -> str:
     return shutil.which("bwrap") or ""
 
 
-def wrapped(view: View, command: Sequence[str], closed: bool) -> list[str]:
+def wrap_command(view: View, command: Sequence[str], closed: bool) -> list[str]:
     """The command inside bubblewrap; `closed`: without the network."""
     places = [word for words in (*_system(), FRESH, *_places(view), *_of_root()) for word in words]
     net = ["--unshare-net"] if closed else []
@@ -103,7 +103,7 @@ def wrapped(view: View, command: Sequence[str], closed: bool) -> list[str]:
     return [*DEAF, program(), *NAMESPACES, *who, *net, "--cap-drop", "ALL", *places, *way, *where, "--", *command]
 
 
-def helped(argv: Sequence[str], cwd: Path, endpoints: Sequence[Endpoint], report: int) -> list[str]:
+def with_helper(argv: Sequence[str], cwd: Path, endpoints: Sequence[Endpoint], report: int) -> list[str]:
     """The command in `cwd` behind our helper inside (`isolation_inside`), which listens for `endpoints` and writes to
     the descriptor `report`."""
     ways = [[str(number), end.listens, end.port if end.loopback else 0] for number, end in enumerate(endpoints)]
@@ -130,9 +130,9 @@ def attempt() -> Attempt:
 def _attempt(found: str) -> Attempt:
     if not found:
         return Attempt(MISSING)
-    if not (refused := _error(wrapped(View(), TRIAL, closed=True))):
+    if not (refused := _error(wrap_command(View(), TRIAL, closed=True))):
         return Attempt()
-    with_network = _error(wrapped(View(), TRIAL, closed=False))
+    with_network = _error(wrap_command(View(), TRIAL, closed=False))
     return Attempt(with_network, "" if with_network else refused)
 
 
@@ -166,8 +166,8 @@ def _of_root() -> Iterator[tuple[str, ...]]:
         if entry.is_dir():
             yield "--ro-bind", entry.path, entry.path
         elif mode & stat.S_IWUSR or not mode & stat.S_IROTH:
-            yield _covered(Path(entry.path))
-    yield from map(_covered, _closed_to_others(Path("/etc")))
+            yield _cover(Path(entry.path))
+    yield from map(_cover, _closed_to_others(Path("/etc")))
 
 
 def _closed_to_others(folder: Path) -> Iterator[Path]:
@@ -186,9 +186,9 @@ def _places(view: View) -> Iterator[tuple[str, ...]]:
     """The more particular path wins, because it comes later; of equals the more generous one."""
     yield ("--bind", str(view.scratch), "/tmp") if view.scratch else ("--perms", "1777", "--tmpfs", "/tmp")
     known = (*view.writable, *SYSTEM)
-    needed = {place for place in _needed(view) if os.path.exists(place) and not _inside(place, known)}
+    needed = {place for place in _needed_paths(view) if os.path.exists(place) and not _inside(place, known)}
     seen = {*view.readable, *needed} - {*view.writable}
-    steps = [(place, 0, _covered(place)) for place in view.hidden if _inside(place, (*known, *seen))]
+    steps = [(place, 0, _cover(place)) for place in view.hidden if _inside(place, (*known, *seen))]
     steps += [(place, 1, ("--ro-bind", str(place), str(place))) for place in seen]
     steps += [(place, 2, ("--bind", str(place), str(place))) for place in view.writable]
     # Made by bubblewrap in passing, the folders above them would be closed to another user.
@@ -197,11 +197,11 @@ def _places(view: View) -> Iterator[tuple[str, ...]]:
     yield from (words for place, rank, words in sorted(steps, key=lambda step: (len(step[0].parts), step[1])))
 
 
-def _covered(place: Path) -> tuple[str, ...]:
+def _cover(place: Path) -> tuple[str, ...]:
     return ("--tmpfs", str(place)) if place.is_dir() else ("--ro-bind", os.devnull, str(place))
 
 
-def _needed(view: View) -> Iterator[Path]:
+def _needed_paths(view: View) -> Iterator[Path]:
     """What the programs on PATH and our own Python need, as they are named and as they really stand."""
     yield view.cwd
     yield Path("/etc/resolv.conf").resolve()  # below /run, often, which is not seen

@@ -45,7 +45,7 @@ def main(said: str, argv: list[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def joined(one: socket.socket, other: socket.socket) -> None:
+def pass_on(one: socket.socket, other: socket.socket) -> None:
     """Pass on what either side sends until both have said all."""
     with one, other:
         back = threading.Thread(target=_copy, args=(other, one), daemon=True)
@@ -116,7 +116,7 @@ def _serve(heard: socket.socket, place: str) -> None:
         except OSError:
             came.close()
             continue
-        threading.Thread(target=joined, args=(came, onward), daemon=True).start()
+        threading.Thread(target=pass_on, args=(came, onward), daemon=True).start()
 
 
 def _become(argv: list[str], proxies: list[int]) -> None:

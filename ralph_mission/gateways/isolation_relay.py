@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ralph_mission.gateways.isolation_inside import LINES, joined
-from ralph_mission.trouble import Trouble
+from ralph_mission.gateways.isolation_inside import LINES, pass_on
+from ralph_mission.trouble import UserError
 
 ANTHROPIC = ("ANTHROPIC_BASE_URL", "https://api.anthropic.com")
 GEMINI = ("GOOGLE_GEMINI_BASE_URL", "https://generativelanguage.googleapis.com")
@@ -74,7 +74,7 @@ def endpoint(url: str) -> Endpoint:
     clear, reserved = parts.scheme == "http" and not made.loopback, made.loopback and made.port < ORDINARY
     if not made.host or not made.port or clear or reserved:
         what = f"{parts.scheme}://{parts.hostname} is no address of a model that an agent at sandbox: bwrap can use"
-        raise Trouble(what, "use https, or http on this machine with a port from 1024; or sandbox: env", usage=True)
+        raise UserError(what, "use https, or http on this machine with a port from 1024; or sandbox: env", usage=True)
     return made
 
 
@@ -91,7 +91,7 @@ def relay(endpoints: Sequence[Endpoint]) -> Iterator[Path]:
     heard: list[socket.socket] = []
     try:
         for number, end in enumerate(endpoints):
-            heard.append(_heard(folder / str(number)))
+            heard.append(_listen(folder / str(number)))
             threading.Thread(target=_serve, args=(heard[-1], end, tuple(endpoints)), daemon=True).start()
         yield folder
     finally:
@@ -102,7 +102,7 @@ def relay(endpoints: Sequence[Endpoint]) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _heard(place: Path) -> socket.socket:
+def _listen(place: Path) -> socket.socket:
     made = socket.socket(socket.AF_UNIX)
     made.bind(str(place))
     place.chmod(0o600)
@@ -121,7 +121,7 @@ def _serve(heard: socket.socket, end: Endpoint, allowed: tuple[Endpoint, ...]) -
 
 def _onward(came: socket.socket, end: Endpoint, allowed: tuple[Endpoint, ...]) -> None:
     with came, suppress(OSError):
-        wanted = end if end.loopback else _asked(came)
+        wanted = end if end.loopback else _read_connect(came)
         if wanted not in allowed:
             came.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
             return
@@ -134,10 +134,10 @@ def _onward(came: socket.socket, end: Endpoint, allowed: tuple[Endpoint, ...]) -
         onward.settimeout(None)
         if not end.loopback:
             came.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        joined(came, onward)
+        pass_on(came, onward)
 
 
-def _asked(came: socket.socket) -> Endpoint | None:
+def _read_connect(came: socket.socket) -> Endpoint | None:
     """The host and port of a CONNECT request; None when it is none. A byte at a time: what follows is not ours."""
     came.settimeout(PATIENCE)
     head = b""

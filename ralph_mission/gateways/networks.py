@@ -8,7 +8,7 @@ from typing import Any
 import requests
 
 from ralph_mission.gateways.http.client import HttpLimits, HttpSession, NoAnswer
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 MOST = 4 * 1024 * 1024  # bytes of an answer
 
@@ -23,7 +23,7 @@ def ask_network(network: str, call: Callable[[], requests.Response]) -> requests
     try:
         return call()
     except NoAnswer as error:
-        raise Trouble(f"{network} gives no answer ({error})", "look at the network", who="network") from None
+        raise UserError(f"{network} gives no answer ({error})", "look at the network", who="network") from None
 
 
 def read_json(
@@ -36,12 +36,12 @@ def read_json(
     try:
         return answer.json()
     except (ValueError, RecursionError):
-        raise Trouble(f"{network} answers with no JSON", "look at its address", who="network") from None
+        raise UserError(f"{network} answers with no JSON", "look at its address", who="network") from None
 
 
-def refusal(network: str, status: int) -> Trouble:
+def refusal(network: str, status: int) -> UserError:
     """What a status means for people."""
     mends = {401: "look at its token", 403: "its token may not, or the API's tier does not have it",
              404: "look at its address and ids", 429: "it is asked again in the next look"}  # fmt: skip  # one table
     who = "network" if status == 429 or status >= 500 else "you"
-    return Trouble(f"{network} answers {status}", mends.get(status, "see docs/social.md"), who=who)
+    return UserError(f"{network} answers {status}", mends.get(status, "see docs/social.md"), who=who)

@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ralph_mission.gateways.diffs import Section, sections
+from ralph_mission.gateways.diffs import DiffSection, sections
 from ralph_mission.gateways.git import EMPTY_TREE, Git, GitError
 from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, FileChange, Patch
 from ralph_mission.safety.paths import unsafe_path
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 OID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -48,11 +48,11 @@ def from_diff(git: Git, diff: bytes) -> Patch:
     """
     base, parts = _head(git), sections(diff)
     if not parts and diff.strip():
-        raise Trouble("the patch holds no diff", "give one as `git diff` prints it")
+        raise UserError("the patch holds no diff", "give one as `git diff` prints it")
     unsafe = [(part, path) for part in parts for path in part.paths if unsafe_path(path) or part.mode not in MODES]
     safe = [part for part in parts if part.mode in MODES and not any(unsafe_path(path) for path in part.paths)]
     with _scratch(git) as env:
-        applied = _changes(git, base, _applied(git, base, safe, env), env)
+        applied = _changes(git, base, _apply(git, base, safe, env), env)
     return Patch(base, (*applied, *(part.change(path) for part, path in unsafe)))
 
 
@@ -60,7 +60,7 @@ def from_work_tree(git: Git) -> Patch:
     """The work tree against HEAD: what is tracked, what was added, what is untracked and not ignored."""
     if git.work_tree is None:
         what = "this repository is bare, so there is no work tree to judge"
-        raise Trouble(what, "give a patch with --patch FILE", usage=True)
+        raise UserError(what, "give a patch with --patch FILE", usage=True)
     base = _head(git)
     before = {entry.path: (entry.mode, entry.oid) for entry in git.listing(base)}
     changed = {path: now for path, now in _present(git, before) if not _same(before.get(path), now)}
@@ -88,7 +88,7 @@ def _changes(git: Git, base: str, head: str, env: Mapping[str, str] | None = Non
         rows = _rows(git.run(*command, env=env))
     except GitError as error:
         what = f"git cannot compare {base[:12]} with {head[:12]}: {error.detail.strip()}"
-        raise Trouble(what, "name two commits that exist here") from None
+        raise UserError(what, "name two commits that exist here") from None
     sides = [side for row in rows for side in ((row.old_mode, row.old), (row.new_mode, row.new))]
     contents = git.blobs((oid for mode, oid in sides if mode not in (ABSENT, GITLINK)), env)
     return tuple(
@@ -115,7 +115,7 @@ def _side(mode: str, oid: str, contents: Mapping[str, bytes]) -> bytes | None:
     if mode == GITLINK:
         return oid.encode()
     if oid not in contents:
-        raise Trouble(f"object {oid[:12]} is missing, so the change cannot be measured", "fetch it, then run again")
+        raise UserError(f"object {oid[:12]} is missing, so the change cannot be measured", "fetch it, then run again")
     return contents[oid]
 
 
@@ -135,16 +135,16 @@ def _scratch(git: Git) -> Iterator[dict[str, str]]:
         yield {
             "GIT_INDEX_FILE": str(Path(folder) / "index"),
             "GIT_OBJECT_DIRECTORY": str(objects),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(git.common_dir / "objects"),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quote(git.common_dir / "objects"),
         }
 
 
-def _quoted(path: Path) -> str:
+def _quote(path: Path) -> str:
     """git separates alternates by colons and takes a C-quoted name whole."""
     return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _applied(git: Git, base: str, parts: Iterable[Section], env: Mapping[str, str]) -> str:
+def _apply(git: Git, base: str, parts: Iterable[DiffSection], env: Mapping[str, str]) -> str:
     """The tree that the sections make of `base`."""
     text = b"\n".join(b"\n".join(part.raw) for part in parts)
     try:
@@ -155,7 +155,7 @@ def _applied(git: Git, base: str, parts: Iterable[Section], env: Mapping[str, st
         return git.run("write-tree", env=env).decode().strip()
     except GitError as error:
         said = error.detail.strip().splitlines() or [str(error)]
-        raise Trouble(f"the patch does not apply to HEAD ({said[0]})", "make it anew from the present HEAD") from None
+        raise UserError(f"the patch does not apply to HEAD ({said[0]})", "make it anew from the present HEAD") from None
 
 
 def _head(git: Git) -> str:
@@ -217,11 +217,11 @@ def _beyond_link(top: bytes, path: str) -> bool:
 def read_content(where: bytes, path: str, size: int) -> bytes:
     """The bytes of a file that is no link. Raises Trouble when it is too large."""
     if size > LARGEST:
-        raise Trouble(f"{path} has {size:,} bytes, too many to judge", "leave it out, or ignore it in .gitignore")
+        raise UserError(f"{path} has {size:,} bytes, too many to judge", "leave it out, or ignore it in .gitignore")
     with open(where, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW)) as file:
         found = os.fstat(file.fileno())
         if found.st_nlink > 1 and not found.st_mode & stat.S_IROTH:  # a session may have given it its second name
-            raise Trouble(f"{path} may be somebody else's file too: it has a second name", "leave it out")
+            raise UserError(f"{path} may be somebody else's file too: it has a second name", "leave it out")
         return file.read()
 
 

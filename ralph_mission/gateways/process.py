@@ -24,7 +24,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from ralph_mission.gateways.isolation import OPEN, Cage, Inside, entered
+from ralph_mission.gateways.isolation import OPEN, Inside, Sandbox, enter_sandbox
 from ralph_mission.gateways.isolation_inside import still
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -43,7 +43,7 @@ LIMITED = ("/bin/sh", "-c", f'ulimit -c 0; ulimit -f {FILE_BLOCKS} 2>/dev/null; 
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedProcess:
     """What came of a foreign command; `seconds` of wall time, `code` 124 when we ended it, for whatever reason.
 
     `left` are the command lines of what it left running when it ended by itself: that was ended too.
@@ -72,8 +72,8 @@ def run_foreign(
     stopped: Callable[[], bool] | None = None,
     grace: float = GRACE,
     live: Callable[[bytes], None] | None = None,
-    cage: Cage = OPEN,
-) -> Finished:
+    cage: Sandbox = OPEN,
+) -> FinishedProcess:
     """Run a program (a string: by `/bin/sh -c`) and see the last of its children out.
 
     `home` is made 0700 and holds HOME, XDG folders and a TMPDIR that is removed afterwards;
@@ -86,7 +86,7 @@ def run_foreign(
     with (
         _home(home) as scratch,
         _source(stdin) as source,
-        entered(cage, arguments, cwd, home, scratch, {**_passed_on(allow), **extra_env}["PATH"]) as inside,
+        enter_sandbox(cage, arguments, cwd, home, scratch, {**_passed_on(allow), **extra_env}["PATH"]) as inside,
         _signals_held() as let_go,
     ):
         environment = {**_passed_on(allow), **extra_env, **_places(home, scratch)}
@@ -113,7 +113,7 @@ def run_foreign(
             capture.rest()
         code = ENDED_BY_US if ended or capture.full else process.returncode
         seconds = time.monotonic() - started
-        return Finished(
+        return FinishedProcess(
             code, capture.stdout, capture.stderr, seconds, ended == "late", capture.full, ended == "stopped", left
         )  # fmt: skip  # one value
 
@@ -270,7 +270,7 @@ def _places(home: Path, scratch: Path) -> dict[str, str]:
 
 def _remaining(process: subprocess.Popen[bytes], scratch: Path, inside: Inside) -> tuple[str, ...]:
     """What goes on although the command is over, after the moment that a process may take to end."""
-    seen = still(lambda: sorted({*_left(process, scratch)}))
+    seen = still(lambda: sorted({*_left_running(process, scratch)}))
     return (*seen, *(inside.report.heard() if inside.report else ()))
 
 
@@ -289,20 +289,20 @@ def _end(process: subprocess.Popen[bytes], scratch: Path, grace: float) -> None:
 def _await(process: subprocess.Popen[bytes], scratch: Path, seconds: float) -> None:
     """Wait until none of them runs any more, at most so long."""
     patience = time.monotonic() + seconds
-    while _left(process, scratch) and time.monotonic() < patience:
+    while _left_running(process, scratch) and time.monotonic() < patience:
         time.sleep(TICK / 5)
 
 
 def _signal(process: subprocess.Popen[bytes], scratch: Path, number: int) -> bool:
     """Whether there was anybody to signal."""
-    left = _left(process, scratch)
+    left = _left_running(process, scratch)
     for target in (-process.pid, *left):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(target, number)
     return bool(left)
 
 
-def _left(process: subprocess.Popen[bytes], scratch: Path) -> list[int]:
+def _left_running(process: subprocess.Popen[bytes], scratch: Path) -> list[int]:
     """Whom to signal: on Linux the ids of all that still run, elsewhere the group as a whole.
 
     In a view of bubblewrap's its first process is in the group, and over only when all that runs in there is.

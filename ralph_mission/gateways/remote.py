@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from ralph_mission.gateways.git import TIMED_OUT, Git, GitError
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 HEADS = "refs/heads/"
 KEPT = "refs/ralph/remote/"  # where what was fetched is held, so that it is neither lost nor fetched again
@@ -108,7 +108,7 @@ class Remote:
         name = re.search(r"^ref: refs/heads/(.+)\tHEAD$", lines, re.M)
         oid = re.search(r"^([0-9a-f]{40,64})\tHEAD$", lines, re.M)
         if not name or not oid:
-            raise Trouble("the repository on the server has no commits", "push a first commit, then run again")
+            raise UserError("the repository on the server has no commits", "push a first commit, then run again")
         return name[1], oid[1]
 
     def has(self, oid: str) -> bool:
@@ -122,7 +122,7 @@ class Remote:
         """
         missing = [ref for ref, oid in wanted.items() if not self.has(oid)]
         if missing:
-            specs = [f"+{ref}:{_kept(ref)}" if self.keep else ref for ref in missing]
+            specs = [f"+{ref}:{_kept_ref(ref)}" if self.keep else ref for ref in missing]
             self._ask(
                 "fetch",
                 "--quiet",
@@ -149,9 +149,9 @@ class Remote:
         """
         ref = HEADS + branch
         try:
-            with _told(self.url):
+            with _as_user_errors(self.url):
                 self._run("push", "--quiet", "--no-verify", f"--force-with-lease={ref}:{old}", self.url, f"{new}:{ref}")
-        except Trouble:
+        except UserError:
             if self.head(branch) != new:  # an answer may get lost after the deed
                 raise
         except GitError as error:
@@ -171,11 +171,11 @@ class Remote:
 
     def _hold(self, seen: Iterable[tuple[str, str]]) -> None:
         for ref, oid in seen:
-            self.git.run("update-ref", "--no-deref", _kept(ref), oid)
+            self.git.run("update-ref", "--no-deref", _kept_ref(ref), oid)
 
     def _ask(self, *arguments: str) -> bytes:
         try:
-            with _told(self.url):
+            with _as_user_errors(self.url):
                 return self._run(*arguments)
         except GitError as error:
             raise _not_readable(self.url, error) from None
@@ -183,7 +183,7 @@ class Remote:
     def _run(self, *arguments: str) -> bytes:
         if told := self.git.try_text("config", "--name-only", "--get-regexp", DIVERTING):
             what = f"the clone's own configuration sets {told.splitlines()[0]}, which may lead the token elsewhere"
-            raise Trouble(what, "take it out of .git/config; proxies and certificates come from the environment")
+            raise UserError(what, "take it out of .git/config; proxies and certificates come from the environment")
         return self.git.run(*arguments, env=self._environment(), timeout=PATIENCE)
 
     def _environment(self) -> dict[str, str]:
@@ -207,7 +207,7 @@ class Remote:
         return {**passed, **keys, **values, "GIT_CONFIG_COUNT": str(len(pins))}
 
 
-def _kept(ref: str) -> str:
+def _kept_ref(ref: str) -> str:
     # Without a slash of its own: once `main` was held, `main/next` would have no place beside it.
     return KEPT + ref.removeprefix("refs/").replace("%", "%25").replace("/", "%2F")
 
@@ -237,7 +237,7 @@ TURNED_AWAY = re.compile(r"(?:HTTP|returned error:) 4\d\d|Authentication failed|
 
 
 @contextmanager
-def _told(url: str) -> Iterator[None]:
+def _as_user_errors(url: str) -> Iterator[None]:
     """A network that fails, as one line."""
     try:
         yield
@@ -246,15 +246,15 @@ def _told(url: str) -> Iterator[None]:
             raise  # the server answered
         if error.code == TIMED_OUT or any(sign in error.detail for sign in UNREACHABLE):
             what = f"cannot reach {urlsplit(url).netloc} by git ({_reason(error.detail)})"
-            raise Trouble(what, "nothing was lost; the next wake tries again", who="network") from None
+            raise UserError(what, "nothing was lost; the next wake tries again", who="network") from None
         raise
 
 
-def _not_readable(url: str, error: GitError) -> Trouble:
+def _not_readable(url: str, error: GitError) -> UserError:
     if re.search(r"Authentication failed|could not read Username|error: 40[13]|not found", error.detail):
         what = f"{urlsplit(url).netloc} does not let this token read {urlsplit(url).path.strip('/')}"
-        return Trouble(what, "give GITHUB_TOKEN `contents: read` for it (and check GITHUB_REPOSITORY)", who="forge")
-    return Trouble(
+        return UserError(what, "give GITHUB_TOKEN `contents: read` for it (and check GITHUB_REPOSITORY)", who="forge")
+    return UserError(
         f"git cannot read {urlsplit(url).path.strip('/')}: {_reason(error.detail)}",
         "look at the repository's settings",
         who="forge",

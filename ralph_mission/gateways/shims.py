@@ -119,7 +119,7 @@ def _fits(program: str, words: Sequence[str], wanted: Sequence[str]) -> bool:
         return False
     left = iter(operands)
     ordered = all(any(_equal(program, one, want) for one in left) for want in asked)
-    return ordered and all(_given(command, option, options) for word in wanted for option in _options(word))
+    return ordered and all(_is_given(command, option, options) for word in wanted for option in _options(word))
 
 
 def _options(word: str) -> set[str]:
@@ -129,7 +129,7 @@ def _options(word: str) -> set[str]:
     return {f"-{letter}" for letter in word[1:] if letter.isalpha()} if word.startswith("-") else set()
 
 
-def _given(command: str, option: str, options: set[str]) -> bool:
+def _is_given(command: str, option: str, options: set[str]) -> bool:
     """Whether it stands there, by any of its names, a long one also as far as it needs to be written."""
     groups = (*SAME.get(command, ()), *(SAME["git"] if command.startswith("git ") else ()))
     names = {name for group in groups if option in group.split() for name in group.split()} | {option}
@@ -186,9 +186,11 @@ def build(folder: Path, patterns: Iterable[str], run_dir: Path) -> Path | None:
     if not guarded:
         return None
     folder.mkdir(parents=True, exist_ok=True)
-    put(folder / LIST, "\n".join((str((run_dir / RECORD).resolve()), *texts)))
+    replace_file(folder / LIST, "\n".join((str((run_dir / RECORD).resolve()), *texts)))
     for name in guarded:
-        put(folder / name, _shim(folder.resolve(), name, [words[1:] for words in parsed if words[0] == name]), 0o755)
+        replace_file(
+            folder / name, _shim(folder.resolve(), name, [words[1:] for words in parsed if words[0] == name]), 0o755
+        )
     return folder
 
 
@@ -212,7 +214,7 @@ def path_with(folder: Path | None) -> str:
     return f"{folder.resolve()}{os.pathsep}{path}" if folder else path
 
 
-def refused(run_dir: Path) -> tuple[str, ...]:
+def refused_commands(run_dir: Path) -> tuple[str, ...]:
     """Why commands were refused, oldest first; lines that cannot be read are left out, and all of what is no file."""
     from ralph_mission.gateways.files import safe_paths
 
@@ -229,7 +231,7 @@ def _why(line: bytes) -> str:
         return ""
 
 
-def put(place: Path, text: str, mode: int = 0o644) -> None:
+def replace_file(place: Path, text: str, mode: int = 0o644) -> None:
     """Replace a file of an agent's home at once: agents that play side by side read it, and a link is not followed."""
     from ralph_mission.gateways.files import atomic
 

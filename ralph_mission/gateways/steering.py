@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.safety.patch import GITLINK
 from ralph_mission.safety.paths import steers_agents
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-def unsteered(git: Git, base: str, head: str, steers: Callable[[str], bool] = steers_agents) -> str:
+def without_steering(git: Git, base: str, head: str, steers: Callable[[str], bool] = steers_agents) -> str:
     """A commit with the files of `head`, but for those that steer agents: these are as at `base`.
 
     Nothing points at it; it is `head` itself where there is nothing to put back. Raises Trouble when git cannot make
@@ -31,7 +31,7 @@ def unsteered(git: Git, base: str, head: str, steers: Callable[[str], bool] = st
         return git.commit_tree(git.write_tree(head, wanted), [head], "What steers agents is as on the base\n", EPOCH)
     except GitError as error:
         what = f"what steers agents cannot be put back: {error.detail.strip()}"
-        raise Trouble(what, "a person reviews this one") from None
+        raise UserError(what, "a person reviews this one") from None
 
 
 def _differing(git: Git, base: str, head: str) -> list[str]:

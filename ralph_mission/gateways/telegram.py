@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ralph_mission.safety.hidden import without_controls, without_invisible
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 API = "https://api.telegram.org"
 TOKEN, ADDRESS = "TELEGRAM_BOT_TOKEN", "TELEGRAM_API_URL"
@@ -25,7 +25,7 @@ MENDS = {
 }
 
 
-class Refused(Trouble):
+class TelegramRefused(UserError):
     """Telegram answered, and said no; `code` is its error code."""
 
     def __init__(self, code: int, said: str) -> None:
@@ -54,10 +54,10 @@ class Bot:
             found = None
         if not isinstance(found, dict):
             what = f"Telegram answers {answer.status_code} with something that nobody can read"
-            raise Trouble(what, "look at TELEGRAM_API_URL, then run again", who="network")
+            raise UserError(what, "look at TELEGRAM_API_URL, then run again", who="network")
         if found.get("ok") is not True:
             code = found.get("error_code")
-            raise Refused(code if type(code) is int else answer.status_code, self._said(found))
+            raise TelegramRefused(code if type(code) is int else answer.status_code, self._said(found))
         return found.get("result")
 
     def seal(self, text: str) -> str:

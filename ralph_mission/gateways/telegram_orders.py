@@ -15,9 +15,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ralph_mission.gateways.telegram import Bot
-from ralph_mission.mission.posts import VERBS, Order
+from ralph_mission.mission.posts import VERBS, ChatCommand
 from ralph_mission.safety.hidden import without_controls, without_invisible
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 Update = Mapping[str, Any]
 
@@ -52,7 +52,7 @@ class TelegramInbox:
     overheard: deque[Update] = field(default_factory=lambda: deque(maxlen=KEPT))
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
-    def read(self, cursor: str) -> tuple[tuple[Order, ...], str]:
+    def read(self, cursor: str) -> tuple[tuple[ChatCommand, ...], str]:
         """As in `ports.Inbox`. What holds no order is passed over, so that strangers cannot fill the way."""
         at, wait = _offset(cursor, self.now()), self.wait
         for _ in range(ROUNDS):
@@ -70,13 +70,13 @@ class TelegramInbox:
     def fetch_updates(self, at: int, wait: int) -> list[Update]:
         fields: dict[str, Any] = {"limit": AT_ONCE, "timeout": wait, "allowed_updates": list(ALLOWED)}
         found = self.bot.ask("getUpdates", wait, **fields, **({"offset": at} if at else {}))
-        read = numbered(found)
+        read = read_updates(found)
         # Telegram may give again what is confirmed already, where another server of its answers.
         fresh = [update for update in read if update["update_id"] >= at]
         self.overheard.extend(fresh)
         return fresh
 
-    def _order(self, update: Update) -> Order | None:
+    def _order(self, update: Update) -> ChatCommand | None:
         message = update.get("message")
         if not isinstance(message, dict) or any(mark in message for mark in FORWARDED):
             return None
@@ -106,10 +106,10 @@ class TelegramInbox:
         return str(found.get("username", "")) if isinstance(found, dict) else ""
 
 
-def numbered(found: object) -> list[Update]:
+def read_updates(found: object) -> list[Update]:
     """The updates of an answer, in order. Raises Trouble when it is none."""
     if not isinstance(found, list):
-        raise Trouble("Telegram's answer is no list of updates", "look at TELEGRAM_API_URL", who="network")
+        raise UserError("Telegram's answer is no list of updates", "look at TELEGRAM_API_URL", who="network")
     updates = [one for one in found if isinstance(one, dict) and type(one.get("update_id")) is int]
     return sorted(updates, key=lambda update: update["update_id"])
 
@@ -125,7 +125,7 @@ def parse_command(text: object) -> tuple[str, str, str] | None:
     return found[1], found[2] or "", words[:LINES]
 
 
-def _order(id: int, at: int, chat: int, verb: str, words: str) -> Order | None:
+def _order(id: int, at: int, chat: int, verb: str, words: str) -> ChatCommand | None:
     number, numbered_one = 0, verb in ("approve", "answer") or (verb == "guidance" and words.startswith("#"))
     if numbered_one and (found := NUMBER.fullmatch(words)):
         number, words = int(found[1]), (found[2] or "").strip()
@@ -133,10 +133,10 @@ def _order(id: int, at: int, chat: int, verb: str, words: str) -> Order | None:
         when = datetime.fromtimestamp(at, UTC)
     except (OverflowError, OSError, ValueError):
         return None
-    return Order(id, when, chat, verb, words.lower() if verb == "approve" else words, number)
+    return ChatCommand(id, when, chat, verb, words.lower() if verb == "approve" else words, number)
 
 
-def _cursor(updates: list[Update], orders: tuple[Order, ...]) -> str:
+def _cursor(updates: list[Update], orders: tuple[ChatCommand, ...]) -> str:
     """The number after all of these, and as of when."""
     return f"{updates[-1]['update_id'] + 1}@{max(order.at for order in orders):%Y-%m-%dT%H:%MZ}"
 

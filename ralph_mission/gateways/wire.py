@@ -12,7 +12,7 @@ NOBODY = "0" * 40
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """One line of a tree listing; `path` is decoded as UTF-8 with surrogateescape."""
 
     mode: str
@@ -26,18 +26,18 @@ def raw(path: str) -> bytes:
     return path.encode("utf-8", "surrogateescape")
 
 
-def entry(line: bytes) -> Entry:
+def entry(line: bytes) -> TreeEntry:
     """One record of `ls-tree -z`."""
     meta, path = line.split(b"\t", 1)
     mode, kind, oid = meta.decode().split()
-    return Entry(mode, kind, oid, path.decode("utf-8", "surrogateescape"))
+    return TreeEntry(mode, kind, oid, path.decode("utf-8", "surrogateescape"))
 
 
 def contents(names: Sequence[str], answer: bytes) -> Iterator[tuple[str, bytes]]:
     """What `cat-file --batch -z` answered to `names`, in their order, without what does not exist."""
     position = 0
     for name in names:
-        if echoed := _echoed(raw(name), answer, position):
+        if echoed := _echo_length(raw(name), answer, position):
             position += echoed
             continue
         end = answer.index(b"\n", position)
@@ -49,7 +49,7 @@ def contents(names: Sequence[str], answer: bytes) -> Iterator[tuple[str, bytes]]
             position += size + 1
 
 
-def _echoed(name: bytes, answer: bytes, position: int) -> int:
+def _echo_length(name: bytes, answer: bytes, position: int) -> int:
     """The length of the line in which git repeats a name that it does not know; 0 when it knows it."""
     lines = (name + b" missing\n", name + b" ambiguous\n")
     return next((len(line) for line in lines if answer.startswith(line, position)), 0)

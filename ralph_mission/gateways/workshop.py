@@ -16,7 +16,7 @@ from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.gateways.patches import from_work_tree
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.safety.paths import unsafe_path
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 # The highest layer of attributes: whatever a tree's own .gitattributes ask for, bytes stay as they are.
 INERT = "* -text -ident !eol !filter !working-tree-encoding\n"
@@ -54,7 +54,7 @@ def check_out(git: Git, commit: str, folder: Path) -> Git:
     return Git(folder / ".git", folder / ".git", folder)
 
 
-def changed(folder: Path, commit: str, git: Git) -> Patch:
+def changed_since(folder: Path, commit: str, git: Git) -> Patch:
     """What really differs between `folder` and the tree of `commit`, read by content.
 
     New files count unless ignored. The clone's own `.git`, which foreign code could have changed,
@@ -74,14 +74,14 @@ def _check_out(git: Git, commit: str, folder: Path, paths: Iterable[str] | None,
         _materialise(fresh, fresh.write_tree(commit, _entries(changes)), paths)
     except GitError as error:
         what = f"commit {commit[:12]} cannot be checked out: {error.detail.strip()}"
-        raise Trouble(what, error.next_step("make sure that the repository is complete (git fsck)")) from None
+        raise UserError(what, error.next_step("make sure that the repository is complete (git fsck)")) from None
 
 
 def _entries(changes: Sequence[FileChange]) -> dict[str, tuple[str, bytes] | None]:
     # git would refuse some of these and take others: each is named here with what is wrong with it.
     for change in changes:
         if why := unsafe_path(change.path):
-            raise Trouble(f"{change.path!r} {why}", "leave it out of the change")
+            raise UserError(f"{change.path!r} {why}", "leave it out of the change")
     return {change.path: None if change.new is None else (change.new_mode, change.new) for change in changes}
 
 

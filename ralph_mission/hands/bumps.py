@@ -15,11 +15,11 @@ from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.packages import managers, node, python
 from ralph_mission.gateways.packages.model import Bump, Bumped, Package, Project
 from ralph_mission.gateways.packages.reading import sound
-from ralph_mission.gateways.packages.rooms import Contents, astray, contents, furnished
+from ralph_mission.gateways.packages.rooms import Contents, astray, contents, scratch_project
 from ralph_mission.hands.tokens import manifest_is_sound, npm_pins, python_pins
 from ralph_mission.safety.bumps import only_patches
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 SECONDS = 120.0  # for one step of a package manager
 ALTOGETHER = 240.0  # for all steps of one change
@@ -47,7 +47,7 @@ class Bumps:
             mine = tuple(bump for bump in bumps if bump.project == project)
             try:
                 before = contents(self.git, entries, project)
-            except Trouble as trouble:
+            except UserError as trouble:
                 refused += [(bump, trouble.what) for bump in mine]
                 continue
             after, could, could_not = self._project(project, mine, before, scratch, deadline)
@@ -66,7 +66,7 @@ class Bumps:
             return before, [], [(bump, why) for bump in bumps]
         try:
             return self._moved(project, bumps, before, scratch, deadline), list(bumps), []
-        except Trouble as trouble:
+        except UserError as trouble:
             if len(bumps) == 1:
                 return before, [], [(bumps[0], trouble.what)]
         done: list[Bump] = []
@@ -79,7 +79,7 @@ class Bumps:
             try:
                 after = self._moved(project, (*done, bump), before, scratch, deadline)
                 done.append(bump)
-            except Trouble as trouble:
+            except UserError as trouble:
                 refused.append((bump, trouble.what))
         return after, done, refused
 
@@ -91,7 +91,7 @@ class Bumps:
     ) -> Contents:
         """The files after these bumps. Raises Trouble for anything that is not exactly that."""
         if not all(bump.package.movable for bump in bumps):
-            raise Trouble("its digest has to change with it", "update it yourself")
+            raise UserError("its digest has to change with it", "update it yourself")
         after = _tokens(project, bumps, before)
         if project.tool not in ("", "pip"):
             after = self._derived(project, bumps, after, scratch, deadline)
@@ -103,14 +103,14 @@ class Bumps:
         self, project: Project, bumps: Sequence[Bump], files: Contents, scratch: Path, deadline: float
     ) -> Contents:
         manager = managers.MANAGERS[project.tool]
-        program, told = managers.located(manager), managers.told(manager, _registry(bumps))
-        with furnished(project, files, program, told, scratch, self.seconds, deadline) as room:
+        program, told = managers.find_program(manager), managers.manager_environment(manager, _registry(bumps))
+        with scratch_project(project, files, program, told, scratch, self.seconds, deadline) as room:
             manager.move(room, bumps)
             room.run(manager.settle)
             derived = room.read(project.path)
             room.run(manager.settle)
             if room.read(project.path) != derived:
-                raise Trouble(f"{manager.program} derives another lock file each time", "run it there to see why")
+                raise UserError(f"{manager.program} derives another lock file each time", "run it there to see why")
             return {**files, project.path: derived.encode()}
 
 
@@ -137,16 +137,16 @@ def _believe(project: Project, bumps: Sequence[Bump], after: Contents, changes: 
     """Raises Trouble unless exactly these packages moved, and nothing else is different."""
     texts = {path: content.decode(errors="replace") for path, content in after.items()}
     if not all(manifest_is_sound(change.path, texts[change.path]) for change in changes):
-        raise Trouble("the manifest could not be read afterwards", "change it yourself")
+        raise UserError("the manifest could not be read afterwards", "change it yourself")
     reader = node if project.ecosystem == "npm" else python
     found = next((p for p in reader.projects(texts) if isinstance(p, Project) and p.path == project.path), None)
     wanted = {(bump.package.name, bump.package.version): bump.to for bump in bumps}
     expected = {_identity(replace(p, version=wanted.get((p.name, p.version), p.version))) for p in project.packages}
     if found is None or set(map(_identity, sound(found).packages)) != expected:
-        raise Trouble("more than these versions would move", "update it yourself")
+        raise UserError("more than these versions would move", "update it yourself")
     strange = next((change.path for change in changes if not only_patches(change)), "")
     if strange or not changes:
-        raise Trouble(f"more than versions would change in {strange or project.path}", "update it yourself")
+        raise UserError(f"more than versions would change in {strange or project.path}", "update it yourself")
 
 
 def _identity(package: Package) -> tuple[str, str]:

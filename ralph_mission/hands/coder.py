@@ -18,16 +18,16 @@ from typing import Literal
 
 from ralph_mission.gateways.files import atomic, safe_paths
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.steering import unsteered
-from ralph_mission.gateways.workshop import changed, check_out
+from ralph_mission.gateways.steering import without_steering
+from ralph_mission.gateways.workshop import changed_since, check_out
 from ralph_mission.gateways.workspace.parallel import KEPT
 from ralph_mission.gateways.workspace.restore import remove_folder
-from ralph_mission.mission.commissions import Commission, Made
+from ralph_mission.mission.commissions import CodingResult, CodingTask
 from ralph_mission.mission.model import Usage
-from ralph_mission.mission.ports import Verification
+from ralph_mission.mission.ports import PatchVerification
 from ralph_mission.safety.patch import Patch, patch_ids
 from ralph_mission.safety.paths import configures_agents
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 LIMIT = 2
 """The exit code of a loop that came to one of its limits: it can be gone on with."""
@@ -36,7 +36,7 @@ LONGEST = 1_000_000  # bytes of a note
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class CoderRun:
     """What a loop in the clone came to: its exit code and why, its last words, what it learned, what it cost."""
 
     code: int
@@ -48,12 +48,12 @@ class Played:
     usage: Usage = Usage()
 
 
-Play = Callable[[Path, Commission], Played]
+Play = Callable[[Path, CodingTask], CoderRun]
 """Runs the loop in a folder, or goes on with the one that was left there.
 
 Raises KeyboardInterrupt; Trouble and OSError only before any session: whatever comes later has cost something.
 """
-Check = Callable[[Patch], Verification]
+Check = Callable[[Patch], PatchVerification]
 """The repository's own checks on a change, in a clean clone. Raises Trouble, OSError."""
 
 
@@ -66,7 +66,7 @@ class AgentCoder:
     play: Play
     check: Check
 
-    def work(self, commission: Commission) -> Made:
+    def work(self, commission: CodingTask) -> CodingResult:
         """As in the port; an interrupt goes through: whoever pressed it wants the cycle to end."""
         try:
             folder = self._clone(commission)
@@ -75,10 +75,10 @@ class AgentCoder:
             if said := self._done_before(folder, before, commission):
                 return said
             played = self.play(tree, commission)
-        except Trouble as trouble:
-            return Made(commission.mission, "failed", f"{trouble.what}; {trouble.next_step}")
+        except UserError as trouble:
+            return CodingResult(commission.mission, "failed", f"{trouble.what}; {trouble.next_step}")
         except OSError as error:
-            return Made(commission.mission, "failed", f"its clone cannot be kept: {_what(error)}")
+            return CodingResult(commission.mission, "failed", f"its clone cannot be kept: {_what(error)}")
         return self._made(commission, folder, before, played)
 
     def tidy(self, missions: Collection[int]) -> None:
@@ -88,7 +88,7 @@ class AgentCoder:
             for folder in [one for one in self._folders() if one.name.partition("-")[0] not in kept]:
                 remove_folder(os.fsencode(folder))
 
-    def _done_before(self, folder: Path, patch: Patch, commission: Commission) -> Made | None:
+    def _done_before(self, folder: Path, patch: Patch, commission: CodingTask) -> CodingResult | None:
         """What an earlier cycle noted as done, and died before it could be sent.
 
         A session could have written the note, so it stands for no check: the change is checked once more.
@@ -99,10 +99,10 @@ class AgentCoder:
             return None
         return replace(said, patch=patch)
 
-    def _made(self, commission: Commission, folder: Path, before: Patch, played: Played) -> Made:
+    def _made(self, commission: CodingTask, folder: Path, before: Patch, played: CoderRun) -> CodingResult:
         """What the loop came to, with what it cost: nothing that goes wrong here unsays that."""
         patch, reason = self._left(folder / "tree", _base(folder))
-        made = Made(
+        made = CodingResult(
             commission.mission, "failed" if reason else _outcome(played), reason or played.reason, patch, played.words,
             played.learned, played.sessions,
             played.seconds, played.usage, patch_ids(patch) != patch_ids(before), answered_at=commission.answers,
@@ -118,7 +118,7 @@ class AgentCoder:
         """What the agent changed; nothing and why, when that cannot be read."""
         try:
             return self._change(tree, base), ""
-        except Trouble as trouble:
+        except UserError as trouble:
             why = trouble.what
         except OSError as error:
             why = _what(error)
@@ -128,12 +128,12 @@ class AgentCoder:
 
     def _change(self, tree: Path, base: str) -> Patch:
         """All that differs from the base, by content; what a loop keeps for itself, or steers agents by, is no work."""
-        found = changed(tree, base, self.git)
+        found = changed_since(tree, base, self.git)
         return replace(found, changes=tuple(c for c in found.changes if is_work(c.path)))
 
     # --- clones -----------------------------------------------------------------------
 
-    def _clone(self, commission: Commission) -> Path:
+    def _clone(self, commission: CodingTask) -> Path:
         """The folder where this was begun, if what it began at is part of where the branch stands; else a new one."""
         name = f"{commission.mission}-{commission.round}-{commission.attempt}-{commission.subject}-"
         for folder in self._folders():
@@ -147,19 +147,19 @@ class AgentCoder:
                 remove_folder(os.fsencode(folder))
         return self._begun(self.place / f"{name}{commission.base_sha}", commission)
 
-    def _fits(self, base: str, commission: Commission) -> bool:
+    def _fits(self, base: str, commission: CodingTask) -> bool:
         if commission.round:
             return base == commission.base_sha
         return self.git.resolve(base) == base == self.git.try_text("merge-base", base, commission.base_sha)
 
-    def _begun(self, folder: Path, commission: Commission) -> Path:
+    def _begun(self, folder: Path, commission: CodingTask) -> Path:
         folder.mkdir(parents=True)
         self.place.chmod(0o711)  # an agent that plays as another user has to get to its clone
         folder.chmod(0o711)
         fresh = check_out(self.git, commission.base_sha, folder / "tree")
         begin = commission.base_sha
         if commission.round and commission.default_sha:
-            begin = unsteered(fresh, commission.default_sha, begin, configures_agents)
+            begin = without_steering(fresh, commission.default_sha, begin, configures_agents)
             fresh.run("read-tree", "-u", "--reset", begin)
         branch = f"refs/heads/{commission.branch}"
         fresh.run("update-ref", branch, begin)
@@ -171,7 +171,7 @@ class AgentCoder:
             yield from (one for one in sorted(safe_paths.own(self.place).iterdir()) if is_own_folder(one))
 
 
-def _outcome(played: Played) -> Literal["made", "goes on", "failed"]:
+def _outcome(played: CoderRun) -> Literal["made", "goes on", "failed"]:
     return "made" if played.code == 0 else "goes on" if played.code == LIMIT else "failed"
 
 
@@ -189,14 +189,14 @@ def _base(folder: Path) -> str:
     return folder.name.rpartition("-")[2]
 
 
-def _tell(folder: Path, made: Made) -> None:
+def _tell(folder: Path, made: CodingResult) -> None:
     """Note beside the clone that it is done, so that a cycle which dies now does not ask the agent again."""
     answered = made.answered_at.isoformat() if made.answered_at else ""
     content = json.dumps({"words": made.words, "learned": made.learned, "answered": answered})
     atomic.write(folder / NOTE, content.encode())
 
 
-def read_note(folder: Path, commission: Commission) -> Made | None:
+def read_note(folder: Path, commission: CodingTask) -> CodingResult | None:
     """What the note says; it cannot say that a review was answered which nobody had written when it was."""
     note = safe_paths.content(folder / NOTE, LONGEST + 1)
     if note is None or len(note) > LONGEST:
@@ -207,7 +207,7 @@ def read_note(folder: Path, commission: Commission) -> Made | None:
         answered = datetime.fromisoformat(said["answered"]) if said["answered"] else None
         if answered and commission.answers:
             answered = min(answered, commission.answers)
-        return Made(
+        return CodingResult(
             commission.mission, "made", "", None, str(said["words"]), learned, progressed=True,
             answered_at=answered if commission.answers else None,
         )  # fmt: skip  # one value

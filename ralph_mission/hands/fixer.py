@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ralph_mission.gateways.git import Entry, Git
+from ralph_mission.gateways.git import Git
+from ralph_mission.gateways.wire import TreeEntry
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR
 
 LARGEST = 1_000_000
@@ -39,34 +40,34 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class CommitTree:
     """The regular files of one commit, a folder to work in, and until when (monotonic) there is time."""
 
     git: Git
     commit: str
-    entries: tuple[Entry, ...]
+    entries: tuple[TreeEntry, ...]
     scratch: Path
     deadline: float
 
     @staticmethod
-    def at(git: Git, commit: str, scratch: Path, seconds: float) -> Tree:
+    def at(git: Git, commit: str, scratch: Path, seconds: float) -> CommitTree:
         """The tree of `commit`; files larger than LARGEST are left out."""
         files = [entry for entry in git.listing(commit) if entry.mode in (REGULAR, EXECUTABLE)]
         small = _small(git, files)
-        return Tree(git, commit, tuple(e for e in files if e.oid in small), scratch, time.monotonic() + seconds)
+        return CommitTree(git, commit, tuple(e for e in files if e.oid in small), scratch, time.monotonic() + seconds)
 
     @property
     def out_of_time(self) -> bool:
         """Whether a fixer should come to its end."""
         return time.monotonic() > self.deadline
 
-    def texts(self, wanted: Callable[[str], bool]) -> Iterator[tuple[Entry, str]]:
+    def texts(self, wanted: Callable[[str], bool]) -> Iterator[tuple[TreeEntry, str]]:
         """The UTF-8 texts among the files whose path is wanted, in order; binary files are left out."""
         chosen = [entry for entry in self.entries if wanted(entry.path)]
         for start in range(0, len(chosen), CHUNK):
             part = chosen[start : start + CHUNK]
             contents = self.git.blobs(entry.oid for entry in part)
-            yield from ((e, text) for e in part if (text := _decoded(contents[e.oid])) is not None)
+            yield from ((e, text) for e in part if (text := _decode(contents[e.oid])) is not None)
 
     def read(self, path: str) -> str:
         """One file's text, "" when there is none such."""
@@ -80,17 +81,17 @@ class Fixer:
     name: str
     kind: str
     version: Callable[[], str]
-    fixes: Callable[[Tree], Iterable[Fix]]
+    fixes: Callable[[CommitTree], Iterable[Fix]]
 
 
-def _small(git: Git, files: Iterable[Entry]) -> frozenset[str]:
+def _small(git: Git, files: Iterable[TreeEntry]) -> frozenset[str]:
     oids = "\n".join(dict.fromkeys(entry.oid for entry in files))
     sizes = git.text("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=oids.encode())
     rows = (line.split() for line in sizes.splitlines())
     return frozenset(row[0] for row in rows if row[1].isdigit() and int(row[1]) <= LARGEST)
 
 
-def _decoded(content: bytes) -> str | None:
+def _decode(content: bytes) -> str | None:
     try:
         return None if b"\0" in content else content.decode()
     except UnicodeDecodeError:

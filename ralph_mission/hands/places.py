@@ -77,7 +77,7 @@ def not_our_words(path: str) -> bool:
     return bool(_PAST_FILE.match(place.name)) or any(_foreign(part) for part in (*place.parts[:-1], place.stem))
 
 
-def generated(text: str) -> bool:
+def is_generated(text: str) -> bool:
     """Whether a file says in its first lines that a program wrote it."""
     return bool(_GENERATED_TEXT.search(text[:1000]))
 

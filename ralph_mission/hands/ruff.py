@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ralph_mission.gateways.process import Finished, own_tool, run_foreign
+from ralph_mission.gateways.process import FinishedProcess, own_tool, run_foreign
 from ralph_mission.gateways.workshop import clone
-from ralph_mission.hands.fixer import Correction, Fix, Fixer, Tree
-from ralph_mission.hands.places import generated, off_limits
-from ralph_mission.mission.findings import normalised
+from ralph_mission.hands.fixer import CommitTree, Correction, Fix, Fixer
+from ralph_mission.hands.places import is_generated, off_limits
+from ralph_mission.mission.findings import normalise_line
 from ralph_mission.safety.patch import REGULAR
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 RULES = 1
 """Counts the changes to what follows here, so that no cache outlives its rules."""
@@ -59,30 +59,32 @@ def version() -> str:
     return f"ruff {importlib.metadata.version('ruff')}, rules {RULES}"
 
 
-def fixes(tree: Tree) -> Iterator[Fix]:
+def fixes(tree: CommitTree) -> Iterator[Fix]:
     """One fix per Python file with safe fixes. Raises Trouble when ruff cannot run or read its configuration."""
     sources = {entry.path: text for entry, text in tree.texts(lambda path: path.endswith(".py"))}
-    if not any(_wanted(path) for path in sources):
+    if not any(_is_python(path) for path in sources):
         return
     settings = {entry.path: text for entry, text in tree.texts(lambda path: PurePosixPath(path).name in CONFIGURED)}
     modes = {entry.path: entry.mode for entry in tree.entries}
-    for path, (new, found) in _fixed(tree, [*sources, *settings], _chosen(settings)).items():
+    for path, (new, found) in _fixable_files(tree, [*sources, *settings], _choose_rules(settings)).items():
         old = sources.get(path, "")
-        if _wanted(path) and new != old and not generated(old) and _harmless(path, old, new, sources):
-            yield Fix(path, modes.get(path, REGULAR), old.encode(), new.encode(), _shown(old, found))
+        if _is_python(path) and new != old and not is_generated(old) and _harmless(path, old, new, sources):
+            yield Fix(path, modes.get(path, REGULAR), old.encode(), new.encode(), _to_corrections(old, found))
 
 
-def _wanted(path: str) -> bool:
+def _is_python(path: str) -> bool:
     return path.endswith(".py") and not off_limits(path)
 
 
-def _chosen(settings: Mapping[str, str]) -> tuple[str, ...]:
+def _choose_rules(settings: Mapping[str, str]) -> tuple[str, ...]:
     """The repository's rules when it has any, but for the order of imports; else ours."""
     own = any(not path.endswith("pyproject.toml") or "[tool.ruff" in text for path, text in settings.items())
     return ORDER_STAYS if own else OURS
 
 
-def _fixed(tree: Tree, paths: Iterable[str], rules: tuple[str, ...]) -> dict[str, tuple[str, list[Diagnosis]]]:
+def _fixable_files(
+    tree: CommitTree, paths: Iterable[str], rules: tuple[str, ...]
+) -> dict[str, tuple[str, list[Diagnosis]]]:
     """Path -> (new text, what was found there), for every file that ruff says it can fix."""
     with clone(tree.git, tree.commit, tree.scratch, paths=paths) as folder:
         found = _diagnoses(folder, _ruff(tree, folder, *rules).stdout)
@@ -91,14 +93,14 @@ def _fixed(tree: Tree, paths: Iterable[str], rules: tuple[str, ...]) -> dict[str
         return {path: ((folder / path).read_bytes().decode(), there) for path, there in found.items()}
 
 
-def _ruff(tree: Tree, folder: Path, *options: str) -> Finished:
+def _ruff(tree: CommitTree, folder: Path, *options: str) -> FinishedProcess:
     command = [own_tool("ruff"), "check", *COMMON, *options, "."]
     done = run_foreign(command, cwd=folder, home=tree.scratch / "home", timeout=SECONDS, output_cap=50_000_000)
     if done.code == 0:
         return done
     said = done.stderr.decode(errors="replace").strip().splitlines()
     reason = "took too long" if done.timed_out else (said[-1] if said else f"exit code {done.code}")
-    raise Trouble(f"ruff cannot check this repository: {reason}", "run `ruff check` there to see why")
+    raise UserError(f"ruff cannot check this repository: {reason}", "run `ruff check` there to see why")
 
 
 def _diagnoses(folder: Path, output: bytes) -> dict[str, list[Diagnosis]]:
@@ -154,10 +156,10 @@ def _of_no_use(path: str, gone: Import, new: str, others: Iterable[str]) -> bool
     return not any(mentioned.search(text) and taken.search(text) for text in others)
 
 
-def _shown(old: str, found: Iterable[Diagnosis]) -> tuple[Correction, ...]:
+def _to_corrections(old: str, found: Iterable[Diagnosis]) -> tuple[Correction, ...]:
     lines = [*old.split("\n"), ""]
     return tuple(
-        Correction(d.line, f"{d.code} {d.message}", normalised(lines[min(d.line, len(lines)) - 1])) for d in found
+        Correction(d.line, f"{d.code} {d.message}", normalise_line(lines[min(d.line, len(lines)) - 1])) for d in found
     )
 
 

@@ -18,16 +18,16 @@ RENAMED = {"codespell": "typos"}
 """Names of fixers in settings that were written earlier."""
 
 
-def _renamed(names: object) -> object:
+def _rename_old(names: object) -> object:
     if not isinstance(names, list | tuple):
         return names
     return tuple(dict.fromkeys(RENAMED.get(name, name) if isinstance(name, str) else name for name in names))
 
 
-class Settings(BaseModel, extra="forbid", frozen=True):
+class FixerSettings(BaseModel, extra="forbid", frozen=True):
     """The `hands` section of ralph.yml."""
 
-    fixers: Annotated[tuple[FixerName, ...], BeforeValidator(_renamed)] = Field(
+    fixers: Annotated[tuple[FixerName, ...], BeforeValidator(_rename_old)] = Field(
         tuple(FIXERS), description="What may change files on its own."
     )
     verify: tuple[str, ...] = Field((), description="Commands that must pass before a change is proposed.")

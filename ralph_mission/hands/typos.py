@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 
 from ralph_mission.gateways.process import own_tool, run_foreign
 from ralph_mission.gateways.workshop import clone
-from ralph_mission.hands.fixer import Correction, Fix, Fixer, Tree
+from ralph_mission.hands.fixer import CommitTree, Correction, Fix, Fixer
 from ralph_mission.hands.lexing import identifiers, is_code
-from ralph_mission.hands.places import DOCUMENTS, generated, not_our_words, off_limits
+from ralph_mission.hands.places import DOCUMENTS, is_generated, not_our_words, off_limits
 from ralph_mission.hands.prose import MARKDOWN, prose
-from ralph_mission.mission.findings import normalised
-from ralph_mission.trouble import Trouble
+from ralph_mission.mission.findings import normalise_line
+from ralph_mission.trouble import UserError
 
 RULES = 1
 """Counts the changes to what follows here, so that no cache outlives its rules."""
@@ -79,9 +79,9 @@ def version() -> str:
     return f"typos {importlib.metadata.version('typos')}, rules {RULES}"
 
 
-def fixes(tree: Tree) -> Iterator[Fix]:
+def fixes(tree: CommitTree) -> Iterator[Fix]:
     """One fix per file with misspellings. Raises Trouble when typos cannot run or read the repository's settings."""
-    texts = {entry.path: (entry, text) for entry, text in tree.texts(_wanted) if not generated(text)}
+    texts = {entry.path: (entry, text) for entry, text in tree.texts(_is_wanted) if not is_generated(text)}
     settings = [entry.path for entry in tree.entries if entry.path in SETTINGS]
     with clone(tree.git, tree.commit, tree.scratch, paths=[*texts, *settings]) as folder:
         found = run_typos(folder, tree.scratch / "home")
@@ -94,7 +94,7 @@ def fixes(tree: Tree) -> Iterator[Fix]:
         entry, text = texts[path]
         new, corrections = correct(path, text, found[path], names)
         if corrections:
-            yield Fix(path, entry.mode, text.encode(), new.encode(), _shown(text, corrections))
+            yield Fix(path, entry.mode, text.encode(), new.encode(), _to_corrections(text, corrections))
 
 
 def run_typos(folder: Path, home: Path) -> dict[str, list[Hit]]:
@@ -110,7 +110,7 @@ def run_typos(folder: Path, home: Path) -> dict[str, list[Hit]]:
     if done.code not in (0, 2):
         said = done.stderr.decode(errors="replace").strip().splitlines()
         reason = "it took too long" if done.timed_out else (said[-1] if said else f"exit code {done.code}")
-        raise Trouble(f"typos cannot check this repository: {reason}", "run `typos` there to see why")
+        raise UserError(f"typos cannot check this repository: {reason}", "run `typos` there to see why")
     found: dict[str, list[Hit]] = {}
     for row in _rows(done.stdout):
         if row.get("type") == "typo" and "line_num" in row:
@@ -132,7 +132,7 @@ def correct(
     written = prose(path, text)
     if written is None:
         return text, ()
-    certain = [one for one in _located(text, found) if one.word.lower() not in names and _is_certain(path, text, one)]
+    certain = [one for one in _locate(text, found) if one.word.lower() not in names and _is_certain(path, text, one)]
     counted = Counter(one.word.lower() for one in certain)
     # A word that also stands elsewhere in the file, or within a longer name, is a name itself.
     kept = {word for word, times in counted.items() if not (_count(word, text) == _count(word, written) == times)}
@@ -153,12 +153,12 @@ def _settings(folder: Path) -> list[str]:
     return []
 
 
-def _wanted(path: str) -> bool:
+def _is_wanted(path: str) -> bool:
     known = PurePosixPath(path).suffix.lower() in DOCUMENTS or is_code(path)
     return known and not (off_limits(path) or not_our_words(path))
 
 
-def _located(text: str, found: Iterable[Hit]) -> Iterator[Misspelling]:
+def _locate(text: str, found: Iterable[Hit]) -> Iterator[Misspelling]:
     """What was found with one correction, in order, at its place in the text."""
     lines = text.encode().split(b"\n")
     starts = list(accumulate((len(line.decode()) + 1 for line in lines), initial=0))
@@ -200,7 +200,7 @@ def _is_plausible(written: str, corrections: int) -> bool:
     return corrections <= max(3, len(words) * MAX_SHARE)
 
 
-def _names_in(tree: Tree, words: frozenset[str]) -> frozenset[str]:
+def _names_in(tree: CommitTree, words: frozenset[str]) -> frozenset[str]:
     """Which of `words` are names of something anywhere in the repository: an option, a key, a function."""
     everywhere = tree.texts(lambda _: True) if words else ()
     return frozenset(word for entry, text in everywhere for word in _names(entry.path, text, words))
@@ -229,11 +229,11 @@ def _parts(word: str) -> re.Pattern[str]:
     return re.compile(rf"(?:(?<![A-Za-z]){lower}|{title})(?![a-z])|(?<![A-Z]){upper}(?![A-Za-z])")
 
 
-def _shown(text: str, corrections: tuple[Misspelling, ...]) -> tuple[Correction, ...]:
+def _to_corrections(text: str, corrections: tuple[Misspelling, ...]) -> tuple[Correction, ...]:
     lines = text.split("\n")
     numbers = [text.count("\n", 0, one.start) for one in corrections]
     return tuple(
-        Correction(number + 1, f"{one.word} → {one.correction}", normalised(lines[number]))
+        Correction(number + 1, f"{one.word} → {one.correction}", normalise_line(lines[number]))
         for number, one in zip(numbers, corrections, strict=True)
     )
 

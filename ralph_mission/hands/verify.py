@@ -7,28 +7,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.isolation import OPEN, Cage
-from ralph_mission.gateways.process import Finished, run_foreign
+from ralph_mission.gateways.isolation import OPEN, Sandbox
+from ralph_mission.gateways.process import FinishedProcess, run_foreign
 from ralph_mission.gateways.workshop import clone
-from ralph_mission.mission.ports import Verification
+from ralph_mission.mission.ports import PatchVerification
 from ralph_mission.safety.hidden import without_controls, without_invisible
 from ralph_mission.safety.patch import FileChange, Patch
-from ralph_mission.safety.text import cut
+from ralph_mission.safety.text import truncate
 
 LAST_LINES = 5
 SECONDS = 600.0
 
 
-def _open(_: Git) -> Cage:
+def _open(_: Git) -> Sandbox:
     return OPEN
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CheckFailure:
     """The first command that did not pass."""
 
     command: str
-    finished: Finished
+    finished: FinishedProcess
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,36 +41,36 @@ class Workbench:
     git: Git
     commands: tuple[str, ...] = ()
     seconds: float = SECONDS
-    caged: Callable[[Git], Cage] = _open
+    caged: Callable[[Git], Sandbox] = _open
 
-    def verify(self, patch: Patch, scratch: str) -> Verification:
+    def verify(self, patch: Patch, scratch: str) -> PatchVerification:
         """Whether all commands pass with the patch; without commands nothing is run.
 
         Raises Trouble when the base cannot be checked out, the patch names a path that git refuses, or the commands
         cannot be kept as far apart as is wanted.
         """
         if not self.commands:
-            return Verification(True)
+            return PatchVerification(True)
         failure = self._first_failure(patch, patch.changes, self.commands, Path(scratch))
         if failure is None:
-            return Verification(True)
+            return PatchVerification(True)
         needed = self.commands[: self.commands.index(failure.command) + 1]
         before = self._first_failure(patch, (), needed, Path(scratch))
-        return Verification(False, _told(failure, fails_anyway=before is not None))
+        return PatchVerification(False, _failure_text(failure, fails_anyway=before is not None))
 
     def _first_failure(
         self, patch: Patch, changes: Sequence[FileChange], commands: Sequence[str], scratch: Path
-    ) -> Failure | None:
+    ) -> CheckFailure | None:
         with clone(self.git, patch.base, scratch, changes=changes) as folder:
             cage = self.caged(Git(folder / ".git", folder / ".git", folder))
             for command in commands:
                 finished = run_foreign(command, cwd=folder, home=scratch / "home", timeout=self.seconds, cage=cage)
                 if finished.code != 0:
-                    return Failure(command, finished)
+                    return CheckFailure(command, finished)
         return None
 
 
-def _told(failure: Failure, fails_anyway: bool) -> str:
+def _failure_text(failure: CheckFailure, fails_anyway: bool) -> str:
     finished = failure.finished
     how = f"exit code {finished.code}"
     if finished.timed_out:
@@ -84,4 +84,4 @@ def _told(failure: Failure, fails_anyway: bool) -> str:
 
 def _last_lines(output: bytes) -> list[str]:
     plain = without_invisible(without_controls(output[-20_000:].decode(errors="replace")))
-    return [cut(line, 300) for line in plain.splitlines() if line.strip()][-LAST_LINES:]
+    return [truncate(line, 300) for line in plain.splitlines() if line.strip()][-LAST_LINES:]

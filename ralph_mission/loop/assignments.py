@@ -17,12 +17,12 @@ MOST, MOST_GLOBS, LONGEST = 200, 200, 4_000
 """Tasks or members; globs of all of them; characters of a description."""
 
 
-class Unclear(ValueError):
+class UnclearAssignment(ValueError):
     """This cannot be handed out; the words say why and are for who wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class AssignedTask:
     """A task with whoever owns it (`""`: whoever takes it), what may be written for it, and what it waits for."""
 
     id: str
@@ -41,31 +41,33 @@ class Member:
     files: tuple[str, ...]
 
 
-def divided(payload: str) -> tuple[Piece, ...]:
+def parse_independent_tasks(payload: str) -> tuple[AssignedTask, ...]:
     """Tasks that can be built at the same time: `{"tasks": [{id, title, description, files}]}`. Raises Unclear."""
-    pieces = _pieces(document(payload))
+    pieces = _pieces(parse_document(payload))
     for piece in pieces:
-        _owned(piece.id, piece.files)
+        _check_files(piece.id, piece.files)
     _strangers([(piece.id, piece.files) for piece in pieces])
     return pieces
 
 
-def company(payload: str, reserved: Iterable[str]) -> tuple[tuple[Member, ...], tuple[Piece, ...]]:
+def parse_company(payload: str, reserved: Iterable[str]) -> tuple[tuple[Member, ...], tuple[AssignedTask, ...]]:
     """A team: `{"members": [{name, files}], "tasks": [{id, title, description, owner, needs}]}`. Raises Unclear."""
-    value = document(payload)
+    value = parse_document(payload)
     members = tuple(Member(_id(row, "name"), _files(row)) for row in _rows(value, "members"))
     if not members:
-        raise Unclear("there are no members")
+        raise UnclearAssignment("there are no members")
     _distinct([member.name for member in members], "members")
     if taken := {member.name for member in members} & set(reserved):
-        raise Unclear(f"{', '.join(sorted(taken))} is somebody else's name")
+        raise UnclearAssignment(f"{', '.join(sorted(taken))} is somebody else's name")
     for member in members:
-        _owned(member.name, member.files)
+        _check_files(member.name, member.files)
     _strangers([(member.name, member.files) for member in members])
-    return members, delegated(value, members, ())
+    return members, parse_delegated_tasks(value, members, ())
 
 
-def delegated(value: Mapping[str, Any], members: Sequence[Member], known: Iterable[str]) -> tuple[Piece, ...]:
+def parse_delegated_tasks(
+    value: Mapping[str, Any], members: Sequence[Member], known: Iterable[str]
+) -> tuple[AssignedTask, ...]:
     """The tasks in `value`, each with one of `members` as its owner; ids are new among `known`. Raises Unclear."""
     pieces, there = _pieces(value), set(known)
     files = {member.name: member.files for member in members}
@@ -73,41 +75,41 @@ def delegated(value: Mapping[str, Any], members: Sequence[Member], known: Iterab
     there |= {piece.id for piece in pieces}
     for piece in pieces:
         if piece.owner not in files:
-            raise Unclear(f"task {piece.id}: {piece.owner or 'nobody'} is not one of {', '.join(files)}")
+            raise UnclearAssignment(f"task {piece.id}: {piece.owner or 'nobody'} is not one of {', '.join(files)}")
         if unknown := [need for need in piece.needs if need not in there]:
-            raise Unclear(f"task {piece.id} needs {', '.join(unknown)}, which is no task")
+            raise UnclearAssignment(f"task {piece.id} needs {', '.join(unknown)}, which is no task")
     if circle := _circle(pieces):
-        raise Unclear(f"these tasks wait for each other: {', '.join(circle)}")
+        raise UnclearAssignment(f"these tasks wait for each other: {', '.join(circle)}")
     return pieces
 
 
-def document(payload: str) -> Mapping[str, Any]:
+def parse_document(payload: str) -> Mapping[str, Any]:
     """The JSON object in a payload, alone or in a fence. Raises Unclear."""
     fenced = FENCE.search(payload)
     try:
         value = json.loads(fenced[1] if fenced else payload)
     except (ValueError, RecursionError):
-        raise Unclear("the payload is not the JSON that was asked for") from None
+        raise UnclearAssignment("the payload is not the JSON that was asked for") from None
     if not isinstance(value, dict):
-        raise Unclear("the payload is not a JSON object")
+        raise UnclearAssignment("the payload is not a JSON object")
     return value
 
 
-def _pieces(value: Mapping[str, Any]) -> tuple[Piece, ...]:
+def _pieces(value: Mapping[str, Any]) -> tuple[AssignedTask, ...]:
     pieces = tuple(
-        Piece(
-            _id(row, "id"), _said(row, "title"), _text(row, "description"), _files(row), _text(row, "owner"),
+        AssignedTask(
+            _id(row, "id"), _one_line_of(row, "title"), _text(row, "description"), _files(row), _text(row, "owner"),
             _list(row, "needs"),
         )
         for row in _rows(value, "tasks")
     )  # fmt: skip  # one value
     if not pieces:
-        raise Unclear("there are no tasks")
+        raise UnclearAssignment("there are no tasks")
     _distinct([piece.id for piece in pieces], "tasks")
     return pieces
 
 
-def _circle(pieces: Sequence[Piece]) -> tuple[str, ...]:
+def _circle(pieces: Sequence[AssignedTask]) -> tuple[str, ...]:
     """What is left when whatever waits for nothing that is left is taken away, again and again."""
     left = {piece.id: piece.needs for piece in pieces}
     while free := [name for name, needs in left.items() if not left.keys() & set(needs)]:
@@ -119,59 +121,59 @@ def _circle(pieces: Sequence[Piece]) -> tuple[str, ...]:
 def _rows(value: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     rows = value.get(name)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise Unclear(f"{name} is not a list of objects")
+        raise UnclearAssignment(f"{name} is not a list of objects")
     if len(rows) > MOST:
-        raise Unclear(f"{len(rows)} {name} are too many, {MOST} is the most")
+        raise UnclearAssignment(f"{len(rows)} {name} are too many, {MOST} is the most")
     return rows
 
 
 def _text(row: Mapping[str, Any], name: str) -> str:
     value = row.get(name, "")
     if not isinstance(value, str) or len(value) > LONGEST:
-        raise Unclear(f"{name} is not a text of at most {LONGEST} characters")
+        raise UnclearAssignment(f"{name} is not a text of at most {LONGEST} characters")
     return value.strip()
 
 
-def _said(row: Mapping[str, Any], name: str) -> str:
+def _one_line_of(row: Mapping[str, Any], name: str) -> str:
     if not (text := " ".join(_text(row, name).split())):
-        raise Unclear(f"a task has no {name}")
+        raise UnclearAssignment(f"a task has no {name}")
     return text
 
 
 def _id(row: Mapping[str, Any], name: str) -> str:
     found = _text(row, name)
     if not ID.fullmatch(found):
-        raise Unclear(f"{found[:70]!r} is no {name}: letters, digits, . _ -")
+        raise UnclearAssignment(f"{found[:70]!r} is no {name}: letters, digits, . _ -")
     return found
 
 
 def _list(row: Mapping[str, Any], name: str) -> tuple[str, ...]:
     value = row.get(name, [])
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise Unclear(f"{name} is not a list of texts")
+        raise UnclearAssignment(f"{name} is not a list of texts")
     return tuple(value)
 
 
 def _files(row: Mapping[str, Any]) -> tuple[str, ...]:
     found = _list(row, "files")
     if why := next(filter(None, map(globs.wrong, found)), ""):
-        raise Unclear(why)
+        raise UnclearAssignment(why)
     return tuple(map(globs.plain, found))
 
 
-def _owned(name: str, files: tuple[str, ...]) -> None:
+def _check_files(name: str, files: tuple[str, ...]) -> None:
     if not files:
-        raise Unclear(f"{name} has no files: say which it may write")
+        raise UnclearAssignment(f"{name} has no files: say which it may write")
 
 
 def _distinct(names: Sequence[str], what: str) -> None:
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise Unclear(f"{what} with the same name: {', '.join(twice)}")
+        raise UnclearAssignment(f"{what} with the same name: {', '.join(twice)}")
 
 
 def _strangers(owned: Sequence[tuple[str, tuple[str, ...]]]) -> None:
     if sum(len(files) for _, files in owned) > MOST_GLOBS:
-        raise Unclear(f"more than {MOST_GLOBS} globs: name folders")
+        raise UnclearAssignment(f"more than {MOST_GLOBS} globs: name folders")
     for (one, mine), (other, theirs) in combinations(owned, 2):
         if met := globs.meet(mine, theirs):
-            raise Unclear(f"{one} and {other} would write the same files: {met[0]} and {met[1]}")
+            raise UnclearAssignment(f"{one} and {other} would write the same files: {met[0]} and {met[1]}")

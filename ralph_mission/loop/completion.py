@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ralph_mission.loop.model import CONVERGED, RESUME, Board, Event, State
-from ralph_mission.loop.order import Ending, Order
-from ralph_mission.loop.routing import reviewed
+from ralph_mission.loop.items import LoopEvent
+from ralph_mission.loop.model import CONVERGED, RESUME, RunSnapshot, RunState
+from ralph_mission.loop.order import RunEnding, RunSpec
+from ralph_mission.loop.routing import has_reviewer
 
 
-def claimed(order: Order, state: State, board: Board) -> bool:
+def looks_done(order: RunSpec, state: RunState, board: RunSnapshot) -> bool:
     """Whether the work looks done: stories, reviewer's verdict, or else the promise. Verification comes after.
 
     Where stories are reviewed both are asked for, unless all of them passed before anybody played.
@@ -15,13 +16,13 @@ def claimed(order: Order, state: State, board: Board) -> bool:
     agreed = state.pending.topic == CONVERGED
     if order.preset.stories:
         passed = board.prd is not None and bool(board.prd.stories) and not board.prd.todo
-        return passed and (agreed or not reviewed(order.hats) or not state.iteration)
-    if reviewed(order.hats):
+        return passed and (agreed or not has_reviewer(order.hats) or not state.iteration)
+    if has_reviewer(order.hats):
         return agreed
     return bool(state.last and state.last.promised)
 
 
-def remaining(order: Order, board: Board) -> str:
+def remaining(order: RunSpec, board: RunSnapshot) -> str:
     """The boulder: why a claim is not enough yet, "" when nothing is open."""
     if order.open_tasks == "trust" or not board.open_tasks:
         return ""
@@ -29,33 +30,33 @@ def remaining(order: Order, board: Board) -> str:
     return f"{len(board.open_tasks)} tasks are open: {names}"
 
 
-def stuck(order: Order, state: State, board: Board) -> Ending | None:
+def find_dead_end(order: RunSpec, state: RunState, board: RunSnapshot) -> RunEnding | None:
     """The end when a person has to look: every story (in free form every open task) that is left was skipped, or
     nothing is listed and the reviewer goes on asking for no less.
     """
-    if not state.item and reviewed(order.hats) and state.stale >= 2 * order.limits.stuck:
+    if not state.item and has_reviewer(order.hats) and state.stale >= 2 * order.limits.stuck:
         standing = f"{len(state.pending.issues)} issues are left" if state.pending.issues else "the checks stay red"
         what = f"{state.stale} reviews in a row came no nearer: {standing}"
-        return Ending("stuck", what, "say what is meant with ralph guidance, then --continue")
+        return RunEnding("stuck", what, "say what is meant with ralph guidance, then --continue")
     left = _stories_left(board) if order.preset.stories else _tasks_left(order, board)
     skipped = [row for name, row in left.items() if name in state.skipped]
     if not skipped or len(skipped) < len(left):
         return None
     what = f"skipped after many attempts: {', '.join(skipped)}"
-    return Ending("stuck", what, "split them or say how with ralph guidance")
+    return RunEnding("stuck", what, "split them or say how with ralph guidance")
 
 
-def _stories_left(board: Board) -> dict[str, str]:
+def _stories_left(board: RunSnapshot) -> dict[str, str]:
     return {story.id: f"{story.id} {story.title}" for story in board.prd.todo} if board.prd else {}
 
 
-def _tasks_left(order: Order, board: Board) -> dict[str, str]:
+def _tasks_left(order: RunSpec, board: RunSnapshot) -> dict[str, str]:
     """Those that somebody could work on: one that waits for a skipped one gives nobody anything to do."""
     if order.open_tasks == "trust":
         return {}
     return {task.id: f"{task.id} {task.title}" for task in board.open_tasks if task.status != "pending"}
 
 
-def resumed() -> Event:
+def resume_event() -> LoopEvent:
     """What a persistent loop says instead of ending."""
-    return Event(RESUME, "The last piece of work is complete. Look for the next, or wait for guidance.")
+    return LoopEvent(RESUME, "The last piece of work is complete. Look for the next, or wait for guidance.")

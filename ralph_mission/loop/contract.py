@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ralph_mission.loop import scope
-from ralph_mission.loop.framing import below, line, section, whole
-from ralph_mission.loop.model import RESUME, START, VERDICT, Hat, Paths
-from ralph_mission.loop.order import Order
+from ralph_mission.loop.framing import indent_text, line, section, whole_text
+from ralph_mission.loop.model import RESUME, START, VERDICT, Hat, RunPaths
+from ralph_mission.loop.order import RunSpec
 from ralph_mission.loop.routing import COORDINATOR
 
 STORIES = (  # {prd} and {progress} are where they stand
@@ -28,12 +28,12 @@ VERDICTS = (
 )
 
 
-def worn(hat: Hat) -> str:
+def render_hat(hat: Hat) -> str:
     """Who this session is, what it may write and what it may not run."""
     return section(
         f"YOUR HAT: {line(hat.name, 60)}",
         f"You are {line(hat.name, 60)} for this one session and nobody else. {line(hat.description, 300)}".strip(),
-        below(hat.instructions, 30_000),
+        indent_text(hat.instructions, 30_000),
         f"Read these files first: {_names(hat.context)}." if hat.context else "",
         _may_write(hat),
         f"You may not use these tools: {_names(hat.tools_denied)}." if hat.tools_denied else "",
@@ -54,14 +54,14 @@ def _may_write(hat: Hat) -> str:
     return f"{told} What you change elsewhere, committed or not, is undone." if told else ""
 
 
-def callable_hats(order: Order) -> str:
+def callable_hats(order: RunSpec) -> str:
     """Without a hat: who can be called, and by what."""
     rows = [f"- {line(hat.name, 40)}, called by {_names(hat.triggers)}: {line(hat.description, 120)}".rstrip(": ")
             for hat in order.hats[:30]]  # fmt: skip  # one list
     return section("HATS", "Others can do a part of the work in a session of their own:" if rows else "", *rows)
 
 
-def rules(order: Order, hat: Hat | None, paths: Paths, notes: str) -> str:
+def rules(order: RunSpec, hat: Hat | None, paths: RunPaths, notes: str) -> str:
     """How to work: one step or one story, checked and committed, and `notes`, a file, for whoever is next."""
     stories = STORIES.format(prd=line(paths.prd, 300), progress=line(paths.progress, 300))
     lasting = "" if scope.why_outside(hat or order.bound(COORDINATOR), "AGENTS.md") else LASTING
@@ -75,9 +75,9 @@ def rules(order: Order, hat: Hat | None, paths: Paths, notes: str) -> str:
     )
 
 
-def ending(order: Order, hat: Hat | None) -> str:
+def ending(order: RunSpec, hat: Hat | None) -> str:
     """The exit contract: one event with a hat, at most one without."""
-    topics = tuple(dict.fromkeys((*hat.publishes, hat.default_publishes) if hat else _called(order)))
+    topics = tuple(dict.fromkeys((*hat.publishes, hat.default_publishes) if hat else _called_topics(order)))
     topics = tuple(topic for topic in topics if topic)
     if not topics:
         return section("HOW TO END", "Say in a few lines what you did and what is left, then stop.")
@@ -94,13 +94,13 @@ def ending(order: Order, hat: Hat | None) -> str:
     )
 
 
-def _called(order: Order) -> tuple[str, ...]:
+def _called_topics(order: RunSpec) -> tuple[str, ...]:
     return tuple(
         topic for hat in order.hats for topic in hat.triggers if "*" not in topic and topic not in (START, RESUME)
     )
 
 
-def done(order: Order) -> str:
+def render_done(order: RunSpec) -> str:
     """When the run ends, with the objective once more. For a session without a hat only."""
     gate = "" if order.open_tasks == "trust" else ", no task is open"
     stays = "The run stays alive after it and looks for the next piece of work. " if order.persistent else ""
@@ -109,7 +109,7 @@ def done(order: Order) -> str:
         f"When the objective is reached{gate} and the checks are green, let the final line of your last "
         f"message be `{line(order.preset.promise, 80)}` and nothing else. {stays}Anywhere else in your message it "
         "means nothing, and the claim is checked. Never say it before all of this is true:",
-        whole(order.objective),
+        whole_text(order.objective),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ralph_mission.loop.framing import quoted
+from ralph_mission.loop.framing import quote_text
 from ralph_mission.safety.secrets import redact
 
 GUIDES = ("CLAUDE.md", "AGENTS.md", "CONTRIBUTING.md")
@@ -29,7 +29,7 @@ def conventions(guides: Mapping[str, bytes]) -> str:
     first: dict[str, str] = {}
     for path in GUIDES:
         first.setdefault(_text(guides.get(path, b"")), path)
-    parts = [f"### {path}\n\n{quoted(redact(text), LONGEST)}" for text, path in first.items() if text]
+    parts = [f"### {path}\n\n{quote_text(redact(text), LONGEST)}" for text, path in first.items() if text]
     return "\n\n".join(("## Conventions of this repository", ABOUT, *parts)) if parts else ""
 
 

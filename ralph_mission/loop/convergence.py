@@ -12,7 +12,7 @@ MEAN, ENOUGH = 0.6, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AcceptanceVerdict:
     """A person took or refused work of this kind with `left` issues short of critical in it."""
 
     kind: str
@@ -20,10 +20,10 @@ class Verdict:
     accepted: bool
 
 
-def read(records: Iterable[object]) -> tuple[Verdict, ...]:
+def read_verdicts(records: Iterable[object]) -> tuple[AcceptanceVerdict, ...]:
     """The verdicts among `records` ({kind, left, accepted}); what is anything else says nothing."""
     return tuple(
-        Verdict(record["kind"], record["left"], record["accepted"])
+        AcceptanceVerdict(record["kind"], record["left"], record["accepted"])
         for record in records
         if isinstance(record, Mapping)
         and isinstance(record.get("kind"), str)
@@ -33,7 +33,7 @@ def read(records: Iterable[object]) -> tuple[Verdict, ...]:
     )
 
 
-def threshold(kind: str, settings: Mapping[str, object] | str, verdicts: Iterable[Verdict]) -> int:
+def threshold(kind: str, settings: Mapping[str, object] | str, verdicts: Iterable[AcceptanceVerdict]) -> int:
     """Issues short of critical that may be left in work of this kind: what `settings` fix, else what people accept.
 
     A setting that is no number (`learn`, for one kind or for all) leaves it to people. Nobody's word is stretched:
@@ -44,11 +44,11 @@ def threshold(kind: str, settings: Mapping[str, object] | str, verdicts: Iterabl
         return fixed
     seen = [verdict for verdict in verdicts if verdict.kind == kind]
     default = DEFAULTS.get(kind, 0)
-    fine = [left for left in {verdict.left for verdict in seen} if _accepted(seen, left) is True]
-    return max([*fine, 0 if _accepted(seen, default) is False else default])
+    fine = [left for left in {verdict.left for verdict in seen} if _is_acceptable(seen, left) is True]
+    return max([*fine, 0 if _is_acceptable(seen, default) is False else default])
 
 
-def _accepted(seen: list[Verdict], left: int) -> bool | None:
+def _is_acceptable(seen: list[AcceptanceVerdict], left: int) -> bool | None:
     """Whether people take work with so many left; None while too few have said.
 
     Who takes more takes so many too, and who refuses fewer refuses so many too.

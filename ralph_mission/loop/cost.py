@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ralph_mission.loop.model import HatOutput, State, Usage
-from ralph_mission.trouble import Trouble
+from ralph_mission.loop.model import HatOutput, RunState, SessionUsage
+from ralph_mission.trouble import UserError
 
 Prices = Mapping[str, Mapping[str, object]]
 """Model -> {"input": …, "output": …}, in dollars per million tokens; `default` is every other model."""
@@ -19,26 +19,26 @@ MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunCost:
     """What one run took. One that is known by its sessions alone cannot tell what each story or task took."""
 
-    usage: Usage
-    by_hat: tuple[tuple[str, Usage], ...] = ()
-    by_item: tuple[tuple[str, Usage], ...] = ()
+    usage: SessionUsage
+    by_hat: tuple[tuple[str, SessionUsage], ...] = ()
+    by_item: tuple[tuple[str, SessionUsage], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CostTable:
     """What one or more runs took, by hat and by story or task (in the order they first came up)."""
 
     runs: int
-    hats: tuple[tuple[str, Usage], ...]
-    items: tuple[tuple[str, Usage], ...]
-    total: Usage
+    hats: tuple[tuple[str, SessionUsage], ...]
+    items: tuple[tuple[str, SessionUsage], ...]
+    total: SessionUsage
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class CostShare:
     """One hat's part of an estimate; `usd` for all its sessions."""
 
     hat: str
@@ -48,10 +48,10 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CostEstimate:
     """A mix of models, and what the same sessions cost with one of the models in it everywhere."""
 
-    shares: tuple[Share, ...]
+    shares: tuple[CostShare, ...]
     alone: tuple[tuple[str, float], ...]
 
     @property
@@ -65,7 +65,7 @@ class Estimate:
         return (alone - self.usd) / alone if alone else 0.0
 
 
-def price(usage: Usage, model: str, prices: Prices) -> float | None:
+def price(usage: SessionUsage, model: str, prices: Prices) -> float | None:
     """Dollars for these tokens; None when the user has given no price for the model, nor for `default`.
 
     A provider's prefix (`anthropic:`) and a date at the end of a model's name may be left out in the prices.
@@ -78,56 +78,56 @@ def price(usage: Usage, model: str, prices: Prices) -> float | None:
     return (usage.input_tokens * dollars[0] + usage.output_tokens * dollars[1]) / MILLION
 
 
-def of_state(state: State) -> Run:
+def of_state(state: RunState) -> RunCost:
     """A run as its state has it."""
-    return Run(state.usage, state.by_hat, state.by_item)
+    return RunCost(state.usage, state.by_hat, state.by_item)
 
 
-def of_sessions(outputs: Iterable[HatOutput]) -> Run:
+def of_sessions(outputs: Iterable[HatOutput]) -> RunCost:
     """A run as the records of its sessions have it."""
     rows = tuple((output.hat, output.usage) for output in outputs)
-    return Run(sum((usage for _, usage in rows), Usage()), rows)
+    return RunCost(sum((usage for _, usage in rows), SessionUsage()), rows)
 
 
-def table(runs: Iterable[Run], model: str = "", prices: Prices | None = None) -> Table:
+def table(runs: Iterable[RunCost], model: str = "", prices: Prices | None = None) -> CostTable:
     """All runs added up. What could not tell its cost is priced as tokens of `model`."""
     every = tuple(runs)
-    return Table(
+    return CostTable(
         len(every),
-        _added((row for run in every for row in run.by_hat), model, prices or {}),
-        _added((row for run in every for row in run.by_item), model, prices or {}),
-        sum((_priced(run.usage, model, prices or {}) for run in every), Usage()),
+        _sum_by_name((row for run in every for row in run.by_hat), model, prices or {}),
+        _sum_by_name((row for run in every for row in run.by_item), model, prices or {}),
+        sum((_with_price(run.usage, model, prices or {}) for run in every), SessionUsage()),
     )
 
 
 def estimate(
     sessions: Mapping[str, int], models: Mapping[str, str], model: str, tokens: tuple[int, int], prices: Prices
-) -> Estimate:
+) -> CostEstimate:
     """What so many sessions of each hat cost, at `tokens` (input, output) a session.
 
     `models` names a hat's model, `model` that of the rest. Raises Trouble when a model or a price is missing.
     """
     worn = {hat: models.get(hat) or model for hat in sessions}
     shares = tuple(
-        Share(hat, count, worn[hat], _needed(_usage(count, tokens), hat, worn[hat], prices))
+        CostShare(hat, count, worn[hat], _require_price(_usage(count, tokens), hat, worn[hat], prices))
         for hat, count in sessions.items()
     )
     every = _usage(sum(sessions.values()), tokens)
     used = dict.fromkeys([*worn.values(), *([model] if model else [])])
-    return Estimate(shares, tuple((name, _needed(every, "all", name, prices)) for name in used))
+    return CostEstimate(shares, tuple((name, _require_price(every, "all", name, prices)) for name in used))
 
 
-def _usage(sessions: int, tokens: tuple[int, int]) -> Usage:
-    return Usage(sessions, sessions * tokens[0], sessions * tokens[1])
+def _usage(sessions: int, tokens: tuple[int, int]) -> SessionUsage:
+    return SessionUsage(sessions, sessions * tokens[0], sessions * tokens[1])
 
 
-def _needed(usage: Usage, hat: str, model: str, prices: Prices) -> float:
+def _require_price(usage: SessionUsage, hat: str, model: str, prices: Prices) -> float:
     if not model:
-        raise Trouble(f"no model is named for {hat}", "name one with --model, or --models HAT=MODEL", usage=True)
+        raise UserError(f"no model is named for {hat}", "name one with --model, or --models HAT=MODEL", usage=True)
     dollars = price(usage, model, prices)
     if dollars is None:
         mend = "set it in ralph.yml under cost: prices:, or with --price MODEL=INPUT/OUTPUT"
-        raise Trouble(f"no price is known for {model}", mend, usage=True)
+        raise UserError(f"no price is known for {model}", mend, usage=True)
     return dollars
 
 
@@ -135,7 +135,7 @@ def _amount(model: str, known: Mapping[str, object], side: str) -> float:
     value = known.get(side) if isinstance(known, Mapping) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
         mend = "write it as {input: 3, output: 15}: dollars per million tokens"
-        raise Trouble(f"the {side} price of {model} is not an amount", mend, usage=True)
+        raise UserError(f"the {side} price of {model} is not an amount", mend, usage=True)
     return float(value)
 
 
@@ -144,14 +144,16 @@ def _names(model: str) -> tuple[str, ...]:
     return (model, bare, re.sub(r"-\d{8}$|-\d{4}-\d\d-\d\d$", "", bare), "default")
 
 
-def _added(rows: Iterable[tuple[str, Usage]], model: str, prices: Prices) -> tuple[tuple[str, Usage], ...]:
-    sums: dict[str, Usage] = {}
+def _sum_by_name(
+    rows: Iterable[tuple[str, SessionUsage]], model: str, prices: Prices
+) -> tuple[tuple[str, SessionUsage], ...]:
+    sums: dict[str, SessionUsage] = {}
     for name, usage in rows:
-        sums[name] = sums.get(name, Usage()) + _priced(usage, model, prices)
+        sums[name] = sums.get(name, SessionUsage()) + _with_price(usage, model, prices)
     return tuple(sums.items())
 
 
-def _priced(usage: Usage, model: str, prices: Prices) -> Usage:
+def _with_price(usage: SessionUsage, model: str, prices: Prices) -> SessionUsage:
     if usage.cost_usd is not None or not model or not (usage.input_tokens or usage.output_tokens):
         return usage
     dollars = price(usage, model, prices)

@@ -52,17 +52,17 @@ def line(text: str, limit: int = 120) -> str:
     return words if len(words) <= limit else f"{words[: limit - 1]}…"
 
 
-def quoted(text: str, limit: int) -> str:
+def quote_text(text: str, limit: int) -> str:
     """Someone else's text as a quotation; its middle goes when it is too long."""
     return _behind(harmless(text, limit).strip("\n")) if text.strip() else ""
 
 
-def whole(text: str) -> str:
+def whole_text(text: str) -> str:
     """The owner's text as a quotation, every word of it."""
     return _behind(_plain(text).strip("\n"))
 
 
-def below(text: str, limit: int) -> str:
+def indent_text(text: str, limit: int) -> str:
     """The owner's own mark-up below a heading of ours: its headings are smaller than ours."""
     plain = _plain(clip(text, limit)).strip("\n")
     smaller = re.sub(r"^[ \t]{0,3}#{1,2}(?=[ \t]|$)", "###", plain, flags=re.MULTILINE)
@@ -87,13 +87,13 @@ def tail(text: str, limit: int = SCRATCHPAD) -> tuple[str, tuple[str, ...]]:
     return text[start:], tuple(HEADING.findall(text[:start]))
 
 
-def listed(names: Sequence[str], most: int, limit: int = 80) -> str:
+def list_names(names: Sequence[str], most: int, limit: int = 80) -> str:
     """Names in one line, the last `most` of them, and how many there are besides."""
     shown = ", ".join(line(name, limit) for name in names[-most:])
     return f"{shown} and {len(names) - most} before" if len(names) > most else shown
 
 
-def shared(*listings: Listing[Any]) -> str:
+def fit_listings(*listings: Listing[Any]) -> str:
     """Lists that share their room: what one does not need is the next one's.
 
     So a young run, which has little to tell, sees more of what lies ahead, and prompts stay about as long.

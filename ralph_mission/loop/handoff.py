@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ralph_mission.loop import completion, progress
-from ralph_mission.loop.model import Board, HatOutput, State
-from ralph_mission.loop.order import Order
+from ralph_mission.loop.model import HatOutput, RunSnapshot, RunState
+from ralph_mission.loop.order import RunSpec
 from ralph_mission.safety.hidden import without_controls
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 LIMIT = 5_000
 """Bytes of the document as JSON with an indent of 2, counted with every character beyond ASCII escaped."""
@@ -40,18 +40,18 @@ class Left:
     feedback: str = ""
 
 
-def document(order: Order, state: State, board: Board) -> Document:
+def handoff_document(order: RunSpec, state: RunState, board: RunSnapshot) -> Document:
     """The handoff at this moment: at most `LIMIT` bytes whatever there is to tell. Long texts end with an ellipsis."""
     made = (_document(order, state, board, scale) for scale in SCALES)
     return next(one for one in made if len(json.dumps(one, indent=2)) <= LIMIT)
 
 
-def marker(state: State, active: bool) -> Document:
+def marker(state: RunState, active: bool) -> Document:
     """The light state file: whether the mode is on, since when, how far (seed 002 §7.4)."""
     return {"active": active, "started_at": _moment(state.started_at), "iteration": state.iteration}
 
 
-def read(document: object) -> Left:
+def read_handoff(document: object) -> Left:
     """What a handoff says; what is missing or of a wrong type in it counts as not said.
 
     Raises Trouble when it does not even name its task.
@@ -59,7 +59,7 @@ def read(document: object) -> Left:
     said = document if isinstance(document, Mapping) else {}
     objective = _string(said, "original_prompt")
     if not objective:
-        raise Trouble("the handoff names no task (original_prompt)", "start anew with a task: ralph run TASK")
+        raise UserError("the handoff names no task (original_prompt)", "start anew with a task: ralph run TASK")
     prd, stuck, error = (_part(said, key) for key in ("prd", "stuckDetection", "lastError"))
     return Left(
         objective,
@@ -67,7 +67,7 @@ def read(document: object) -> Left:
         _number(said, "max_iterations"),
         _string(said, "completion_promise"),
         said.get("completed") is True,
-        _parsed(_string(said, "created_at")),
+        _parse_moment(_string(said, "created_at")),
         _string(prd, "nextStoryId"),
         _number(stuck, "iterationsOnSameStory"),
         _string(error, "message"),
@@ -77,21 +77,21 @@ def read(document: object) -> Left:
 # --- writing ------------------------------------------------------------------------
 
 
-def _document(order: Order, state: State, board: Board, scale: float) -> Document:
+def _document(order: RunSpec, state: RunState, board: RunSnapshot, scale: float) -> Document:
     def cut(text: str, room: int) -> str:
-        return _cut(text, int(room * scale))
+        return _truncate(text, int(room * scale))
 
     def several(texts: Iterable[str], room: int) -> list[str]:
         return [cut(text, room) for text in texts]
 
-    left = _left(state, board)
+    left = _open_stories(state, board)
     return {
         "version": "1.0",
         "created_at": _moment(state.started_at),
         "iteration": state.iteration,
         "max_iterations": order.limits.iterations,
         "original_prompt": cut(state.objective, 2_000),
-        "completion_promise": _cut(order.preset.promise, 150),
+        "completion_promise": _truncate(order.preset.promise, 150),
         **_completion(order, state, board),
         **({"prd": _prd(state, board, scale)} if board.prd else {}),
         "progress": {
@@ -101,7 +101,7 @@ def _document(order: Order, state: State, board: Board, scale: float) -> Documen
         },
         "git": {
             "recentCommits": [
-                {"hash": _cut(commit.hash, 50), "message": cut(commit.message, 120)}
+                {"hash": _truncate(commit.hash, 50), "message": cut(commit.message, 120)}
                 for commit in board.tree.commits[:5]
             ],
             "branch": cut(board.tree.branch, 200),
@@ -116,33 +116,33 @@ def _document(order: Order, state: State, board: Board, scale: float) -> Documen
     }
 
 
-def _completion(order: Order, state: State, board: Board) -> Document:
+def _completion(order: RunSpec, state: RunState, board: RunSnapshot) -> Document:
     """Done, when files prove it and the last checks were not red; the run itself checks once more."""
     green = state.last is None or state.last.verification.green
-    done = green and completion.claimed(order, state, board) and not completion.remaining(order, board)
+    done = green and completion.looks_done(order, state, board) and not completion.remaining(order, board)
     return {"completed": done, **({"completion_message": f"{state.iteration} sessions"} if done else {})}
 
 
-def _prd(state: State, board: Board, scale: float) -> Document:
+def _prd(state: RunState, board: RunSnapshot, scale: float) -> Document:
     assert board.prd is not None
-    left = _left(state, board)
+    left = _open_stories(state, board)
     ahead = [story.id for story in board.prd.todo if story.id not in state.skipped]
     return {
-        "project": _cut(board.prd.project, int(160 * scale)),
-        "branchName": _cut(board.prd.branch, int(200 * scale)),
-        "description": _cut(board.prd.description, int(400 * scale)),
+        "project": _truncate(board.prd.project, int(160 * scale)),
+        "branchName": _truncate(board.prd.branch, int(200 * scale)),
+        "description": _truncate(board.prd.description, int(400 * scale)),
         "storiesTotal": len(board.prd.stories),
         "storiesCompleted": len(board.prd.stories) - len(left),
-        "nextStoryId": _cut(ahead[0], int(160 * scale)) if ahead else None,
+        "nextStoryId": _truncate(ahead[0], int(160 * scale)) if ahead else None,
         "incompleteIds": _some(left, int(600 * scale)),
     }
 
 
-def _left(state: State, board: Board) -> list[str]:
+def _open_stories(state: RunState, board: RunSnapshot) -> list[str]:
     return [story.id for story in board.prd.todo] if board.prd else []
 
 
-def _error(order: Order, state: State, scale: float) -> Document:
+def _error(order: RunSpec, state: RunState, scale: float) -> Document:
     last = state.last
     if last is None or not (last.failure or last.reason or not last.verification.green):
         return {}
@@ -151,7 +151,7 @@ def _error(order: Order, state: State, scale: float) -> Document:
     return {
         "lastError": {
             "iteration": last.iteration,
-            "message": _cut(message, int(400 * scale)),
+            "message": _truncate(message, int(400 * scale)),
             "recoveryAttempt": recovery.get(progress.patience(order, state), "the story is skipped"),
         }
     }
@@ -166,7 +166,7 @@ def _some(ids: Sequence[str], room: int) -> list[str]:
     """As many as fit, then how many more there are."""
     shown: list[str] = []
     for name in ids:
-        short = _cut(name, 60)
+        short = _truncate(name, 60)
         room -= len(json.dumps(short)) + 8  # the indent and the comma
         if room < 0:
             return [*shown, f"… {len(ids) - len(shown)} more"]
@@ -174,7 +174,7 @@ def _some(ids: Sequence[str], room: int) -> list[str]:
     return shown
 
 
-def _cut(text: str, room: int) -> str:
+def _truncate(text: str, room: int) -> str:
     """`text`, at most `room` bytes when escaped, an ellipsis for the rest."""
     plain = without_controls(text[: room + 1])
     if len(json.dumps(plain)) <= room and len(text) <= room:
@@ -206,7 +206,7 @@ def _number(said: Mapping[str, Any], key: str) -> int:
     return value if type(value) is int and value >= 0 else 0
 
 
-def _parsed(moment: str) -> datetime | None:
+def _parse_moment(moment: str) -> datetime | None:
     try:
         at = datetime.fromisoformat(moment)
     except ValueError:

@@ -18,10 +18,11 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
-from ralph_mission.loop.model import CONVERGED, RESUME, START, VERIFICATION_FAILED, Event, Hat
+from ralph_mission.loop.items import LoopEvent
+from ralph_mission.loop.model import CONVERGED, RESUME, START, VERIFICATION_FAILED, Hat
 from ralph_mission.loop.patterns import HATS
-from ralph_mission.loop.routing import ALIASES, wearer
-from ralph_mission.trouble import Trouble
+from ralph_mission.loop.routing import ALIASES, find_hat
+from ralph_mission.trouble import UserError
 
 Found = tuple[Hat, tuple[str, ...]]
 """A hat, and warnings about keys that mean nothing."""
@@ -29,12 +30,12 @@ NAME = re.compile(r"[\w][\w .-]{0,59}")
 COMMAND = re.compile(r"Bash\((.+?)(?::\*)?\)")
 
 
-def parse(text: str, where: str) -> Found:
+def parse_hats(text: str, where: str) -> Found:
     """The hat in a hat file's text, and warnings. Raises Trouble that names the file and the key."""
     try:
         return from_toml(tomllib.loads(text), where)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise Trouble(f"{where} is not TOML: {error}", "mend that line", usage=True) from None
+        raise UserError(f"{where} is not TOML: {error}", "mend that line", usage=True) from None
 
 
 def from_toml(value: Mapping[str, Any], where: str) -> Found:
@@ -48,7 +49,7 @@ def from_toml(value: Mapping[str, Any], where: str) -> Found:
     emitted = fields.pop("emit_event", "")
     if emitted:
         fields["publishes"] = tuple(dict.fromkeys((*fields.get("publishes", ()), emitted)))
-    return _made(fields), _unknown((*flat, *loose), TOML, where)
+    return _make_hat(fields), _unknown((*flat, *loose), TOML, where)
 
 
 def from_yaml(name: str, value: Mapping[str, Any], where: str = "ralph.yml") -> Found:
@@ -59,7 +60,7 @@ def from_yaml(name: str, value: Mapping[str, Any], where: str = "ralph.yml") -> 
     more = fields.pop("extra_instructions", ())
     fields["instructions"] = "\n\n".join(filter(None, (fields.get("instructions", ""), *more)))
     fields["description"] = fields.get("description") or label
-    return _made({**fields, "name": name}), _unknown(value, (*YAML, *UNUSED), at)
+    return _make_hat({**fields, "name": name}), _unknown(value, (*YAML, *UNUSED), at)
 
 
 def complaints(hats: Sequence[Hat], persistent: bool, promise: str = "LOOP_COMPLETE") -> tuple[str, ...]:
@@ -68,13 +69,18 @@ def complaints(hats: Sequence[Hat], persistent: bool, promise: str = "LOOP_COMPL
     Two hats of one name, a topic but the promise that nobody hears, a hat that nothing calls, nobody to start
     with, and a persistent loop that nobody takes up again.
     """
-    return (*_doubles(hats), *_unheard(hats, promise), *_unreached(hats, promise), *_begun(hats, persistent))
+    return (
+        *_doubles(hats),
+        *_unheard(hats, promise),
+        *_unreached_hats(hats, promise),
+        *_unheard_starts(hats, persistent),
+    )
 
 
 # --- reading ----------------------------------------------------------------------------
 
 
-def _made(fields: dict[str, Any]) -> Hat:
+def _make_hat(fields: dict[str, Any]) -> Hat:
     """Denied tools that are commands are denied as commands; triggers left out are the built-in hat's."""
     tools = fields.get("tools_denied", ())
     commands = tuple(found for tool in tools if (found := _command(tool)))
@@ -113,8 +119,8 @@ def _near(word: str, known: Sequence[str]) -> str:
     return f", did you mean {last.get(near[0], near[0])}?" if near else ""
 
 
-def _wrong(where: str, key: str, wanted: str) -> Trouble:
-    return Trouble(f"{where}: {key} must be {wanted}", "see docs/hats.md", usage=True)
+def _wrong(where: str, key: str, wanted: str) -> UserError:
+    return UserError(f"{where}: {key} must be {wanted}", "see docs/hats.md", usage=True)
 
 
 def _text(value: object) -> str:
@@ -197,7 +203,7 @@ def _unheard(hats: Sequence[Hat], promise: str) -> Iterator[str]:
                 yield f"{hat.name} publishes {topic}, which nobody hears{_near(topic, triggers)}"
 
 
-def _unreached(hats: Sequence[Hat], promise: str) -> Iterator[str]:
+def _unreached_hats(hats: Sequence[Hat], promise: str) -> Iterator[str]:
     said = {START, RESUME, VERIFICATION_FAILED, promise, *ALIASES.get(START, ())}
     topics = (*said, *(topic for hat in hats for topic in (*hat.publishes, hat.default_publishes) if topic))
     for hat in hats:
@@ -207,10 +213,10 @@ def _unreached(hats: Sequence[Hat], promise: str) -> Iterator[str]:
             yield f"nothing calls {hat.name}: nobody says {' or '.join(hat.triggers)}{_near(hat.triggers[0], topics)}"
 
 
-def _begun(hats: Sequence[Hat], persistent: bool) -> Iterator[str]:
-    if hats and wearer(hats, Event(START)) is None:
+def _unheard_starts(hats: Sequence[Hat], persistent: bool) -> Iterator[str]:
+    if hats and find_hat(hats, LoopEvent(START)) is None:
         yield f"nobody listens to {START}, so the first session wears no hat"
-    if persistent and wearer(hats, Event(RESUME)) is None:
+    if persistent and find_hat(hats, LoopEvent(RESUME)) is None:
         yield f"a persistent loop needs a hat that listens to {RESUME}"
 
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from ralph_mission.loop.task import Task as Task
+from ralph_mission.loop.task import LoopTask as LoopTask
 from ralph_mission.loop.task import TaskStatus as TaskStatus
 
 Severity = Literal["critical", "major", "minor"]
-Signal = Literal["", "stop", "cancel", "restart"]
+StopSignal = Literal["", "stop", "cancel", "restart"]
 
 
 @dataclass(frozen=True, slots=True)
-class Issue:
+class ReviewIssue:
     """One thing a reviewer found. Without a severity it is critical: unknown is never waved through."""
 
     message: str
@@ -26,12 +26,12 @@ class Issue:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class LoopEvent:
     """A routing signal with its reasons. `hat` said it in `iteration`; the engine says some itself (hat "")."""
 
     topic: str
     payload: str = ""
-    issues: tuple[Issue, ...] = ()
+    issues: tuple[ReviewIssue, ...] = ()
     hat: str = ""
     iteration: int = 0
     at: datetime | None = None

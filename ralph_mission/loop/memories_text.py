@@ -16,7 +16,7 @@ KINDS = {"pattern": "Patterns", "decision": "Decisions", "fix": "Fixes", "contex
 """What a memory is -> the section it stands in."""
 EMPTY = "# Memories\n\n" + "\n".join(f"## {section}\n" for section in KINDS.values())
 
-SECTION = re.compile(rf"## ({'|'.join(KINDS.values())})\s*")
+SECTION_LINE = re.compile(rf"## ({'|'.join(KINDS.values())})\s*")
 HEADING = re.compile(r"### (mem-\d+-[0-9a-f]{4})\s*")
 QUOTED = re.compile(r">(?: (.*))?")
 META = re.compile(r"\s*<!-- tags: ([^|]*) \| created: (\d{4}-\d{2}-\d{2}) -->\s*")
@@ -24,7 +24,7 @@ UNFIT = re.compile(r"[^\w ./:@#+-]|--+")  # what would end a tag, or the comment
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class LoopMemory:
     """One thing that was learned. `created` is a date, YYYY-MM-DD, "" when nobody wrote it down."""
 
     id: str
@@ -34,12 +34,12 @@ class Memory:
     created: str = ""
 
 
-def parse(text: str) -> tuple[Memory, ...]:
+def parse_memories(text: str) -> tuple[LoopMemory, ...]:
     """The memories of a file, in its order; what is none is passed over."""
     kind, blocks = "pattern", list[tuple[str, str, list[str]]]()
     names = {section: name for name, section in KINDS.items()}
     for line in text.splitlines():
-        if section := SECTION.fullmatch(line):
+        if section := SECTION_LINE.fullmatch(line):
             kind = names[section[1]]
         elif heading := HEADING.fullmatch(line):
             blocks.append((heading[1], kind, []))
@@ -48,7 +48,7 @@ def parse(text: str) -> tuple[Memory, ...]:
     return tuple(memory for id, kind, lines in blocks if (memory := _memory(id, kind, lines)).content)
 
 
-def inserted(text: str, memory: Memory) -> str:
+def insert_memory(text: str, memory: LoopMemory) -> str:
     """The file with one more memory, on top of its section; everything else stays as it is."""
     section = f"## {KINDS[memory.kind]}"
     lines = (text.rstrip("\n") or EMPTY.rstrip("\n")).split("\n")
@@ -58,10 +58,10 @@ def inserted(text: str, memory: Memory) -> str:
     return "\n".join((*lines[:at], *_block(memory), *lines[at:])) + "\n"
 
 
-def found(memories: tuple[Memory, ...], query: str) -> tuple[Memory, ...]:
+def find_memories(memories: tuple[LoopMemory, ...], query: str) -> tuple[LoopMemory, ...]:
     """The memories that hold every word of the query, in any case, in their text or tags; all for an empty one."""
     words = query.casefold().split()
-    return tuple(memory for memory in memories if all(word in _searched(memory) for word in words))
+    return tuple(memory for memory in memories if all(word in _search_text(memory) for word in words))
 
 
 def tag(text: str) -> str:
@@ -69,17 +69,17 @@ def tag(text: str) -> str:
     return " ".join(UNFIT.sub(" ", text).split())
 
 
-def _searched(memory: Memory) -> str:
+def _search_text(memory: LoopMemory) -> str:
     return "\n".join((memory.content, *memory.tags)).casefold()
 
 
-def _memory(id: str, kind: str, lines: list[str]) -> Memory:
+def _memory(id: str, kind: str, lines: list[str]) -> LoopMemory:
     content = "\n".join(quoted[1] or "" for line in lines if (quoted := QUOTED.fullmatch(line)))
     meta = next((match for line in lines if (match := META.fullmatch(line))), None)
     tags = tuple(name.strip() for name in meta[1].split(",") if name.strip()) if meta else ()
-    return Memory(id, content.strip(), kind, tags, meta[2] if meta else "")
+    return LoopMemory(id, content.strip(), kind, tags, meta[2] if meta else "")
 
 
-def _block(memory: Memory) -> list[str]:
+def _block(memory: LoopMemory) -> list[str]:
     quoted = [f"> {line}" for line in memory.content.splitlines()]
     return ["", f"### {memory.id}", *quoted, f"<!-- tags: {', '.join(memory.tags)} | created: {memory.created} -->"]

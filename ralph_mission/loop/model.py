@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from ralph_mission.loop.items import Event as Event
 from ralph_mission.loop.items import Guidance as Guidance
-from ralph_mission.loop.items import Issue as Issue
+from ralph_mission.loop.items import LoopEvent as LoopEvent
+from ralph_mission.loop.items import ReviewIssue as ReviewIssue
 from ralph_mission.loop.items import Severity as Severity
-from ralph_mission.loop.items import Signal as Signal
-from ralph_mission.loop.items import Task as Task
-from ralph_mission.loop.items import TaskStatus as TaskStatus
+from ralph_mission.loop.items import StopSignal as StopSignal
+from ralph_mission.loop.task import LoopTask as LoopTask
+from ralph_mission.loop.task import TaskStatus as TaskStatus
 
 Failure = Literal["", "exit", "timeout", "rate_limit", "server", "auth", "missing", "event"]
 """Why a turn failed: exit code, our time limit, the provider's limit or fault, a key that it does not know, no such
@@ -50,7 +50,7 @@ class Hat:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class SessionUsage:
     """What sessions took. `cost_usd` is None while nobody can tell; if known, `unpriced` sessions are not in it.
 
     `turns` are answers of the model, as far as agents tell them.
@@ -69,9 +69,9 @@ class Usage:
         """Sessions whose cost nobody told: with any of them, what is known is the least that it was."""
         return self.sessions if self.cost_usd is None else self.unpriced
 
-    def __add__(self, other: Usage) -> Usage:
+    def __add__(self, other: SessionUsage) -> SessionUsage:
         known = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
-        return Usage(
+        return SessionUsage(
             self.sessions + other.sessions,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -83,7 +83,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class UserStory:
     """One user story of a PRD; the lowest priority number goes first."""
 
     id: str
@@ -102,16 +102,16 @@ class Prd:
     project: str = ""
     branch: str = ""
     description: str = ""
-    stories: tuple[Story, ...] = ()
+    stories: tuple[UserStory, ...] = ()
 
     @property
-    def todo(self) -> tuple[Story, ...]:
+    def todo(self) -> tuple[UserStory, ...]:
         """What does not pass yet: lowest priority number first, ties as in the file."""
         return tuple(sorted((story for story in self.stories if not story.passes), key=lambda story: story.priority))
 
 
 @dataclass(frozen=True, slots=True)
-class Notes:
+class ProgressNotes:
     """What `progress.txt` holds: patterns on top, what was learned (oldest first), what passed last."""
 
     patterns: tuple[str, ...] = ()
@@ -120,7 +120,7 @@ class Notes:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class SessionCommit:
     """One line of history."""
 
     hash: str
@@ -128,18 +128,18 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class CheckoutState:
     """Where the checkout stands; `commits` newest first, at most five. `readable` False: git gave no answer."""
 
     branch: str = ""
     head: str = ""
-    commits: tuple[Commit, ...] = ()
+    commits: tuple[SessionCommit, ...] = ()
     dirty: bool = False
     readable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
+class RunPaths:
     """Where the files stand that sessions share, from the root of the work tree; absolute when they are outside of it.
 
     `scratchpad` "" is the usual place, below `.ralph/`.
@@ -157,21 +157,21 @@ class Paths:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class RunSnapshot:
     """Everything a session may know, read from files right before it. `prd` None: free form."""
 
     prd: Prd | None = None
-    tasks: tuple[Task, ...] = ()
+    tasks: tuple[LoopTask, ...] = ()
     memories: str = ""
     scratchpad: str = ""
     guidance: tuple[Guidance, ...] = ()
-    notes: Notes = Notes()
-    tree: Tree = Tree()
+    notes: ProgressNotes = ProgressNotes()
+    tree: CheckoutState = CheckoutState()
     complaints: tuple[str, ...] = ()
-    paths: Paths = Paths()
+    paths: RunPaths = RunPaths()
 
     @property
-    def open_tasks(self) -> tuple[Task, ...]:
+    def open_tasks(self) -> tuple[LoopTask, ...]:
         """The tasks that keep a loop running."""
         return tuple(task for task in self.tasks if task.status in OPEN)
 
@@ -195,7 +195,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class AgentTurn:
     """What a session gave: its last message, how it ended, what it took. `retry_after` in seconds, 0 unknown.
 
     `refused` says of each command that was kept from running why; `calls` what tools it called, refused or not, as its
@@ -206,13 +206,13 @@ class Turn:
     failure: Failure = ""
     detail: str = ""
     retry_after: float = 0.0
-    usage: Usage = Usage(sessions=1)
+    usage: SessionUsage = SessionUsage(sessions=1)
     refused: tuple[str, ...] = ()
     agent: str = ""
     calls: tuple[str, ...] = ()
     left_running: tuple[str, ...] = ()
 
-    def after(self, before: Turn) -> Turn:
+    def after(self, before: AgentTurn) -> AgentTurn:
         """The same with what an earlier try of the session did and was refused."""
         return replace(
             self,
@@ -223,7 +223,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PathChange:
     """One path that differs after a session, and how it came to: a reverted one is as it was before."""
 
     path: str
@@ -232,7 +232,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class CheckResult:
     """What the project's own checks said. Without checks nothing was proven: `ran` is False.
 
     `undone`: what they changed of the checkout, which is as it was before them.
@@ -241,7 +241,7 @@ class Verification:
     green: bool = True
     ran: bool = False
     said: str = ""
-    undone: tuple[Change, ...] = ()
+    undone: tuple[PathChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,15 +253,15 @@ class HatOutput:
 
     hat: str
     iteration: int
-    event: Event | None = None
+    event: LoopEvent | None = None
     summary: str = ""
-    changes: tuple[Change, ...] = ()
-    commits: tuple[Commit, ...] = ()
+    changes: tuple[PathChange, ...] = ()
+    commits: tuple[SessionCommit, ...] = ()
     passed: tuple[str, ...] = ()
-    verification: Verification = Verification()
+    verification: CheckResult = CheckResult()
     failure: Failure = ""
     reason: str = ""
-    usage: Usage = Usage()
+    usage: SessionUsage = SessionUsage()
     progressed: bool = False
     promised: bool = False
     refused: tuple[str, ...] = ()
@@ -270,18 +270,18 @@ class HatOutput:
     left_running: tuple[str, ...] = ()
 
     @property
-    def issues(self) -> tuple[Issue, ...]:
+    def issues(self) -> tuple[ReviewIssue, ...]:
         """What the reviewer found."""
         return self.event.issues if self.event else ()
 
     @property
-    def reverted(self) -> tuple[Change, ...]:
+    def reverted(self) -> tuple[PathChange, ...]:
         """What was undone."""
         return tuple(change for change in self.changes if change.reverted)
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class RunState:
     """Where a run stands between two sessions; all of it is in a file before the next one starts.
 
     `pending` is the event that calls the next hat. `feedback` is told to the next session. `stale` counts sessions
@@ -295,7 +295,7 @@ class State:
     objective: str
     started_at: datetime
     iteration: int = 0
-    pending: Event = Event(START)  # noqa: RUF009  # frozen
+    pending: LoopEvent = LoopEvent(START)  # noqa: RUF009  # frozen
     feedback: str = ""
     item: str = ""
     stale: int = 0
@@ -304,9 +304,9 @@ class State:
     redispatches: int = 0
     left: int | None = None
     skipped: frozenset[str] = frozenset()
-    usage: Usage = Usage()
-    by_hat: tuple[tuple[str, Usage], ...] = ()
-    by_item: tuple[tuple[str, Usage], ...] = ()
+    usage: SessionUsage = SessionUsage()
+    by_hat: tuple[tuple[str, SessionUsage], ...] = ()
+    by_item: tuple[tuple[str, SessionUsage], ...] = ()
     last: HatOutput | None = None
     elapsed: float = 0.0
     mark: str = ""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ralph_mission.loop.model import Change, Hat, HatOutput, State
+from ralph_mission.loop.model import Hat, HatOutput, PathChange, RunState
 
-Mode = Literal["loop", "fresh", "prd", "hats", "issue"]
-Reason = Literal[
+RunMode = Literal["loop", "fresh", "prd", "hats", "issue"]
+EndReason = Literal[
     "complete", "iterations", "runtime", "cost", "failures", "thrash", "stuck", "idle", "stop", "cancel", "restart",
     "interrupted", "rounds",
 ]  # fmt: skip  # one line per meaning would hide that it is one list
 
-EXIT: dict[Reason, int] = {
+EXIT: dict[EndReason, int] = {
     "complete": 0, "iterations": 2, "runtime": 2, "cost": 2, "failures": 1, "thrash": 1, "stuck": 1, "idle": 1,
     "stop": 1, "cancel": 1, "restart": 3, "interrupted": 130,
     "rounds": 2,
@@ -25,7 +25,7 @@ PLANNING = "plan"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RunLimits:
     """When a run ends or waits. `usd` None: no limit; durations in seconds; counts are of sessions in a row.
 
     `unpriced`: sessions that do not tell what they cost may pass `usd`, because nobody asked for that limit.
@@ -48,18 +48,18 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Preset:
+class LoopPreset:
     """One way to loop: its limits, its promise, who wears what, and whether stories are its gate."""
 
-    name: Mode | str
-    limits: Limits = Limits()
+    name: RunMode | str
+    limits: RunLimits = RunLimits()
     promise: str = "LOOP_COMPLETE"
     stories: bool = False
     hats: tuple[Hat, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RunSpec:
     """Everything that was asked. `objective` is quoted in every prompt and never changes during a run.
 
     `threshold` is how many issues short of critical a verdict may leave; `open_tasks` "trust" lets a loop end
@@ -71,7 +71,7 @@ class Order:
     """
 
     objective: str
-    preset: Preset
+    preset: LoopPreset
     model: str = ""
     threshold: int = 0
     open_tasks: Literal["reject", "trust"] = "reject"
@@ -90,7 +90,7 @@ class Order:
         return self.preset.hats
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> RunLimits:
         """When it ends."""
         return self.preset.limits
 
@@ -101,10 +101,10 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class RunEnding:
     """Why a run ended, and what a person can do next."""
 
-    reason: Reason
+    reason: EndReason
     detail: str = ""
     next_step: str = ""
 
@@ -115,13 +115,13 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class RunResult:
     """What a run came to: its ending, its last state, and one record per session of this process.
 
     `cut` is what became of a session that was cut off: by an interrupt now, or by a kill before this process.
     """
 
-    ending: Ending
-    state: State
+    ending: RunEnding
+    state: RunState
     outputs: tuple[HatOutput, ...] = ()
-    cut: tuple[Change, ...] = ()
+    cut: tuple[PathChange, ...] = ()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from ralph_mission.loop.model import PLANNED, RESUME, START, VERDICT, VERIFICATION_FAILED, Hat
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 BUILT, FIXED, TESTED, DIAGNOSED = "build.complete", "fix.complete", "tests.written", "diagnosis.complete"
 BEGIN = (START, RESUME)
@@ -30,7 +30,7 @@ DENIED = ("git push --force", "git reset --hard", "git clean -fdx", "git rebase"
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class HatPattern:
     """Hats that take turns at one kind of task. `fits` says when to take it."""
 
     name: str
@@ -105,16 +105,16 @@ GUARD = replace(
 HATS: Mapping[str, Hat] = {hat.name: hat for hat in (PLANNER, BUILDER, REVIEWER, FIXER, TESTER, DEBUGGER, REFACTORER)}
 """Every hat by its name."""
 
-PATTERNS: Mapping[str, Pattern] = {
+PATTERNS: Mapping[str, HatPattern] = {
     pattern.name: pattern
     for pattern in (
         # Nobody else writes tests here, so its builder may.
-        Pattern("plan-build-review", (PLANNER, replace(BUILDER, write_denied=DOCS), REVIEWER, FIXER),
+        HatPattern("plan-build-review", (PLANNER, replace(BUILDER, write_denied=DOCS), REVIEWER, FIXER),
                 "a feature of several steps"),
-        Pattern("test-first", (TESTER, replace(BUILDER, triggers=(TESTED, *WORK)), REVIEWER, FIXER),
+        HatPattern("test-first", (TESTER, replace(BUILDER, triggers=(TESTED, *WORK)), REVIEWER, FIXER),
                 "behaviour that can be said as tests"),
-        Pattern("refactor", (GUARD, REFACTORER, REVIEWER, FIXER), "another shape, the same behaviour"),
-        Pattern("debug", (DEBUGGER, replace(FIXER, triggers=(DIAGNOSED, VERDICT, *WORK)), REVIEWER),
+        HatPattern("refactor", (GUARD, REFACTORER, REVIEWER, FIXER), "another shape, the same behaviour"),
+        HatPattern("debug", (DEBUGGER, replace(FIXER, triggers=(DIAGNOSED, VERDICT, *WORK)), REVIEWER),
                 "a fault whose cause nobody knows"),
     )
 }  # fmt: skip  # one table
@@ -125,17 +125,17 @@ ALIASES: Mapping[str, str] = {
 }  # fmt: skip  # one table
 
 
-def named(name: str) -> Pattern:
+def find_pattern(name: str) -> HatPattern:
     """The pattern of this name or alias. Raises Trouble that names the nearest."""
     key = name.strip().lower().replace("_", "-")
     found = PATTERNS.get(ALIASES.get(key, key))
     if found is None:
         near = get_close_matches(key, (*PATTERNS, *ALIASES), 1)
         mend = f"did you mean {near[0]}?" if near else f"there are {', '.join(PATTERNS)}"
-        raise Trouble(f"no pattern {name!r}", mend, usage=True)
+        raise UserError(f"no pattern {name!r}", mend, usage=True)
     return found
 
 
-def worn(pattern: Pattern, models: Mapping[str, str]) -> tuple[Hat, ...]:
+def assign_models(pattern: HatPattern, models: Mapping[str, str]) -> tuple[Hat, ...]:
     """The pattern's hats, each with its model where one is named for it; "*" is for the others."""
     return tuple(replace(hat, model=models.get(hat.name, models.get("*", hat.model))) for hat in pattern.hats)

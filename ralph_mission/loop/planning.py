@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ralph_mission.loop import limits, prd_lint
-from ralph_mission.loop.model import START, Event, Hat, Prd, State
-from ralph_mission.loop.order import PLANNING, Account, Ending, Order
-from ralph_mission.loop.ports import Ports
-from ralph_mission.loop.run import ASKED, Run, run, session
-from ralph_mission.loop.stage import worn
+from ralph_mission.loop.items import LoopEvent
+from ralph_mission.loop.model import START, Hat, Prd, RunState
+from ralph_mission.loop.order import PLANNING, RunEnding, RunResult, RunSpec
+from ralph_mission.loop.ports import RunPorts
+from ralph_mission.loop.run import SIGNAL_ENDINGS, LoopRun, run_loop, session
+from ralph_mission.loop.stage import with_own_settings
 
 Read = Callable[[], tuple[Prd | None, str]]
 """What stands in the file now, and a complaint about it."""
@@ -44,42 +45,44 @@ Read the code that the task touches. Then write `prd.json` in the root of the wo
 )  # fmt: skip  # its text as it stands in the prompt
 
 
-def order(usual: Order) -> Order:
+def planning_spec(usual: RunSpec) -> RunSpec:
     """The order of a planning: objective, model and limits of the run that it is the first part of, no gate yet."""
     return replace(usual, preset=replace(usual.preset, stories=False), persistent=False, kind=KIND)
 
 
-def plan(wanted: Order, ports: Ports, read: Read, follows: str = "", replacing: bool = False) -> Account:
+def plan_stories(wanted: RunSpec, ports: RunPorts, read: Read, follows: str = "", replacing: bool = False) -> RunResult:
     """Let planners write the stories: "complete" when a run can work through them, "stuck" after three sessions.
 
     `follows`: the kind of the run that then goes on from the state that is left; "" when nothing does. `replacing`:
     stories that are there already are not those of this task. Raises Trouble as `run` does.
     """
     before = read()[0] if replacing else None
-    return run(wanted, ports, lambda this: _until_written(this, lambda: _wrong(read, before), follows))
+    return run_loop(wanted, ports, lambda this: _until_written(this, lambda: _wrong(read, before), follows))
 
 
-def agreed(state: State, text: str) -> State:
+def state_after_agreement(state: RunState, text: str) -> RunState:
     """The state in which a planning goes on from a plan that was agreed on, `text`."""
     told = f"This plan was agreed on; the stories are its sections, in its order:\n\n{text}"
-    return replace(_passed_on(state, KIND), pending=Event(AGREED, told))
+    return replace(_passed_on(state, KIND), pending=LoopEvent(AGREED, told))
 
 
-def found(prd: Prd | None) -> str:
+def find_story_faults(prd: Prd | None) -> str:
     """What is wrong with the stories, one line each; "" when a run can work through them."""
     if prd is None or not prd.stories:
         return "prd.json is not there, or it holds no userStories"
-    return "\n".join(f"- {finding.story or 'all'}: {finding.what}" for finding in prd_lint.lint(prd)[:20])
+    return "\n".join(f"- {finding.story or 'all'}: {finding.what}" for finding in prd_lint.lint_prd(prd)[:20])
 
 
-def _until_written(this: Run, wrong: Callable[[], str], follows: str) -> Ending:
+def _until_written(this: LoopRun, wrong: Callable[[], str], follows: str) -> RunEnding:
     begin = _beginning(this.state)
-    hat = replace(worn(this.order, PLANNER), instructions=PLANNER.instructions)  # another planner's have another aim
+    hat = replace(
+        with_own_settings(this.order, PLANNER), instructions=PLANNER.instructions
+    )  # another planner's have another aim
     for attempt in range(ATTEMPTS + 1):
         if not (why := wrong()):
-            return _written(this, follows)
+            return _finish_planning(this, follows)
         if attempt:
-            _told(this, begin, why)
+            _tell_planner(this, begin, why)
         if ending := _over(this):
             return ending
         if attempt < ATTEMPTS:
@@ -89,50 +92,52 @@ def _until_written(this: Run, wrong: Callable[[], str], follows: str) -> Ending:
     return _given_up(why)
 
 
-def _told(this: Run, begin: Event, why: str) -> None:
+def _tell_planner(this: LoopRun, begin: LoopEvent, why: str) -> None:
     told = "\n".join(filter(None, (this.state.feedback, f"The stories cannot be run:\n{why}")))
     this.state = replace(this.state, pending=begin, feedback=told)
     this.ports.desk.keep(this.state, None)
 
 
-def _beginning(state: State) -> Event:
-    return state.pending if state.pending.topic == AGREED else Event(START)
+def _beginning(state: RunState) -> LoopEvent:
+    return state.pending if state.pending.topic == AGREED else LoopEvent(START)
 
 
-def _over(this: Run) -> Ending | None:
-    asked = ASKED.get(this.ports.desk.signal())
-    return asked or limits.reached(this.order.limits, this.state, this.elapsed)
+def _over(this: LoopRun) -> RunEnding | None:
+    asked = SIGNAL_ENDINGS.get(this.ports.desk.signal())
+    return asked or limits.reached_limit(this.order.limits, this.state, this.elapsed)
 
 
-def _nobody(this: Run) -> Ending | None:
+def _nobody(this: LoopRun) -> RunEnding | None:
     """The end, when there is no planner: another session would find none either."""
     last = this.outputs[-1]
-    return Ending("failures", last.reason, "mend that, then --continue") if last.failure in NOBODY else None
+    return RunEnding("failures", last.reason, "mend that, then --continue") if last.failure in NOBODY else None
 
 
 def _wrong(read: Read, before: Prd | None) -> str:
     prd, complaint = read()
     if prd is not None and prd == before:
         return "prd.json is as it was before; the stories of this task are to replace it"
-    return complaint or found(prd)
+    return complaint or find_story_faults(prd)
 
 
-def _written(this: Run, follows: str) -> Ending:
+def _finish_planning(this: LoopRun, follows: str) -> RunEnding:
     """The end of the planning. Whoever asked to stop meanwhile meant what follows, which has not begun."""
     this.state = _passed_on(this.state, follows)
     this.ports.desk.keep(this.state, None)
-    asked = ASKED.get(this.ports.desk.signal()) if follows else None
-    return asked or Ending("complete", "the stories are written")
+    asked = SIGNAL_ENDINGS.get(this.ports.desk.signal()) if follows else None
+    return asked or RunEnding("complete", "the stories are written")
 
 
-def _given_up(wrong: str) -> Ending:
+def _given_up(wrong: str) -> RunEnding:
     what = f"no stories after {ATTEMPTS} sessions: {wrong.splitlines()[0].removeprefix('- ')}"
-    return Ending("stuck", what, "describe the task in more detail, write them yourself (docs/prd.md), or --continue")
+    return RunEnding(
+        "stuck", what, "describe the task in more detail, write them yourself (docs/prd.md), or --continue"
+    )
 
 
-def _passed_on(state: State, kind: str) -> State:
+def _passed_on(state: RunState, kind: str) -> RunState:
     """The same run at the beginning of its next part: its account, and nothing of who was to play next."""
-    return State(
+    return RunState(
         state.run_id, state.objective, state.started_at, state.iteration,
         usage=state.usage, by_hat=state.by_hat, by_item=state.by_item, elapsed=state.elapsed, kind=kind,
     )  # fmt: skip  # one value

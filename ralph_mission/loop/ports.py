@@ -8,25 +8,23 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from ralph_mission.loop.items import Guidance, LoopEvent, StopSignal
 from ralph_mission.loop.model import (
-    Board,
-    Change,
-    Event,
-    Guidance,
+    AgentTurn,
+    CheckResult,
     Hat,
     HatOutput,
+    PathChange,
     Prd,
+    RunSnapshot,
+    RunState,
     Session,
-    Signal,
-    State,
-    Turn,
-    Usage,
-    Verification,
+    SessionUsage,
 )
-from ralph_mission.loop.order import Account, Order
+from ralph_mission.loop.order import RunResult, RunSpec
 
 
-class Clock(Protocol):
+class LoopClock(Protocol):
     """The only source of time."""
 
     def now(self) -> datetime:
@@ -46,7 +44,7 @@ class Agent(Protocol):
         """As in `--agent`."""
         ...
 
-    def play(self, session: Session, stopped: Callable[[], bool]) -> Turn:
+    def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
         """Run one session to its end. Ends its whole process group when `stopped` says so or on an interrupt.
 
         Never raises for what the agent does: that is a `failure`.
@@ -55,16 +53,16 @@ class Agent(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class SessionWork:
     """What a session really did since the mark, by content: committed or not, tracked or not.
 
     `messages` are what it said of its own commits, oldest first. `foreign` are changes that are no files' and are
     undone already.
     """
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[PathChange, ...] = ()
     messages: tuple[str, ...] = ()
-    foreign: tuple[Change, ...] = ()
+    foreign: tuple[PathChange, ...] = ()
 
 
 class Workplace(Protocol):
@@ -74,7 +72,7 @@ class Workplace(Protocol):
         """Make the clone ready for a session: what the branch holds, and the engine's lists. Gives the mark's name."""
         ...
 
-    def changed(self, mark: str) -> Work:
+    def changed(self, mark: str) -> SessionWork:
         """What differs from the mark. It is stored as it was seen: what is written there later changes nothing."""
         ...
 
@@ -82,7 +80,7 @@ class Workplace(Protocol):
         """Put `paths` back as they were at the mark."""
         ...
 
-    def verify(self) -> Verification:
+    def verify(self) -> CheckResult:
         """Run the project's own checks on what was judged; what they change is put back."""
         ...
 
@@ -98,12 +96,12 @@ class Workplace(Protocol):
         """Whether the branch has this commit behind it; False when nobody can tell."""
         ...
 
-    def set_aside(self, mark: str) -> tuple[Change, ...]:
+    def set_aside(self, mark: str) -> tuple[PathChange, ...]:
         """Put what a session that died left where a person finds it; the files are as the branch has them."""
         ...
 
 
-class Desk(Protocol):
+class RunStore(Protocol):
     """The files a loop lives by. What is written is on disk, whole or not at all, when a call returns."""
 
     @property
@@ -111,23 +109,23 @@ class Desk(Protocol):
         """Where this run's files are."""
         ...
 
-    def exclusive(self, order: Order) -> AbstractContextManager[None]:
+    def exclusive(self, order: RunSpec) -> AbstractContextManager[None]:
         """Held while a loop runs in this checkout. Raises Trouble when another one of any mode does."""
         ...
 
-    def resumed(self, order: Order) -> State | None:
+    def resumed(self, order: RunSpec) -> RunState | None:
         """The state a run of the same order left, when it is to be continued; None starts a new one."""
         ...
 
-    def open(self, order: Order, now: datetime) -> State:
+    def open(self, order: RunSpec, now: datetime) -> RunState:
         """A new run: what the previous one left is archived."""
         ...
 
-    def board(self) -> Board:
+    def board(self) -> RunSnapshot:
         """Everything a session may know. What cannot be read is as it last could be, with a complaint."""
         ...
 
-    def signal(self) -> Signal:
+    def signal(self) -> StopSignal:
         """What a person asks of the running loop."""
         ...
 
@@ -135,11 +133,11 @@ class Desk(Protocol):
         """Whether a person has said something (a signal, guidance) that nobody has dealt with."""
         ...
 
-    def said(self) -> tuple[Event, ...]:
+    def said(self) -> tuple[LoopEvent, ...]:
         """The events agents said through files since the last call, oldest first."""
         ...
 
-    def record(self, event: Event) -> None:
+    def record(self, event: LoopEvent) -> None:
         """Append one to the event log."""
         ...
 
@@ -163,22 +161,22 @@ class Desk(Protocol):
         """Append to progress.txt what an iteration did or failed at; a log that was cut short is made whole first."""
         ...
 
-    def restore(self) -> tuple[Change, ...]:
+    def restore(self) -> tuple[PathChange, ...]:
         """Put back what a session may not take away: our own files, the log's past. Gives what was mended."""
         ...
 
-    def keep(self, state: State, output: HatOutput | None) -> None:
+    def keep(self, state: RunState, output: HatOutput | None) -> None:
         """The state between two sessions and the handoff of it. With a mark in it: the session begins."""
         ...
 
-    def put_back(self, landed: Callable[[str], bool]) -> tuple[Change, ...]:
+    def put_back(self, landed: Callable[[str], bool]) -> tuple[PathChange, ...]:
         """The stories and their log as when the session began that died: what it claimed nobody has checked.
 
         As they were judged where the commit of what was judged has `landed`.
         """
         ...
 
-    def close(self, account: Account) -> None:
+    def close(self, account: RunResult) -> None:
         """The run is over, nobody else works here yet; a cancelled one is not continued."""
         ...
 
@@ -187,22 +185,22 @@ class Desk(Protocol):
         ...
 
 
-class Voice(Protocol):
+class RunProgress(Protocol):
     """Tells a person what happens."""
 
     def note(self, text: str) -> None:
         """A line of its own."""
         ...
 
-    def began(self, order: Order, state: State) -> None:
+    def began(self, order: RunSpec, state: RunState) -> None:
         """A run starts, or goes on."""
         ...
 
-    def session(self, order: Order, state: State, hat: str, board: Board) -> None:
+    def session(self, order: RunSpec, state: RunState, hat: str, board: RunSnapshot) -> None:
         """A session is about to start."""
         ...
 
-    def output(self, order: Order, state: State, output: HatOutput) -> None:
+    def output(self, order: RunSpec, state: RunState, output: HatOutput) -> None:
         """A session is over."""
         ...
 
@@ -210,25 +208,25 @@ class Voice(Protocol):
         """Nothing happens for a while."""
         ...
 
-    def ended(self, order: Order, account: Account) -> None:
+    def ended(self, order: RunSpec, account: RunResult) -> None:
         """The run is over."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
+class RunPorts:
     """Everything that is not a value."""
 
     agent: Agent
     workplace: Workplace
-    desk: Desk
-    clock: Clock
-    voice: Voice
+    desk: RunStore
+    clock: LoopClock
+    voice: RunProgress
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Known values that no session is told, whatever wrote them into what it is told."""
 
 
-class Papers(Protocol):
+class ArtifactStore(Protocol):
     """Files below `.ralph/` that a story keeps for people, for sessions and for itself, by name."""
 
     def read(self, name: str) -> str:
@@ -241,34 +239,36 @@ class Papers(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ParallelSession:
     """One session that is played apart, in a clone of its own which starts from the last commit here.
 
     `papers` are laid below its `.ralph/` before it, and read again after it. `name` is unique among jobs of a call.
     """
 
     name: str
-    order: Order
-    state: State
-    board: Board
+    order: RunSpec
+    state: RunState
+    board: RunSnapshot
     hat: Hat
     papers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ParallelResult:
     """What came of a job. `output` None: it was not started. With `conflicts` nothing of it was taken over."""
 
     name: str
     output: HatOutput | None = None
     papers: Mapping[str, str] = field(default_factory=dict)
-    conflicts: tuple[Change, ...] = ()
+    conflicts: tuple[PathChange, ...] = ()
 
 
-class Crew(Protocol):
+class SessionPool(Protocol):
     """Plays several sessions at the same time, none of which sees another one's work."""
 
-    def together(self, jobs: Sequence[Job], may_start: Callable[[Usage], bool]) -> tuple[Done, ...]:
+    def together(
+        self, jobs: Sequence[ParallelSession], may_start: Callable[[SessionUsage], bool]
+    ) -> tuple[ParallelResult, ...]:
         """Play `jobs`, and take over what each changed and committed or not, in their order: one `Done` for each.
 
         A job whose changes meet an earlier one's, or what stands uncommitted here, is left out as a whole; so is one

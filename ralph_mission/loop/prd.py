@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ralph_mission.loop.model import Prd, Story
+from ralph_mission.loop.model import Prd, UserStory
 
 MAX_CHARS = 4_000_000
 """A thousand stories of a page each; more than that is no list of stories."""
@@ -33,19 +33,19 @@ FINISHED = frozenset({"done", "passed", "passes", "complete", "completed", "clos
 WORDS = {"critical": 1, "urgent": 1, "high": 1, "medium": 2, "normal": 2, "low": 3}
 
 
-class Unreadable(ValueError):
+class UnreadablePrd(ValueError):
     """A file that holds no stories; the message says where and why, in a few words."""
 
 
-def parse(text: str) -> Prd:
+def parse_prd(text: str) -> Prd:
     """The stories in `text`. A story without a priority has that of its place. Raises Unreadable."""
     root = _root(text)
     top = root if isinstance(root, Mapping) else {}
     stories = _first(top, STORIES) if top else root
     if not isinstance(stories, list):
-        raise Unreadable("no list of userStories")
+        raise UnreadablePrd("no list of userStories")
     if len(stories) > MAX_STORIES:
-        raise Unreadable(f"more than {MAX_STORIES} stories")
+        raise UnreadablePrd(f"more than {MAX_STORIES} stories")
     return Prd(
         _text(_first(top, PROJECT)),
         _text(_first(top, BRANCH)),
@@ -61,9 +61,9 @@ def shape(prd: Prd) -> Prd:
 
 def update_progress(text: str, prd: Prd) -> str:
     """`text` with the `passes` and `notes` of `prd`. Raises Unreadable when it holds other stories than `prd`."""
-    now = parse(text)
+    now = parse_prd(text)
     if shape(now) != shape(prd):
-        raise Unreadable("other stories than these")
+        raise UnreadablePrd("other stories than these")
     if now == prd:
         return text
     root = _root(text)
@@ -72,12 +72,12 @@ def update_progress(text: str, prd: Prd) -> str:
         if old != new and isinstance(one, dict):
             _set_progress(one, old, new)
     written = _dump_like(text, root)
-    if parse(written) != prd:  # a story that is a mere text
-        raise Unreadable("a form that cannot be edited in place")
+    if parse_prd(written) != prd:  # a story that is a mere text
+        raise UnreadablePrd("a form that cannot be edited in place")
     return written
 
 
-def render(prd: Prd) -> str:
+def render_prd(prd: Prd) -> str:
     """A new file in snarktank's form."""
     stories = [
         {
@@ -97,23 +97,23 @@ def render(prd: Prd) -> str:
 
 def _root(text: str) -> Any:
     if len(text) > MAX_CHARS:
-        raise Unreadable(f"longer than {MAX_CHARS} characters")
+        raise UnreadablePrd(f"longer than {MAX_CHARS} characters")
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise Unreadable(f"line {error.lineno}: {error.msg}") from None
+        raise UnreadablePrd(f"line {error.lineno}: {error.msg}") from None
     except (ValueError, RecursionError):
-        raise Unreadable("a number or a nesting that no list of stories needs") from None
+        raise UnreadablePrd("a number or a nesting that no list of stories needs") from None
 
 
-def _story(one: Any, place: int) -> Story:
+def _story(one: Any, place: int) -> UserStory:
     if isinstance(one, str):
         one = {"title": one}
     if not isinstance(one, Mapping):
-        raise Unreadable(f"story {place} is neither an object nor a text")
+        raise UnreadablePrd(f"story {place} is neither an object nor a text")
     name = _text(_first(one, ID)) or f"US-{place:03}"
     description = _text(_first(one, DESCRIPTION))
-    return Story(
+    return UserStory(
         name,
         _text(_first(one, TITLE)) or description.split("\n")[0][:80] or name,
         description,
@@ -157,7 +157,7 @@ def _text(value: Any) -> str:
     return value.strip().encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
-def _set_progress(one: dict[str, Any], old: Story, new: Story) -> None:
+def _set_progress(one: dict[str, Any], old: UserStory, new: UserStory) -> None:
     if old.passes != new.passes:
         key = next((key for key in PASSES if key in one), "")
         status = "" if key else next((key for key in STATUS if key in one), "")

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ralph_mission.loop import prd_layers
-from ralph_mission.loop.model import Prd, Story
-from ralph_mission.loop.prd import MAX_CHARS, MAX_STORIES, Unreadable
+from ralph_mission.loop.model import Prd, UserStory
+from ralph_mission.loop.prd import MAX_CHARS, MAX_STORIES, UnreadablePrd
 from ralph_mission.loop.prd_lint import BROWSER, TYPECHECK
 
 TYPECHECK_PASSES = "Typecheck passes"
@@ -39,26 +39,30 @@ class _Part:
     bullets: list[tuple[str, str]] = field(default_factory=list)  # the label above it, the text
 
 
-def convert(text: str, project: str = "", complete: bool = True) -> Prd:
+def convert_prd(text: str, project: str = "", complete: bool = True) -> Prd:
     """The stories of a markdown PRD. `complete` adds the standing criteria and orders them; else they are as written.
 
     A ticked checkbox passes nothing: that takes a session. Raises Unreadable when there is no story.
     """
     if len(text) > MAX_CHARS:
-        raise Unreadable(f"longer than {MAX_CHARS} characters")
+        raise UnreadablePrd(f"longer than {MAX_CHARS} characters")
     parts = _parts(text)
     stories = _stories(parts)
     if not stories:
-        raise Unreadable("no user story: none of its headings reads like “### US-001: Title”")
+        raise UnreadablePrd("no user story: none of its headings reads like “### US-001: Title”")
     if len(stories) > MAX_STORIES:
-        raise Unreadable(f"more than {MAX_STORIES} stories")
+        raise UnreadablePrd(f"more than {MAX_STORIES} stories")
     title = _title(parts)
-    done = prd_layers.ordered([completed(story) for story in stories]) if complete else tuple(stories)
+    done = (
+        prd_layers.order_by_layer([add_standard_criteria(story) for story in stories]) if complete else tuple(stories)
+    )
     numbered = tuple(replace(story, priority=place) for place, story in enumerate(done, 1))
-    return Prd(_labelled(parts, "project") or project or title, branch(parts, title), _summary(parts, title), numbered)
+    return Prd(
+        _find_label(parts, "project") or project or title, branch_of(parts, title), _summary(parts, title), numbered
+    )
 
 
-def completed(story: Story) -> Story:
+def add_standard_criteria(story: UserStory) -> UserStory:
     """The story with “Typecheck passes”, and with “Verify in browser” when people see what it changes."""
     seen = prd_layers.is_ui(story) and not any(BROWSER.search(one) for one in story.criteria)
     typed = any(TYPECHECK.search(one) for one in story.criteria)
@@ -66,20 +70,20 @@ def completed(story: Story) -> Story:
     return replace(story, criteria=(*story.criteria, *more))
 
 
-def slug(text: str, limit: int = 50) -> str:
+def slug_of(text: str, limit: int = 50) -> str:
     """`text` as a name in kebab-case, "feature" when no letter is left; for branches and files."""
     words = re.sub(r"[^\w]+|_", "-", text.lower()).strip("-")
     return (words if len(words) <= limit else words[:limit].rpartition("-")[0] or words[:limit]).strip("-") or "feature"
 
 
-def branch(parts: Sequence[_Part], title: str) -> str:
+def branch_of(parts: Sequence[_Part], title: str) -> str:
     """The branch that the PRD names, else `ralph/` and its title."""
-    named = _labelled(parts, "branch", "branchname").strip("` ")
-    return named or f"ralph/{slug(title)}"
+    named = _find_label(parts, "branch", "branchname").strip("` ")
+    return named or f"ralph/{slug_of(title)}"
 
 
-def _stories(parts: Sequence[_Part]) -> list[Story]:
-    named = [story for part in parts if (story := _named(part))]
+def _stories(parts: Sequence[_Part]) -> list[UserStory]:
+    named = [story for part in parts if (story := _parse_story_heading(part))]
     if named:
         return named
     for heading in (_STORIES, _REQUIREMENTS):
@@ -105,7 +109,7 @@ def _below(parts: Sequence[_Part], heading: re.Pattern[str]) -> Iterator[_Part]:
             yield part
 
 
-def _named(part: _Part) -> Story | None:
+def _parse_story_heading(part: _Part) -> UserStory | None:
     found, numbered = _ID.match(part.title), _NUMBER.match(part.title)
     if part.level and found and not found["id"].startswith(("FR-", "NFR-")):
         return _story(found["id"], found["title"], part)
@@ -114,17 +118,17 @@ def _named(part: _Part) -> Story | None:
     return None
 
 
-def _story(name: str, title: str, part: _Part) -> Story:
+def _story(name: str, title: str, part: _Part) -> UserStory:
     criteria = [text for label, text in part.bullets if "criteria" in label] or [text for _, text in part.bullets]
-    return Story(name, _bare(title) or name, _described(part), tuple(criteria))
+    return UserStory(name, _bare(title) or name, _find_description(part), tuple(criteria))
 
 
-def _bullet(place: int, text: str) -> Story:
+def _bullet(place: int, text: str) -> UserStory:
     bare = _NUMBERED.sub("", text)
-    return Story(f"US-{place:03}", bare.split("\n")[0][:80], bare, (bare,))
+    return UserStory(f"US-{place:03}", bare.split("\n")[0][:80], bare, (bare,))
 
 
-def _described(part: _Part) -> str:
+def _find_description(part: _Part) -> str:
     labels = [found for one in part.paragraphs if (found := _LABEL.match(one))]
     said = [found["rest"] for found in labels if found["name"].lower() in ("description", "user story", "story")]
     plain = [one for one in part.paragraphs if not _LABEL.match(one)]
@@ -142,9 +146,9 @@ def _summary(parts: Sequence[_Part], title: str) -> str:
     return f"{title} - {first}" if first.rstrip(".") not in ("", title) else title
 
 
-def _labelled(parts: Sequence[_Part], *names: str) -> str:
+def _find_label(parts: Sequence[_Part], *names: str) -> str:
     """The value of a line like `**Project:** MyApp` outside of the stories."""
-    labels = (_LABEL.match(line) for part in parts if not _named(part) for one in part.paragraphs
+    labels = (_LABEL.match(line) for part in parts if not _parse_story_heading(part) for one in part.paragraphs
               for line in one.splitlines())  # fmt: skip  # one walk
     return next((found["rest"].strip() for found in labels if found and found["name"].lower() in names), "")
 

@@ -11,7 +11,7 @@ from collections.abc import Container, Sequence
 from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 
-from ralph_mission.loop.model import Story
+from ralph_mission.loop.model import UserStory
 
 SCHEMA, BACKEND, UI, DASHBOARD = "schema", "backend", "ui", "dashboard"
 LAYERS = (SCHEMA, BACKEND, UI, DASHBOARD)
@@ -36,7 +36,7 @@ _NEEDS = re.compile(
 _NAME = re.compile(r"\w[\w-]*")
 
 
-def layer(story: Story) -> str:
+def layer_of(story: UserStory) -> str:
     """One of LAYERS, "" when no word tells. The title weighs more than the rest."""
     if _SHOWS.match(story.title):
         return DASHBOARD if _KNOWN[DASHBOARD].search(story.title) else UI
@@ -47,19 +47,19 @@ def layer(story: Story) -> str:
     return UI if seen and found not in (UI, DASHBOARD) else found
 
 
-def is_ui(story: Story) -> bool:
+def is_ui(story: UserStory) -> bool:
     """Whether a person sees what the story changes, so that a browser has to look at it."""
-    return layer(story) in (UI, DASHBOARD)
+    return layer_of(story) in (UI, DASHBOARD)
 
 
-def needs(story: Story, names: Container[str]) -> tuple[str, ...]:
+def needs(story: UserStory, names: Container[str]) -> tuple[str, ...]:
     """Which of the stories `names` its own words say it depends on."""
     text = "\n".join((story.description, *story.criteria))
     words = (word for found in _NEEDS.finditer(text) for word in _NAME.findall(found[1]))
     return tuple(dict.fromkeys(word for word in words if word != story.id and word in names))
 
 
-def ordered(stories: Sequence[Story]) -> tuple[Story, ...]:
+def order_by_layer(stories: Sequence[UserStory]) -> tuple[UserStory, ...]:
     """By what they say they need, then by layer, then as they stood. A story that tells no layer stays with the last.
 
     Stories that need each other in a circle stand by layer alone.
@@ -73,10 +73,10 @@ def ordered(stories: Sequence[Story]) -> tuple[Story, ...]:
         graph.prepare()
     except CycleError:
         return tuple(stories[place] for place in sorted(range(len(stories)), key=lambda place: ranks[place]))
-    return tuple(stories[place] for place in _drained(graph, ranks))
+    return tuple(stories[place] for place in _drain(graph, ranks))
 
 
-def _drained(graph: TopologicalSorter[int], ranks: Sequence[int]) -> list[int]:
+def _drain(graph: TopologicalSorter[int], ranks: Sequence[int]) -> list[int]:
     done: list[int] = []
     ready = [(ranks[place], place) for place in graph.get_ready()]
     heapify(ready)
@@ -89,10 +89,10 @@ def _drained(graph: TopologicalSorter[int], ranks: Sequence[int]) -> list[int]:
     return done
 
 
-def _ranks(stories: Sequence[Story]) -> list[int]:
+def _ranks(stories: Sequence[UserStory]) -> list[int]:
     ranks: list[int] = []
     for story in stories:
-        found = layer(story)
+        found = layer_of(story)
         ranks.append(LAYERS.index(found) if found else (ranks[-1] if ranks else 0))
     return ranks
 

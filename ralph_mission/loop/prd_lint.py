@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ralph_mission.loop import prd_layers
-from ralph_mission.loop.model import Prd, Story
+from ralph_mission.loop.model import Prd, UserStory
 
 MAX_SENTENCES = 3
 """The originals' rule of thumb: what two or three sentences cannot describe is too big."""
@@ -75,7 +75,7 @@ _SHORT = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|no|v\d+)\.", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PrdFinding:
     """One thing to mend before a run; `story` is "" for what concerns the whole list."""
 
     rule: str
@@ -83,7 +83,7 @@ class Finding:
     what: str
 
 
-def lint(prd: Prd) -> tuple[Finding, ...]:
+def lint_prd(prd: Prd) -> tuple[PrdFinding, ...]:
     """Everything found, first of the list as a whole, then story by story in the order of the file."""
     return (*_list(prd), *(finding for story in prd.stories for finding in _story(story)))
 
@@ -100,45 +100,45 @@ def vague(criterion: str) -> str:
     return found[0].strip() if found else ""
 
 
-def _list(prd: Prd) -> Iterator[Finding]:
+def _list(prd: Prd) -> Iterator[PrdFinding]:
     if not prd.stories:
-        yield Finding("stories-missing", "", "no stories")
+        yield PrdFinding("stories-missing", "", "no stories")
     if not prd.branch:
-        yield Finding("branch-missing", "", "no branchName: the previous run is archived when it changes")
+        yield PrdFinding("branch-missing", "", "no branchName: the previous run is archived when it changes")
     for name, count in Counter(story.id for story in prd.stories).items():
         if count > 1:
-            yield Finding("id-duplicate", name, f"{count} stories have this id")
-    for priority, stories in _shared(prd.stories):
-        yield Finding("priority-duplicate", stories[1], f"priority {priority} is shared by {', '.join(stories)}")
+            yield PrdFinding("id-duplicate", name, f"{count} stories have this id")
+    for priority, stories in _shared_priorities(prd.stories):
+        yield PrdFinding("priority-duplicate", stories[1], f"priority {priority} is shared by {', '.join(stories)}")
     yield from _order(sorted(prd.stories, key=lambda story: story.priority))
 
 
-def _shared(stories: Iterable[Story]) -> Iterator[tuple[int, list[str]]]:
+def _shared_priorities(stories: Iterable[UserStory]) -> Iterator[tuple[int, list[str]]]:
     by_priority: dict[int, list[str]] = {}
     for story in stories:
         by_priority.setdefault(story.priority, []).append(story.id)
     return ((priority, names) for priority, names in by_priority.items() if len(names) > 1)
 
 
-def _order(stories: list[Story]) -> Iterator[Finding]:
+def _order(stories: list[UserStory]) -> Iterator[PrdFinding]:
     places = {story.id: place for place, story in enumerate(stories)}
     furthest, above = "", ""
     for place, story in enumerate(stories):
         later = [name for name in prd_layers.needs(story, places) if places[name] > place]
         if later:
-            yield Finding("order-needs", story.id, f"needs {', '.join(later)}, which comes later")
-        layer = prd_layers.layer(story)
+            yield PrdFinding("order-needs", story.id, f"needs {', '.join(later)}, which comes later")
+        layer = prd_layers.layer_of(story)
         if layer and furthest and prd_layers.LAYERS.index(layer) < prd_layers.LAYERS.index(furthest):
-            yield Finding("order-layer", story.id, f"{layer} work behind {above}, which is {furthest} work")
+            yield PrdFinding("order-layer", story.id, f"{layer} work behind {above}, which is {furthest} work")
         elif layer:
             furthest, above = layer, story.id
 
 
-def _story(story: Story) -> Iterator[Finding]:
-    yield from (Finding(rule, story.id, what) for rule, what in (*_size(story), *_words(story), *_criteria(story)))
+def _story(story: UserStory) -> Iterator[PrdFinding]:
+    yield from (PrdFinding(rule, story.id, what) for rule, what in (*_size(story), *_words(story), *_criteria(story)))
 
 
-def _size(story: Story) -> Iterator[tuple[str, str]]:
+def _size(story: UserStory) -> Iterator[tuple[str, str]]:
     whole = _BARE.search(story.title) or _WHOLE.search(story.title) or _WHOLE.search(story.description)
     if whole:
         yield "size-scope", f"“{whole[0].strip()}” is more than one session: split it by layer or by part"
@@ -150,7 +150,7 @@ def _size(story: Story) -> Iterator[tuple[str, str]]:
         yield "size-criteria", f"{len(own)} criteria; more than {MAX_CRITERIA} are several stories"
 
 
-def _words(story: Story) -> Iterator[tuple[str, str]]:
+def _words(story: UserStory) -> Iterator[tuple[str, str]]:
     if not story.description:
         yield "description-missing", "no description: say for whom and why in a sentence"
     if found := _CONTROL.findall(f"{story.id}{story.title}"):
@@ -162,7 +162,7 @@ def _words(story: Story) -> Iterator[tuple[str, str]]:
         yield "placeholder", f"still to be filled in: {', '.join(open_ends[:3])}"
 
 
-def _criteria(story: Story) -> Iterator[tuple[str, str]]:
+def _criteria(story: UserStory) -> Iterator[tuple[str, str]]:
     if not story.criteria:
         yield "criteria-missing", "no acceptance criteria: nothing can prove it done"
     for criterion in story.criteria:

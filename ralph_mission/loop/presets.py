@@ -15,41 +15,41 @@ from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 
-from ralph_mission.loop.order import Limits, Preset
+from ralph_mission.loop.order import LoopPreset, RunLimits
 from ralph_mission.loop.patterns import ALIASES, PATTERNS
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 SESSION = 45 * 60.0
 """Seconds that one session may take (seed 002 §7.6)."""
-LOOP = Limits(iterations=100, runtime=4 * 3600.0, failures=3, redispatches=3)
-FRESH = Limits(iterations=20, runtime=20 * SESSION, session=SESSION, turns=100, stuck=3, retries=3, retry_pause=5.0)
-PRD = Limits(iterations=10, runtime=10 * SESSION, session=SESSION, pause=2.0)
+LOOP = RunLimits(iterations=100, runtime=4 * 3600.0, failures=3, redispatches=3)
+FRESH = RunLimits(iterations=20, runtime=20 * SESSION, session=SESSION, turns=100, stuck=3, retries=3, retry_pause=5.0)
+PRD = RunLimits(iterations=10, runtime=10 * SESSION, session=SESSION, pause=2.0)
 ISSUE = replace(LOOP, iterations=50)
 PERSISTENT = replace(LOOP, iterations=10_000, runtime=86_400.0, usd=50.0, unpriced=True)
 """Of a loop that goes from issue to issue: 10,000 sessions, a day, $50 (seed 000, proposal B)."""
 IDLE_PAUSE, ISSUE_PAUSE, ERROR_PAUSE = 300.0, 30.0, 60.0
 """Seconds to wait: without an issue, between two issues, after an error (seed 000, proposal A and its wrapper)."""
 
-PRESETS: Mapping[str, Preset] = {
+PRESETS: Mapping[str, LoopPreset] = {
     preset.name: preset
     for preset in (
-        Preset("loop", LOOP, "LOOP_COMPLETE"),
-        Preset("fresh", FRESH, "TASK_COMPLETE"),
-        Preset("prd", PRD, "COMPLETE", stories=True),
-        Preset("issue", ISSUE, "LOOP_COMPLETE"),
-        Preset("hats", LOOP, "LOOP_COMPLETE"),
-        *(Preset(pattern.name, LOOP, "LOOP_COMPLETE", hats=pattern.hats) for pattern in PATTERNS.values()),
+        LoopPreset("loop", LOOP, "LOOP_COMPLETE"),
+        LoopPreset("fresh", FRESH, "TASK_COMPLETE"),
+        LoopPreset("prd", PRD, "COMPLETE", stories=True),
+        LoopPreset("issue", ISSUE, "LOOP_COMPLETE"),
+        LoopPreset("hats", LOOP, "LOOP_COMPLETE"),
+        *(LoopPreset(pattern.name, LOOP, "LOOP_COMPLETE", hats=pattern.hats) for pattern in PATTERNS.values()),
     )
 }  # fmt: skip  # one table
 """Every preset by its name. `fresh` has stories where a prd.json is: that is for whoever reads the files to say."""
 
 
-def named(name: str) -> Preset:
+def find_preset(name: str) -> LoopPreset:
     """The preset of this name, or of a pattern's alias. Raises Trouble that names the nearest."""
     key = name.strip().lower().replace("_", "-")
     found = PRESETS.get(ALIASES.get(key, key))
     if found is None:
         near = get_close_matches(key, (*PRESETS, *ALIASES), 1)
         mend = f"did you mean {near[0]}?" if near else f"there are {', '.join(PRESETS)}"
-        raise Trouble(f"no preset {name!r}", mend, usage=True)
+        raise UserError(f"no preset {name!r}", mend, usage=True)
     return found

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Literal
 
 from ralph_mission.loop import completion, routing
+from ralph_mission.loop.items import LoopEvent
 from ralph_mission.loop.model import (
     CONVERGED,
     PLANNED,
@@ -20,22 +21,21 @@ from ralph_mission.loop.model import (
     START,
     VERDICT,
     VERIFICATION_FAILED,
-    Board,
-    Event,
     Hat,
     HatOutput,
-    State,
-    Usage,
+    RunSnapshot,
+    RunState,
+    SessionUsage,
 )
-from ralph_mission.loop.order import Order
-from ralph_mission.loop.routing import follow, reviewed, wearer
+from ralph_mission.loop.order import RunSpec
+from ralph_mission.loop.routing import find_hat, has_reviewer, next_event
 
 REFUSALS = 20
 """Refused commands that the next session hears of."""
 Patience = Literal["", "warn", "replan", "skip"]
 
 
-def item_of(order: Order, state: State, board: Board) -> str:
+def item_of(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
     """What the next session works on: the first story that is left, else the first ready task, else nothing named."""
     if order.preset.stories and board.prd:
         return next((story.id for story in board.prd.todo if story.id not in state.skipped), "")
@@ -43,7 +43,7 @@ def item_of(order: Order, state: State, board: Board) -> str:
     return next((task.id for task in sorted(ready, key=lambda task: task.priority)), "")
 
 
-def patience(order: Order, state: State) -> Patience:
+def patience(order: RunSpec, state: RunState) -> Patience:
     """What the next session on the same item has to hear: a warning, that the plan is void, that it is skipped."""
     threshold, vain = order.limits.stuck, in_vain(order, state)
     if vain >= 2 * threshold:
@@ -53,41 +53,41 @@ def patience(order: Order, state: State) -> Patience:
     return "warn" if vain == threshold else ""
 
 
-def in_vain(order: Order, state: State) -> int:
+def in_vain(order: RunSpec, state: RunState) -> int:
     """Sessions that came no nearer to the end. With neither an item nor a reviewer only what moves can tell."""
-    if reviewed(order.hats):
+    if has_reviewer(order.hats):
         return state.stale
     return state.stale // max(1, len(order.hats)) if state.item else state.idle
 
 
-def focus(order: Order, state: State, board: Board) -> State:
+def focus(order: RunSpec, state: RunState, board: RunSnapshot) -> RunState:
     """The state with the item of the next session; one that took too long is skipped for the next."""
     if _under_review(order, state):
         return _passed_over(order, state, board)
     if state.pending.topic == CONVERGED and order.preset.stories and board.prd and board.prd.todo:
-        state = _called(order, state, "the review is over, go on")
+        state = _call_next(order, state, "the review is over, go on")
     item = item_of(order, state, board)
     if item != state.item:
         return replace(state, item=item, stale=0, left=None)
     return _passed_over(order, state, board)
 
 
-def _under_review(order: Order, state: State) -> bool:
+def _under_review(order: RunSpec, state: RunState) -> bool:
     """Whether hats are still at what they took up: the item is theirs until a reviewer has nothing left to say."""
     begins = (START, RESUME, PLANNED, CONVERGED)
-    return bool(state.item) and reviewed(order.hats) and state.pending.topic not in begins
+    return bool(state.item) and has_reviewer(order.hats) and state.pending.topic not in begins
 
 
-def _passed_over(order: Order, state: State, board: Board) -> State:
+def _passed_over(order: RunSpec, state: RunState, board: RunSnapshot) -> RunState:
     item = state.item
     if item and patience(order, state) == "skip":
         passed_over = replace(state, skipped=state.skipped | {item}, stale=0, left=None)
         following = item_of(order, passed_over, board)
-        return replace(_called(order, passed_over, f"{item} was skipped, go on"), item=following)
+        return replace(_call_next(order, passed_over, f"{item} was skipped, go on"), item=following)
     return state
 
 
-def advance(order: Order, state: State, output: HatOutput, elapsed: float) -> State:
+def advance_state(order: RunSpec, state: RunState, output: HatOutput, elapsed: float) -> RunState:
     """The state after a session: who is next, what it has to hear, and how the counters stand."""
     stale = _stale(order, state, output)
     pending = _next(order, replace(state, stale=stale), output)
@@ -98,7 +98,7 @@ def advance(order: Order, state: State, output: HatOutput, elapsed: float) -> St
         pending=pending,
         feedback=_feedback(output),
         stale=stale,
-        left=_left(state, output, pending),
+        left=_issues_left(state, output, pending),
         idle=0 if output.progressed else state.idle + 1,
         failures=state.failures + 1 if output.failure else 0,
         redispatches=state.redispatches + 1 if again else 0,
@@ -106,42 +106,42 @@ def advance(order: Order, state: State, output: HatOutput, elapsed: float) -> St
         elapsed=elapsed,
         mark="",
     )
-    return _spent(settled, state.item, output)
+    return _add_usage(settled, state.item, output)
 
 
-def reddened(order: Order, state: State, said: str) -> State:
+def state_after_red_checks(order: RunSpec, state: RunState, said: str) -> RunState:
     """The work looked done and the checks are red: whoever builds hears it."""
-    event = Event(VERIFICATION_FAILED, said)
-    if wearer(order.hats, event) is None and builder(order.hats):
-        event = Event(PLANNED, said)
+    event = LoopEvent(VERIFICATION_FAILED, said)
+    if find_hat(order.hats, event) is None and builder(order.hats):
+        event = LoopEvent(PLANNED, said)
     return replace(state, pending=event if order.hats else state.pending, feedback=f"The checks are red:\n{said}",
-                   stale=_vainly(order, state), last=_refused(state.last))  # fmt: skip  # one sentence
+                   stale=_vainly(order, state), last=_without_promise(state.last))  # fmt: skip  # one sentence
 
 
-def unfinished(order: Order, state: State, why: str) -> State:
+def state_after_open_tasks(order: RunSpec, state: RunState, why: str) -> RunState:
     """The work looked done and tasks are open: back to whoever takes the next one."""
-    return replace(_called(order, state, why), feedback=f"Not done yet: {why}.", stale=_vainly(order, state),
-                   last=_refused(state.last))  # fmt: skip  # one sentence
+    return replace(_call_next(order, state, why), feedback=f"Not done yet: {why}.", stale=_vainly(order, state),
+                   last=_without_promise(state.last))  # fmt: skip  # one sentence
 
 
-def _vainly(order: Order, state: State) -> int:
+def _vainly(order: RunSpec, state: RunState) -> int:
     """Under a reviewer a clean verdict that proves nothing is as much in vain as one that finds as much."""
-    return state.stale + 1 if reviewed(order.hats) else state.stale
+    return state.stale + 1 if has_reviewer(order.hats) else state.stale
 
 
-def _refused(last: HatOutput | None) -> HatOutput | None:
+def _without_promise(last: HatOutput | None) -> HatOutput | None:
     return replace(last, promised=False) if last else None
 
 
-def resumed(state: State) -> State:
+def state_after_resume(state: RunState) -> RunState:
     """Between two pieces of work of a persistent loop."""
-    last = _refused(state.last)
-    return replace(state, pending=completion.resumed(), feedback="", item="", stale=0, left=None, last=last)
+    last = _without_promise(state.last)
+    return replace(state, pending=completion.resume_event(), feedback="", item="", stale=0, left=None, last=last)
 
 
-def _called(order: Order, state: State, why: str) -> State:
+def _call_next(order: RunSpec, state: RunState, why: str) -> RunState:
     """Whoever takes the next piece of work is next."""
-    return replace(state, pending=Event(PLANNED if builder(order.hats) else START, why))
+    return replace(state, pending=LoopEvent(PLANNED if builder(order.hats) else START, why))
 
 
 def builder(hats: Sequence[Hat]) -> Hat | None:
@@ -149,10 +149,10 @@ def builder(hats: Sequence[Hat]) -> Hat | None:
     return next((hat for hat in hats if PLANNED in hat.triggers), None)
 
 
-def _next(order: Order, state: State, output: HatOutput) -> Event:
+def _next(order: RunSpec, state: RunState, output: HatOutput) -> LoopEvent:
     if output.event is None:
-        return state.pending if output.failure else (Event(START) if order.hats else state.pending)
-    event = follow(output.event, order.threshold)
+        return state.pending if output.failure else (LoopEvent(START) if order.hats else state.pending)
+    event = next_event(output.event, order.threshold)
     planner = routing.planner(order.hats)
     if event.topic == VERDICT and planner and state.stale == order.limits.stuck + 1:
         return replace(event, topic=_call(planner))
@@ -163,24 +163,24 @@ def _call(hat: Hat) -> str:
     return next((topic for topic in hat.triggers if "*" not in topic), START)
 
 
-def _stale(order: Order, state: State, output: HatOutput) -> int:
+def _stale(order: RunSpec, state: RunState, output: HatOutput) -> int:
     """How long nothing has come nearer: a review needs many rounds, as long as each leaves fewer issues."""
     if state.item and state.item in output.passed:
         return 0
-    if not reviewed(order.hats):
+    if not has_reviewer(order.hats):
         return state.stale + 1
     if state.left is None or output.event is None or output.event.topic != VERDICT:
         return state.stale
     return 0 if len(output.issues) < state.left else state.stale + 1
 
 
-def _left(state: State, output: HatOutput, pending: Event) -> int | None:
+def _issues_left(state: RunState, output: HatOutput, pending: LoopEvent) -> int | None:
     if pending.topic == CONVERGED:
         return None
     return len(output.issues) if output.event and output.event.topic == VERDICT else state.left
 
 
-def _same(before: Event, after: Event) -> bool:
+def _same(before: LoopEvent, after: LoopEvent) -> bool:
     return (before.topic, before.payload) == (after.topic, after.payload)
 
 
@@ -191,15 +191,17 @@ def _feedback(output: HatOutput) -> str:
     return "\n".join((*told, *(["Commands that were refused:", *refused] if refused else [])))
 
 
-def _spent(state: State, item: str, output: HatOutput) -> State:
+def _add_usage(state: RunState, item: str, output: HatOutput) -> RunState:
     return replace(
         state,
         usage=state.usage + output.usage,
-        by_hat=_added(state.by_hat, output.hat, output.usage),
-        by_item=_added(state.by_item, item, output.usage) if item else state.by_item,
+        by_hat=_add_to_table(state.by_hat, output.hat, output.usage),
+        by_item=_add_to_table(state.by_item, item, output.usage) if item else state.by_item,
     )
 
 
-def _added(table: tuple[tuple[str, Usage], ...], name: str, usage: Usage) -> tuple[tuple[str, Usage], ...]:
+def _add_to_table(
+    table: tuple[tuple[str, SessionUsage], ...], name: str, usage: SessionUsage
+) -> tuple[tuple[str, SessionUsage], ...]:
     known = dict(table)
-    return tuple({**known, name: known.get(name, Usage()) + usage}.items())
+    return tuple({**known, name: known.get(name, SessionUsage()) + usage}.items())

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ralph_mission.loop.model import Notes
+from ralph_mission.loop.model import ProgressNotes
 
 TITLE = "# Ralph Progress Log"
 PATTERNS = "## Codebase Patterns"
@@ -31,7 +31,7 @@ _FAILED = re.compile(r"^\s*[-*+]\s+(?:attempted\b|failed because\b|not passed\b)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """One `## [when] - name` of the log."""
 
     name: str
@@ -44,13 +44,13 @@ def header(now: datetime) -> str:
     return f"{TITLE}\nStarted: {now:%Y-%m-%d %H:%M} UTC\n\n{PATTERNS}\n(none yet)\n\n{RULE}\n"
 
 
-def notes(text: str) -> Notes:
+def notes(text: str) -> ProgressNotes:
     """Patterns, learnings (oldest first) and the story whose last entry tells no failure."""
     entries = list(_entries(text))
     last = {entry.name: entry for entry in entries}
     done = [entry.name for entry in entries if not last[entry.name].failed]
     learnings = dict.fromkeys(learning for entry in entries for learning in entry.learnings)
-    return Notes(patterns(text), tuple(learnings), done[-1] if done else "")
+    return ProgressNotes(patterns(text), tuple(learnings), done[-1] if done else "")
 
 
 def says(text: str) -> bool:
@@ -76,7 +76,7 @@ def blocks(text: str) -> list[str]:
     return ["".join(lines) for lines in cut]
 
 
-def lost(before: str, after: str) -> bool:
+def has_lost_entries(before: str, after: str) -> bool:
     """Whether anything of the past is gone: a line outside of the patterns, or all of the patterns.
 
     Patterns are there to be consolidated; entries, and where they stand among each other, are not.
@@ -87,9 +87,9 @@ def lost(before: str, after: str) -> bool:
     return any(line not in rest for line in _past(before)) or bool(patterns(before) and not patterns(after))
 
 
-def mended(before: str, after: str) -> str:
+def restore_entries(before: str, after: str) -> str:
     """The log of before, whole, with what `after` added to it at the end, and its patterns when it has any."""
-    if not lost(before, after):
+    if not has_lost_entries(before, after):
         return after
     if before.startswith(after.rstrip()):  # cut off, maybe within a line
         return before
@@ -98,7 +98,7 @@ def mended(before: str, after: str) -> str:
     kept = [fresh[0] if fresh and _PATTERNS.match(block) else block for block in old]
     known = {line.strip() for line in before.splitlines()}
     added = [block for block in new if not _PATTERNS.match(block) and _adds(block, known)]
-    return _joined([*kept, *added])
+    return _join_parts([*kept, *added])
 
 
 def _adds(block: str, known: set[str]) -> bool:
@@ -106,7 +106,7 @@ def _adds(block: str, known: set[str]) -> bool:
     return any(line.strip() and line.strip() not in known for line in block.splitlines())
 
 
-def _joined(parts: Sequence[str]) -> str:
+def _join_parts(parts: Sequence[str]) -> str:
     return "".join(part if part.endswith("\n") or not part else f"{part}\n" for part in parts)
 
 
@@ -127,12 +127,12 @@ def _until_rule(lines: Sequence[str]) -> list[str]:
     return list(lines[:end])
 
 
-def _entries(text: str) -> Iterator[Entry]:
+def _entries(text: str) -> Iterator[LogEntry]:
     for block in blocks(text):
         lines = block.splitlines()
         found = _ENTRY.match(lines[0]) if lines and len(lines[0]) <= MAX_HEADING else None
         if found:
-            yield Entry(found["name"].strip(), tuple(_learnings(lines[1:])), any(map(_FAILED.match, lines)))
+            yield LogEntry(found["name"].strip(), tuple(_learnings(lines[1:])), any(map(_FAILED.match, lines)))
 
 
 def _learnings(lines: Sequence[str]) -> Iterator[str]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 
 from ralph_mission.loop import contract, limits, situation
-from ralph_mission.loop.framing import quoted, section, whole
-from ralph_mission.loop.model import Board, Hat, Session, State
-from ralph_mission.loop.order import Order
+from ralph_mission.loop.framing import quote_text, section, whole_text
+from ralph_mission.loop.model import Hat, RunSnapshot, RunState, Session
+from ralph_mission.loop.order import RunSpec
 from ralph_mission.loop.routing import COORDINATOR, PROMISE
 from ralph_mission.safety.text import sanitise
 
@@ -21,7 +21,7 @@ SUMMARY = 500
 OBJECTIVE = "Everything you do serves this. It was set once and nobody may change it:"
 
 
-def session(order: Order, state: State, board: Board, hat: Hat | None, run_dir: str) -> Session:
+def session_prompt(order: RunSpec, state: RunState, board: RunSnapshot, hat: Hat | None, run_dir: str) -> Session:
     """The next session of a run, for `hat` or for nobody in particular."""
     worn = order.bound(hat or COORDINATOR)
     return Session(
@@ -32,11 +32,11 @@ def session(order: Order, state: State, board: Board, hat: Hat | None, run_dir: 
         worn.model or order.model,
         limits.seconds(order.limits, state),
         order.limits.turns,
-        _left(order, state),
+        _money_left(order, state),
     )
 
 
-def _left(order: Order, state: State) -> float | None:
+def _money_left(order: RunSpec, state: RunState) -> float | None:
     """Money that is left of the run's, None without a limit."""
     return None if order.limits.usd is None else max(0.0, order.limits.usd - (state.usage.cost_usd or 0.0))
 
@@ -54,22 +54,24 @@ def _without_promise(text: str) -> str:
     return rest if PROMISE.fullmatch(last.strip()) else text
 
 
-def _text(order: Order, state: State, board: Board, hat: Hat | None, home: str) -> str:
+def _text(order: RunSpec, state: RunState, board: RunSnapshot, hat: Hat | None, home: str) -> str:
     sections = (
         situation.scratchpad(board, home),
-        section("OBJECTIVE", OBJECTIVE, whole(order.objective)),
+        section("OBJECTIVE", OBJECTIVE, whole_text(order.objective)),
         situation.begin(order, state, board),
         situation.item(order, state, board),
         situation.standing(order, state, board),
-        situation.remembered(order, board, home),
+        situation.memories_section(order, board, home),
         situation.last(state),
         situation.event(state.pending),
         situation.guidance(board, home),
-        section("FEEDBACK", "About the session before yours:" if state.feedback else "", quoted(state.feedback, 4_000)),
-        situation.stuck(order, state),
-        contract.worn(hat) if hat else contract.callable_hats(order),
+        section(
+            "FEEDBACK", "About the session before yours:" if state.feedback else "", quote_text(state.feedback, 4_000)
+        ),
+        situation.stuck_advice(order, state),
+        contract.render_hat(hat) if hat else contract.callable_hats(order),
         contract.rules(order, hat, board.paths, situation.notes_at(board, home)),
         contract.ending(order, hat),
-        "" if hat else contract.done(order),
-    )  # fmt: skip  # one section to a line
+        "" if hat else contract.render_done(order),
+    )
     return "\n\n".join(filter(None, sections)) + "\n"

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from ralph_mission.loop import critique, sections
-from ralph_mission.loop.critique import Critique, Objection
-from ralph_mission.loop.model import PLANNED, START, VERIFICATION_FAILED, Event, Hat
-from ralph_mission.loop.order import Account, Ending, Order
-from ralph_mission.loop.ports import Crew, Done, Papers, Ports
-from ralph_mission.loop.stage import Part, Stage, staged
+from ralph_mission.loop.critique import Critique, PlanObjection
+from ralph_mission.loop.items import LoopEvent
+from ralph_mission.loop.model import PLANNED, START, VERIFICATION_FAILED, Hat
+from ralph_mission.loop.order import RunEnding, RunResult, RunSpec
+from ralph_mission.loop.ports import ArtifactStore, ParallelResult, RunPorts, SessionPool
+from ralph_mission.loop.stage import Orchestration, SessionPart, run_orchestration
 
 ROUNDS, FIXES = 5, 3
 PLAN, TABLE, OBJECTIONS = "plan.md", "plan.json", "objections.md"
@@ -53,7 +54,7 @@ BUILDER = Hat(
     "builder", (APPROVED,), (BUILT,), BUILT, "builds approved sections while the rest of the plan is revised",
     "Build the sections of the event, as `.ralph/plan.md` has them, and nothing of the others.",
 )  # fmt: skip  # as above
-MENDER = replace(
+FIXER = replace(
     BUILDER, triggers=(VERIFICATION_FAILED,),
     instructions="All of `.ralph/plan.md` is built. Mend the cause of what the checks of the event say, and leave the "
     "checks alone.",
@@ -61,56 +62,63 @@ MENDER = replace(
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ConsensusState:
     """Where a consensus stands: finished rounds, approved sections (name -> text), what speaks against the rest."""
 
     rounds: int = 0
     approved: Mapping[str, str] = field(default_factory=dict)
     built: tuple[str, ...] = ()
-    objections: tuple[Objection, ...] = ()
+    objections: tuple[PlanObjection, ...] = ()
     advice: str = ""
 
 
-def run(order: Order, ports: Ports, crew: Crew, papers: Papers, rounds: int = ROUNDS, build: bool = False) -> Account:
+def run_ralplan(
+    order: RunSpec, ports: RunPorts, crew: SessionPool, papers: ArtifactStore, rounds: int = ROUNDS, build: bool = False
+) -> RunResult:
     """Plan `order.objective` until the Critic approves: "complete", or "rounds" with the objections and the plan kept.
 
     `build`: approved sections are built while the others are revised, the rest when all are approved, until the checks
     are green; `plan.json` says which were.
     """
-    return staged(order, ports, crew, papers, lambda stage: _agreed(stage, rounds, build))
+    return run_orchestration(order, ports, crew, papers, lambda stage: _agree(stage, rounds, build))
 
 
-def _agreed(stage: Stage, rounds: int, build: bool) -> Ending:
-    table = _left(stage, rounds)
+def _agree(stage: Orchestration, rounds: int, build: bool) -> RunEnding:
+    table = _load_state(stage, rounds)
     if stage.fresh:
         stage.papers.write(PLAN, "")
-    while not _settled(table, stage.papers.read(PLAN)):
+    while not _is_agreed(table, stage.papers.read(PLAN)):
         if table.rounds == rounds:
             return _never(table)
         table = _round(stage, table, build)
         _keep(stage, table)
     stage.say(APPROVED, f"{len(table.approved)} sections in round {table.rounds}")
     done = f"the critic approved the plan in round {table.rounds}"
-    return _built(stage, table, done) if build else Ending("complete", done, "it is .ralph/plan.md")
+    return _build(stage, table, done) if build else RunEnding("complete", done, "it is .ralph/plan.md")
 
 
-def _settled(table: Table, plan: str) -> bool:
-    names = set(sections.names(plan))
-    return bool(names) and not sections.wrong(plan) and not table.objections and names <= table.approved.keys()
+def _is_agreed(table: ConsensusState, plan: str) -> bool:
+    names = set(sections.section_names(plan))
+    return (
+        bool(names)
+        and not sections.find_section_faults(plan)
+        and not table.objections
+        and names <= table.approved.keys()
+    )
 
 
 # --- a round -------------------------------------------------------------------------
 
 
-def _round(stage: Stage, table: Table, build: bool) -> Table:
-    drafted = _drafted(stage, table, build)
+def _round(stage: Orchestration, table: ConsensusState, build: bool) -> ConsensusState:
+    drafted = _draft(stage, table, build)
     plan = stage.papers.read(PLAN)
-    unfit = sections.wrong(plan)
-    judged = _refused(drafted, unfit) if unfit else _judged(stage, drafted, plan)
+    unfit = sections.find_section_faults(plan)
+    judged = _refuse_draft(drafted, unfit) if unfit else _judge(stage, drafted, plan)
     return replace(judged, rounds=table.rounds + 1)
 
 
-def _drafted(stage: Stage, table: Table, build: bool) -> Table:
+def _draft(stage: Orchestration, table: ConsensusState, build: bool) -> ConsensusState:
     """The plan revised, what is approved as it was; meanwhile a builder takes what is approved and not built."""
     before = stage.papers.read(PLAN)
     parts = [_planner(table, before)]
@@ -121,7 +129,7 @@ def _drafted(stage: Stage, table: Table, build: bool) -> Table:
     drafted = dones["planner"]
     if not _through(drafted):
         drafted = stage.insist([parts[0]])["planner"]
-    plan, put_back = sections.frozen(table.approved, drafted.papers.get(PLAN, before))
+    plan, put_back = sections.freeze_sections(table.approved, drafted.papers.get(PLAN, before))
     stage.papers.write(PLAN, plan)
     if put_back:
         stage.say("plan.frozen", f"put back as approved: {', '.join(put_back)}")
@@ -130,41 +138,44 @@ def _drafted(stage: Stage, table: Table, build: bool) -> Table:
     return replace(table, built=(*table.built, *built))
 
 
-def _planner(table: Table, plan: str) -> Part:
-    told = _told(table) if table.objections else ""
-    return Part(
-        "planner", PLANNER, Event(REJECTED, told) if told else Event(START), papers={PLAN: plan, OBJECTIONS: told}
+def _planner(table: ConsensusState, plan: str) -> SessionPart:
+    told = _objection_text(table) if table.objections else ""
+    return SessionPart(
+        "planner",
+        PLANNER,
+        LoopEvent(REJECTED, told) if told else LoopEvent(START),
+        papers={PLAN: plan, OBJECTIONS: told},
     )
 
 
-def _builder(table: Table, due: tuple[str, ...], plan: str) -> Part:
+def _builder(table: ConsensusState, due: tuple[str, ...], plan: str) -> SessionPart:
     payload = "\n".join(table.approved[name] for name in due)
-    return Part("builder", BUILDER, Event(APPROVED, payload), papers={PLAN: plan})
+    return SessionPart("builder", BUILDER, LoopEvent(APPROVED, payload), papers={PLAN: plan})
 
 
-def _due(table: Table) -> tuple[str, ...]:
+def _due(table: ConsensusState) -> tuple[str, ...]:
     return tuple(name for name in table.approved if name not in table.built)
 
 
-def _judged(stage: Stage, table: Table, plan: str) -> Table:
+def _judge(stage: Orchestration, table: ConsensusState, plan: str) -> ConsensusState:
     """The verdict and the advice, each from a session that was told the same and nothing of the other."""
     approved = ", ".join(table.approved) or "none"
-    event = Event(PLANNED, f"Approved so far: {approved}. Sections: {', '.join(sections.names(plan))}")
+    event = LoopEvent(PLANNED, f"Approved so far: {approved}. Sections: {', '.join(sections.section_names(plan))}")
     parts = [
-        Part("critic", CRITIC, event, papers={PLAN: plan}),
-        Part("architect", ARCHITECT, event, papers={PLAN: plan}),
+        SessionPart("critic", CRITIC, event, papers={PLAN: plan}),
+        SessionPart("architect", ARCHITECT, event, papers={PLAN: plan}),
     ]
     said = {name: _payload(done) for name, done in stage.insist(parts).items()}
-    verdict = critique.read(said["critic"], sections.names(plan))
-    return replace(_weighed(table, verdict, plan), advice=said["architect"])
+    verdict = critique.parse_critique(said["critic"], sections.section_names(plan))
+    return replace(_weigh_verdict(table, verdict, plan), advice=said["architect"])
 
 
-def _weighed(table: Table, verdict: Critique, plan: str) -> Table:
+def _weigh_verdict(table: ConsensusState, verdict: Critique, plan: str) -> ConsensusState:
     """What is newly approved is added, what is objected to is taken back. What is built cannot be unbuilt: an
     objection to it is one to the plan, which has to mend it in another section."""
-    texts = {section.name: section.text for section in sections.split(plan) if section.name}
+    texts = {section.name: section.text for section in sections.split_sections(plan) if section.name}
     moved = tuple(
-        Objection("", f"{one.section} is built already: {one.text}") if one.section in table.built else one
+        PlanObjection("", f"{one.section} is built already: {one.text}") if one.section in table.built else one
         for one in verdict.objections
     )
     refused = {one.section for one in moved}
@@ -173,14 +184,14 @@ def _weighed(table: Table, verdict: Critique, plan: str) -> Table:
         if name not in refused and (name in table.approved or name in verdict.approved)
     }  # fmt: skip  # one mapping
     silent = tuple(
-        Objection(name, "the critic has not approved it")
+        PlanObjection(name, "the critic has not approved it")
         for name in texts
         if name not in approved | dict.fromkeys(refused)
     )
     return replace(table, approved=approved, objections=(*moved, *(() if moved else silent)))
 
 
-def _built(stage: Stage, table: Table, done: str) -> Ending:
+def _build(stage: Orchestration, table: ConsensusState, done: str) -> RunEnding:
     """What is not built yet, here: nobody else plays any more. Then what the checks still say."""
     if due := _due(table):
         stage.play(_builder(table, due, ""))
@@ -190,59 +201,59 @@ def _built(stage: Stage, table: Table, done: str) -> Ending:
         if checks.green:
             return stage.finished(f"{done}, and all of it is built")
         if fixed < FIXES:
-            stage.play(Part("builder", MENDER, Event(VERIFICATION_FAILED, checks.said)))
+            stage.play(SessionPart("builder", FIXER, LoopEvent(VERIFICATION_FAILED, checks.said)))
     what = f"{done}, and the checks are red after {FIXES} fixes: {checks.said.strip()[-500:]}"
-    return Ending("rounds", what, "mend it, or say how with ralph guidance, then --continue")
+    return RunEnding("rounds", what, "mend it, or say how with ralph guidance, then --continue")
 
 
-def _refused(table: Table, why: str) -> Table:
-    return replace(table, objections=(Objection("", why),), advice="")
+def _refuse_draft(table: ConsensusState, why: str) -> ConsensusState:
+    return replace(table, objections=(PlanObjection("", why),), advice="")
 
 
 # --- words ---------------------------------------------------------------------------
 
 
-def _told(table: Table) -> str:
+def _objection_text(table: ConsensusState) -> str:
     lines = [f"- {one.section or 'the plan'}: {one.text}" for one in table.objections]
     approved = f"Approved, leave as they are: {', '.join(table.approved)}." if table.approved else ""
     advice = f"The Architect advises:\n{table.advice}" if table.advice else ""
     return "\n".join(filter(None, ("What speaks against the plan:", *lines, approved, advice)))
 
 
-def _never(table: Table) -> Ending:
+def _never(table: ConsensusState) -> RunEnding:
     listed = "; ".join(f"{one.section or 'the plan'}: {one.text}" for one in table.objections[:10])
     what = f"the critic was not satisfied in {table.rounds} rounds: {listed}"
-    return Ending("rounds", what, "mend .ralph/plan.md, or say with ralph guidance what counts, then --continue")
+    return RunEnding("rounds", what, "mend .ralph/plan.md, or say with ralph guidance what counts, then --continue")
 
 
-def _payload(done: Done) -> str:
+def _payload(done: ParallelResult) -> str:
     return done.output.event.payload if done.output and done.output.event else ""
 
 
-def _through(done: Done) -> bool:
+def _through(done: ParallelResult) -> bool:
     return done.output is not None and not done.output.failure
 
 
 # --- between two processes -----------------------------------------------------------
 
 
-def _keep(stage: Stage, table: Table) -> None:
+def _keep(stage: Orchestration, table: ConsensusState) -> None:
     stage.papers.write(TABLE, json.dumps(asdict(table), indent=2, ensure_ascii=False) + "\n")
 
 
-def _left(stage: Stage, rounds: int) -> Table:
+def _load_state(stage: Orchestration, rounds: int) -> ConsensusState:
     """Where an earlier process left it; whoever goes on after the last round has looked, and gets as many again."""
     if stage.fresh:
-        return Table()
+        return ConsensusState()
     try:
         value = json.loads(stage.papers.read(TABLE))
-        table = Table(
+        table = ConsensusState(
             int(value["rounds"]),
             {str(name): str(text) for name, text in value["approved"].items()},
             tuple(map(str, value["built"])),
-            tuple(Objection(str(one["section"]), str(one["text"])) for one in value["objections"]),
+            tuple(PlanObjection(str(one["section"]), str(one["text"])) for one in value["objections"]),
             str(value["advice"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return Table()
+        return ConsensusState()
     return table if table.rounds < rounds else replace(table, rounds=0)

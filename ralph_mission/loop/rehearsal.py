@@ -29,7 +29,7 @@ greeting) printf %s '{FORGETS}' > greeting.py;;
 esac"""
 
 
-def script(name: str) -> dict[str, Any]:
+def team_script(name: str) -> dict[str, Any]:
     """A script that plays the story `name` to its end, as `agents/scripted.py` reads it. Raises KeyError."""
     return {"hats": SCRIPTS[name]()}
 
@@ -41,12 +41,14 @@ def _ralplan() -> Steps:
         {"section": "Refuse", "verdict": "reject", "objections": ["not said which names are none"]},
     ]
     return {
-        "planner": [_step("plan.complete", "the plan", {".ralph/plan.md": text}) for text in (DRAFT, REVISED)],
-        "critic": [
-            _step("plan.verdict", {"sections": rows}),
-            _step("plan.verdict", {"sections": [{"section": "Refuse", "verdict": "approve"}]}),
+        "planner": [
+            _rehearsal_step("plan.complete", "the plan", {".ralph/plan.md": text}) for text in (DRAFT, REVISED)
         ],
-        "architect": [_step("plan.advice", "one function in greeting.py is enough")],
+        "critic": [
+            _rehearsal_step("plan.verdict", {"sections": rows}),
+            _rehearsal_step("plan.verdict", {"sections": [{"section": "Refuse", "verdict": "approve"}]}),
+        ],
+        "architect": [_rehearsal_step("plan.advice", "one function in greeting.py is enough")],
     }
 
 
@@ -55,10 +57,10 @@ def _ultrawork() -> Steps:
     shared = [_task("greeting", files=["*.py"]), _task("tests", files=["tests/**"])]
     apart = [_task("greeting", files=["greeting.py"]), _task("tests", files=["tests/**"])]
     return {
-        "planner": [_step("plan.complete", {"tasks": tasks}) for tasks in (shared, apart)],
-        "builder": [{**_step("build.complete", "built"), "run": [BUILDS]}],
-        "reviewer": [_step("review.verdict", {"issues": issues}) for issues in ([MISSING], [])],
-        "fixer": [_step("fix.complete", "mended", {"greeting.py": GREETS})],
+        "planner": [_rehearsal_step("plan.complete", {"tasks": tasks}) for tasks in (shared, apart)],
+        "builder": [{**_rehearsal_step("build.complete", "built"), "run": [BUILDS]}],
+        "reviewer": [_rehearsal_step("review.verdict", {"issues": issues}) for issues in ([MISSING], [])],
+        "fixer": [_rehearsal_step("fix.complete", "mended", {"greeting.py": GREETS})],
     }
 
 
@@ -68,14 +70,16 @@ def _team() -> Steps:
     tasks = [_task("greeting", owner="author"), _task("tests", owner="examiner")]
     return {
         "lead": [
-            _step("plan.complete", {"members": members, "tasks": tasks}),
-            _step("lead.decision", {"advice": "the examiner leaves greeting.py to its author"}),
+            _rehearsal_step("plan.complete", {"members": members, "tasks": tasks}),
+            _rehearsal_step("lead.decision", {"advice": "the examiner leaves greeting.py to its author"}),
         ],
-        "author": [{**_step("build.complete", "built"), "run": [AUTHORS]}],
-        "examiner": [_step("build.complete", "built", {"tests/test_greeting.py": TESTS, "greeting.py": GREETS})],
+        "author": [{**_rehearsal_step("build.complete", "built"), "run": [AUTHORS]}],
+        "examiner": [
+            _rehearsal_step("build.complete", "built", {"tests/test_greeting.py": TESTS, "greeting.py": GREETS})
+        ],
         "tester": [
-            _step("verification.failed", {"issues": [MISSING]}),
-            _step("verification.passed", "greets, and refuses what is no name"),
+            _rehearsal_step("verification.failed", {"issues": [MISSING]}),
+            _rehearsal_step("verification.passed", "greets, and refuses what is no name"),
         ],
     }
 
@@ -84,7 +88,7 @@ def _task(name: str, **more: object) -> dict[str, object]:
     return {"id": name, "title": f"Write the {name}", **more}
 
 
-def _step(topic: str, payload: object, files: Mapping[str, str] | None = None) -> dict[str, Any]:
+def _rehearsal_step(topic: str, payload: object, files: Mapping[str, str] | None = None) -> dict[str, Any]:
     said = payload if isinstance(payload, str) else json.dumps(payload)
     return {"write": dict(files or {}), "event": {"topic": topic, "payload": said}}
 

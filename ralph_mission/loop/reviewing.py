@@ -14,11 +14,12 @@ from typing import Any
 
 from ralph_mission.loop import contract, routing, verdicts, waiting
 from ralph_mission.loop.framing import line, section
-from ralph_mission.loop.model import VERDICT, Event, Issue, Session, Turn, Usage
-from ralph_mission.loop.order import Limits
+from ralph_mission.loop.items import LoopEvent, ReviewIssue
+from ralph_mission.loop.model import VERDICT, AgentTurn, Session, SessionUsage
+from ralph_mission.loop.order import RunLimits
 from ralph_mission.loop.patterns import REVIEWER
-from ralph_mission.loop.ports import Agent, Clock
-from ralph_mission.loop.verdicts import Unclear
+from ralph_mission.loop.ports import Agent, LoopClock
+from ralph_mission.loop.verdicts import UnclearVerdict
 
 HAT = replace(REVIEWER, triggers=(), publishes=(), payload=())
 ANSWERS = 2
@@ -62,58 +63,60 @@ ASKED = section(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReviewFinding:
     """An issue, and what its reviewer would do about it."""
 
-    issue: Issue
+    issue: ReviewIssue
     suggestion: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReviewerAnswer:
     """What came of asking. `found` None: no answer, and `why`."""
 
-    found: tuple[Found, ...] | None
+    found: tuple[ReviewFinding, ...] | None
     why: str = ""
-    usage: Usage = Usage()  # noqa: RUF009  # frozen
+    usage: SessionUsage = SessionUsage()  # noqa: RUF009  # frozen
     seconds: float = 0.0
 
 
-def prompt(material: str, why: str = "") -> str:
+def reviewer_prompt(material: str, why: str = "") -> str:
     """What a session is told; `why` says what was wrong with the answer before."""
     before = f"A reviewer before you did not answer as asked: {line(why, 300)}." if why else ""
-    return "\n\n".join(filter(None, (contract.worn(HAT), material.strip(), before, ASKED))) + "\n"
+    return "\n\n".join(filter(None, (contract.render_hat(HAT), material.strip(), before, ASKED))) + "\n"
 
 
-def ask(agent: Agent, material: str, first: Session, limits: Limits, clock: Clock) -> Answer:
+def ask_reviewer(agent: Agent, material: str, first: Session, limits: RunLimits, clock: LoopClock) -> ReviewerAnswer:
     """The answer, after at most two sessions. `first` says where, by which model and how long."""
-    began, usage, why = clock.now(), Usage(), ""
+    began, usage, why = clock.now(), SessionUsage(), ""
     end = began + timedelta(seconds=limits.runtime)
     for attempt in range(1, ANSWERS + 1):
-        session = replace(first, iteration=attempt, prompt=prompt(material, why), usd=_left(limits, usage))
+        session = replace(
+            first, iteration=attempt, prompt=reviewer_prompt(material, why), usd=_money_left(limits, usage)
+        )
         turn = _patiently(agent, session, limits, clock, end)
         usage += turn.usage
-        found, why = _understood(turn)
+        found, why = _parse_answer(turn)
         if found is not None or turn.failure:
             break
         if over := _over(limits, usage, end - clock.now()):
             why = f"{why}, {over}"
             break
-    return Answer(found, why, usage, (clock.now() - began).total_seconds())
+    return ReviewerAnswer(found, why, usage, (clock.now() - began).total_seconds())
 
 
-def _understood(turn: Turn) -> tuple[tuple[Found, ...] | None, str]:
+def _parse_answer(turn: AgentTurn) -> tuple[tuple[ReviewFinding, ...] | None, str]:
     if turn.failure:
         return None, f"{turn.failure}: {turn.detail}" if turn.detail else turn.failure
     try:
-        return read(turn.text), ""
-    except Unclear as unclear:
+        return parse_findings(turn.text), ""
+    except UnclearVerdict as unclear:
         return None, f"no answer that can be used ({unclear})"
 
 
-def _patiently(agent: Agent, session: Session, limits: Limits, clock: Clock, end: datetime) -> Turn:
+def _patiently(agent: Agent, session: Session, limits: RunLimits, clock: LoopClock, end: datetime) -> AgentTurn:
     """The turn, tried again after what only the provider can mend."""
-    usage, attempt = Usage(), 0
+    usage, attempt = SessionUsage(), 0
     while True:
         turn = agent.play(replace(session, seconds=_seconds(session, clock, end)), _never)
         usage, attempt = usage + turn.usage, attempt + 1
@@ -123,7 +126,7 @@ def _patiently(agent: Agent, session: Session, limits: Limits, clock: Clock, end
         clock.sleep(pause, _never)
 
 
-def _seconds(session: Session, clock: Clock, end: datetime) -> float:
+def _seconds(session: Session, clock: LoopClock, end: datetime) -> float:
     return max(1.0, min(session.seconds, (end - clock.now()).total_seconds()))
 
 
@@ -132,11 +135,11 @@ def _never() -> bool:
     return False
 
 
-def _left(limits: Limits, usage: Usage) -> float | None:
+def _money_left(limits: RunLimits, usage: SessionUsage) -> float | None:
     return None if limits.usd is None else max(0.0, limits.usd - (usage.cost_usd or 0.0))
 
 
-def _over(limits: Limits, usage: Usage, left: timedelta) -> str:
+def _over(limits: RunLimits, usage: SessionUsage, left: timedelta) -> str:
     """Why there is no other session, "" when there may be one."""
     if left <= timedelta(0):
         return "and its time is up"
@@ -148,30 +151,32 @@ def _over(limits: Limits, usage: Usage, left: timedelta) -> str:
 # --- the answer -----------------------------------------------------------------------
 
 
-def read(text: str) -> tuple[Found, ...]:
+def parse_findings(text: str) -> tuple[ReviewFinding, ...]:
     """What an answer says: JSON alone, in a fence, or in a `review.verdict`. Raises Unclear for any other shape."""
     if len(text) > LONGEST:
-        raise Unclear(f"it has {len(text):,} characters")
-    said = [event.payload for event in routing.in_text(text) if event.topic == VERDICT]
-    rows = _rows(verdicts.parsed(said[-1] if said else text))
-    issues = verdicts.issues(Event(VERDICT, json.dumps({"issues": rows})))
-    return tuple(Found(issue, row.get("suggestion") or "") for issue, row in zip(issues, rows, strict=True))
+        raise UnclearVerdict(f"it has {len(text):,} characters")
+    said = [event.payload for event in routing.events_in_text(text) if event.topic == VERDICT]
+    rows = _rows(verdicts.parse_json(said[-1] if said else text))
+    issues = verdicts.parse_issues(LoopEvent(VERDICT, json.dumps({"issues": rows})))
+    return tuple(ReviewFinding(issue, row.get("suggestion") or "") for issue, row in zip(issues, rows, strict=True))
 
 
 def _rows(value: Any) -> list[Mapping[str, Any]]:
     if not isinstance(value, dict) or set(value) != {"issues"} or not isinstance(value["issues"], list):
-        raise Unclear('it is not {"issues": […]} and nothing else')
+        raise UnclearVerdict('it is not {"issues": […]} and nothing else')
     if len(value["issues"]) > MOST:
-        raise Unclear(f"it names {len(value['issues'])} issues")
+        raise UnclearVerdict(f"it names {len(value['issues'])} issues")
     return [_row(row) for row in value["issues"]]
 
 
 def _row(row: Any) -> Mapping[str, Any]:
     if not isinstance(row, dict) or not set(row) <= set(FIELDS):
-        raise Unclear(f"an issue has other fields than {', '.join(FIELDS)}")
+        raise UnclearVerdict(f"an issue has other fields than {', '.join(FIELDS)}")
     given = {name: value for name, value in row.items() if value is not None}
     if odd := [name for name, value in given.items() if type(value) is not FIELDS[name]]:
-        raise Unclear(f"the {odd[0]} of an issue is not a {'number' if FIELDS[odd[0]] is int else 'text'}")
+        raise UnclearVerdict(f"the {odd[0]} of an issue is not a {'number' if FIELDS[odd[0]] is int else 'text'}")
     if not given.get("message", "").strip() or given.get("severity") not in SEVERITIES or given.get("line", 0) < 0:
-        raise Unclear(f"an issue has no message, or none of the severities {', '.join(SEVERITIES)}, or an odd line")
+        raise UnclearVerdict(
+            f"an issue has no message, or none of the severities {', '.join(SEVERITIES)}, or an odd line"
+        )
     return given

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from ralph_mission.loop.model import CONVERGED, PLANNED, START, VERDICT, Event, Hat
+from ralph_mission.loop.items import LoopEvent
+from ralph_mission.loop.model import CONVERGED, PLANNED, START, VERDICT, Hat
 
 COORDINATOR = Hat("ralph", description="nobody in particular: finds what to do next, does it, says when it is done")
 ALIASES = {START: ("task.start",)}  # presets of ralph-orchestrator listen to its older name
@@ -20,14 +21,14 @@ INDENTED = ("    ", "\t")
 PROMISE = re.compile(r"(?:<promise>)?\s*([A-Z][A-Z_]{2,60})\s*(?:</promise>)?")
 
 
-def wearer(hats: Sequence[Hat], event: Event) -> Hat | None:
+def find_hat(hats: Sequence[Hat], event: LoopEvent) -> Hat | None:
     """The hat that the event calls: an exact trigger before a pattern, then the order of definition."""
     topics = (event.topic, *ALIASES.get(event.topic, ()))
     exact = [hat for topic in topics for hat in hats if topic in hat.triggers]
     return next(iter(exact), None) or next((hat for hat in hats if _matches(hat, topics)), None)
 
 
-def heard(hat: Hat | None, said: Sequence[Event], promise: str) -> tuple[Event | None, str]:
+def single_event(hat: Hat | None, said: Sequence[LoopEvent], promise: str) -> tuple[LoopEvent | None, str]:
     """The one event of a session, and what is wrong with what it said ("" when nothing is).
 
     Without a hat an event is welcome and not required. One that was said in two ways (`ralph emit` and the last
@@ -44,40 +45,40 @@ def heard(hat: Hat | None, said: Sequence[Event], promise: str) -> tuple[Event |
     return events[0], ""
 
 
-def in_text(text: str, promise: str = "") -> tuple[Event, ...]:
+def events_in_text(text: str, promise: str = "") -> tuple[LoopEvent, ...]:
     """The events that an agent's last message says: not those it shows, and `promise` as its last word only."""
     found, at = [], 0
     while match := EVENT.search(text, at):
-        quoted = _quoted(text, match.start())
+        quoted = _is_quoted(text, match.start())
         at = match.start() + 1 if quoted else match.end()
         if not quoted and (match[1].strip() != promise or not text[match.end() :].strip()):
-            found.append(Event(match[1].strip(), match[2].strip()))
+            found.append(LoopEvent(match[1].strip(), match[2].strip()))
     return tuple(found)
 
 
-def _quoted(text: str, at: int) -> bool:
+def _is_quoted(text: str, at: int) -> bool:
     return any(span.start() <= at < span.end() for span in QUOTED.finditer(text))
 
 
-def promised(text: str, promise: str) -> bool:
+def is_promised(text: str, promise: str) -> bool:
     """Whether the final non-empty line is the promise and nothing else; one that is quoted or mentioned is not."""
     whole = text.rstrip()
     at = whole.rfind("\n") + 1
     last = whole[at:]
     found = PROMISE.fullmatch(last.strip())
-    return found is not None and found[1] == promise and not last.startswith(INDENTED) and not _quoted(text, at)
+    return found is not None and found[1] == promise and not last.startswith(INDENTED) and not _is_quoted(text, at)
 
 
-def converged(event: Event, threshold: int) -> bool:
+def is_converged(event: LoopEvent, threshold: int) -> bool:
     """Whether a verdict lets the loop end: nothing critical, and no more of the rest than the threshold."""
     critical = any(issue.severity == "critical" for issue in event.issues)
     return event.topic == VERDICT and not critical and len(event.issues) <= threshold
 
 
-def follow(event: Event, threshold: int) -> Event:
+def next_event(event: LoopEvent, threshold: int) -> LoopEvent:
     """What an event leads to: a clean verdict is the end, everything else speaks for itself."""
-    if converged(event, threshold):
-        return Event(CONVERGED, event.payload, event.issues, event.hat, event.iteration, event.at)
+    if is_converged(event, threshold):
+        return LoopEvent(CONVERGED, event.payload, event.issues, event.hat, event.iteration, event.at)
     return event
 
 
@@ -86,7 +87,7 @@ def planner(hats: Sequence[Hat]) -> Hat | None:
     return next((hat for hat in hats if PLANNED in hat.publishes), None)
 
 
-def reviewed(hats: Sequence[Hat]) -> bool:
+def has_reviewer(hats: Sequence[Hat]) -> bool:
     """Whether a reviewer decides when the loop ends."""
     return any(VERDICT in hat.publishes for hat in hats)
 
@@ -99,9 +100,9 @@ def _may_say(hat: Hat, topic: str, promise: str) -> bool:
     return topic == promise or any(fnmatchcase(topic, allowed) for allowed in (*hat.publishes, hat.default_publishes))
 
 
-def _unsaid(hat: Hat | None) -> tuple[Event | None, str]:
+def _unsaid(hat: Hat | None) -> tuple[LoopEvent | None, str]:
     if hat is None or not hat.publishes:
         return None, ""
     if hat.default_publishes:
-        return Event(hat.default_publishes, "(nothing was said)"), ""
+        return LoopEvent(hat.default_publishes, "(nothing was said)"), ""
     return None, f"no event was said; {hat.name} ends with {' or '.join(hat.publishes)}"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ralph_mission.loop.model import Change, Hat
+from ralph_mission.loop.model import Hat, PathChange
 from ralph_mission.safety.paths import configures_agents
 
 if TYPE_CHECKING:
@@ -30,16 +30,16 @@ def why_outside(hat: Hat, path: str, kept: Collection[str] = ()) -> str:
         return f"{hat.name} may not write there"
     if hat.unsteered and configures_agents(path):
         return STEERING
-    if hat.write_allowed is not None and not _matches(tuple(map(_anchored, hat.write_allowed)), path):
+    if hat.write_allowed is not None and not _matches(tuple(map(_anchor, hat.write_allowed)), path):
         where = ", ".join(hat.write_allowed) or "nothing"
         return f"{hat.name} may write {where} only"
     return ""
 
 
-def outside(hat: Hat, changes: Iterable[Change], kept: Collection[str] = ()) -> tuple[Change, ...]:
+def outside(hat: Hat, changes: Iterable[PathChange], kept: Collection[str] = ()) -> tuple[PathChange, ...]:
     """The changes that have to be undone, each with the reason."""
     found = ((change, why_outside(hat, change.path, kept)) for change in changes)
-    return tuple(Change(change.path, change.how, why) for change, why in found if why)
+    return tuple(PathChange(change.path, change.how, why) for change, why in found if why)
 
 
 def ours(path: str, kept: Collection[str] = ()) -> bool:
@@ -52,7 +52,7 @@ def ours(path: str, kept: Collection[str] = ()) -> bool:
     )
 
 
-def _anchored(glob: str) -> str:
+def _anchor(glob: str) -> str:
     """A folder that is allowed is the one at the top, not every one of that name."""
     return f"/{glob}" if glob.endswith("/") and "/" not in glob[:-1] and not glob.startswith("!") else glob
 

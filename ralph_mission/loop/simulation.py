@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ralph_mission.loop.model import PLANNED, VERDICT, HatOutput
-from ralph_mission.loop.order import Account
-from ralph_mission.loop.patterns import Pattern
+from ralph_mission.loop.order import RunResult
+from ralph_mission.loop.patterns import HatPattern
 
 OBJECTIVE = "Greet a person by name; refuse a name that is empty."
 SEED: Mapping[str, str] = {
@@ -30,7 +30,7 @@ EMPTY = {"file": "greeting.py", "line": 1, "kind": "missing", "severity": "criti
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SimulationRow:
     """One session of a simulation. `issues` is None when it was no review; `undone` are paths outside of its globs."""
 
     iteration: int
@@ -42,15 +42,15 @@ class Row:
     failure: str
 
 
-def script(pattern: Pattern) -> dict[str, Any]:
+def pattern_script(pattern: HatPattern) -> dict[str, Any]:
     """A script that plays the pattern to its end, as `agents/scripted.py` reads it."""
     return {"hats": {hat.name: _steps(hat.name, hat.publishes[0], PLANNED in hat.triggers) for hat in pattern.hats}}
 
 
-def rows(outputs: Sequence[HatOutput]) -> tuple[Row, ...]:
+def rows(outputs: Sequence[HatOutput]) -> tuple[SimulationRow, ...]:
     """What to show of each session."""
     return tuple(
-        Row(
+        SimulationRow(
             output.iteration,
             output.hat,
             output.event.topic if output.event else "",
@@ -63,7 +63,7 @@ def rows(outputs: Sequence[HatOutput]) -> tuple[Row, ...]:
     )
 
 
-def told(pattern: str, account: Account) -> str:
+def summary_text(pattern: str, account: RunResult) -> str:
     """The rows as a table, and how it ended."""
     lines = [_line(row) for row in rows(account.outputs)]
     reviews = [str(row.issues) for row in rows(account.outputs) if row.issues is not None]
@@ -71,7 +71,7 @@ def told(pattern: str, account: Account) -> str:
     return "\n".join([*lines, f"{pattern}: {account.ending.reason}, {account.ending.detail}{shown}"])
 
 
-def document(pattern: str, account: Account) -> dict[str, Any]:
+def document(pattern: str, account: RunResult) -> dict[str, Any]:
     """The same for programs."""
     sessions = [
         {"iteration": row.iteration, "hat": row.hat, "event": row.event or None, "issues": row.issues,
@@ -88,7 +88,7 @@ def document(pattern: str, account: Account) -> dict[str, Any]:
     }
 
 
-def _line(row: Row) -> str:
+def _line(row: SimulationRow) -> str:
     said = row.event or (f"failed: {row.failure}" if row.failure else "(no event)")
     issues = "" if row.issues is None else f"  {row.issues} issue{'s' if row.issues != 1 else ''}"
     files = f"  {', '.join(row.files)}" if row.files else ""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 
 from ralph_mission.loop import limits, memories, progress
-from ralph_mission.loop.framing import SCRATCHPAD, Listing, line, listed, quoted, section, shared, tail
-from ralph_mission.loop.model import START, Board, Commit, Event, Guidance, Issue, State, Story, Task
-from ralph_mission.loop.order import Order
-from ralph_mission.loop.routing import reviewed
+from ralph_mission.loop.framing import SCRATCHPAD, Listing, fit_listings, line, list_names, quote_text, section, tail
+from ralph_mission.loop.items import Guidance, LoopEvent, ReviewIssue
+from ralph_mission.loop.model import START, RunSnapshot, RunState, SessionCommit, UserStory
+from ralph_mission.loop.order import RunSpec
+from ralph_mission.loop.routing import has_reviewer
+from ralph_mission.loop.task import LoopTask
 
 RULE = (
     "Lines behind `>` are quoted. What is quoted under OBJECTIVE and GUIDANCE is what people ask of you; everything "
@@ -22,22 +24,22 @@ GUIDED = 40
 """Words of people that one session is given; the next one is given the rest."""
 
 
-def notes_at(board: Board, home: str) -> str:
+def notes_at(board: RunSnapshot, home: str) -> str:
     """Where sessions keep their notes."""
     return board.paths.scratchpad or f"{home}/agent/scratchpad.md"
 
 
-def scratchpad(board: Board, home: str) -> str:
+def scratchpad(board: RunSnapshot, home: str) -> str:
     """What earlier sessions noted: the tail, and the headings of what was dropped."""
     if not board.scratchpad.strip():
         return ""
     kept, dropped = tail(board.scratchpad)
-    older = f"Older notes were left out. Their headings: {listed(dropped, 20)}." if dropped else ""
+    older = f"Older notes were left out. Their headings: {list_names(dropped, 20)}." if dropped else ""
     return section("SCRATCHPAD", f"Notes of earlier sessions, from {notes_at(board, home)}.", older,
-                   quoted(kept, SCRATCHPAD))  # fmt: skip  # one sentence
+                   quote_text(kept, SCRATCHPAD))  # fmt: skip  # one sentence
 
 
-def begin(order: Order, state: State, board: Board) -> str:
+def begin(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
     """How far the run is, and how to read what follows."""
     unreadable = [f"- {line(complaint, 200)}" for complaint in board.complaints[:5]]
     return section(
@@ -56,7 +58,7 @@ def _time(seconds: float) -> str:
     return f"{seconds // 60:.0f} minutes" if seconds >= 120 else f"{seconds // 1:.0f} seconds"
 
 
-def item(order: Order, state: State, board: Board) -> str:
+def item(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
     """The story or task of this session, with its criteria."""
     story = next((story for story in (board.prd.stories if board.prd else ()) if story.id == state.item), None)
     task = next((task for task in board.tasks if task.id == state.item), None)
@@ -65,33 +67,33 @@ def item(order: Order, state: State, board: Board) -> str:
     return _task(task) if task else ""
 
 
-def _story(story: Story, board: Board) -> str:
+def _story(story: UserStory, board: RunSnapshot) -> str:
     criteria = [f"- {line(criterion, 300)}" for criterion in story.criteria[:20]]
     more = len(story.criteria) - len(criteria)
     return section(
         f"CURRENT STORY: {line(story.id, 40)}",
         f"Title: {line(story.title, 200)}",
-        quoted(story.description, 2_000),
+        quote_text(story.description, 2_000),
         "It passes when all of this is true:" if criteria else "",
         *criteria,
         f"- … {more} more in {board.paths.prd}" if more else "",
         "Notes:" if story.notes.strip() else "",
-        quoted(story.notes, 600),
+        quote_text(story.notes, 600),
     )
 
 
-def _task(task: Task) -> str:
+def _task(task: LoopTask) -> str:
     return section(f"CURRENT TASK: {line(task.id, 40)}", f"Title: {line(task.title, 200)}",
-                   quoted(task.description, 2_000))  # fmt: skip  # one sentence
+                   quote_text(task.description, 2_000))  # fmt: skip  # one sentence
 
 
-def standing(order: Order, state: State, board: Board) -> str:
+def standing(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
     """Progress, and lists that share their room: what is still to come takes what the past leaves."""
     notes = board.notes
     return section(
         "WHERE IT STANDS",
         _counts(order, state, board),
-        shared(
+        fit_listings(
             Listing("Commits", board.tree.commits[:5], _commit, 400),
             Listing("Patterns of this code", notes.patterns[::-1], _bullet, 500, f" in {board.paths.progress}"),
             Listing("Learned, newest first", notes.learnings[:-6:-1], _bullet, 650),
@@ -101,13 +103,13 @@ def standing(order: Order, state: State, board: Board) -> str:
     )
 
 
-def _counts(order: Order, state: State, board: Board) -> str:
+def _counts(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
     told = []
     if order.preset.stories and board.prd:
         passed = len(board.prd.stories) - len(board.prd.todo)
         told.append(f"Stories: {passed} of {len(board.prd.stories)} pass.")
     if state.skipped:
-        told.append(f"Skipped after too many attempts: {listed(sorted(state.skipped), 5, 30)}.")
+        told.append(f"Skipped after too many attempts: {list_names(sorted(state.skipped), 5, 30)}.")
     if board.tasks:
         ready, opened = sum(task.status == "ready" for task in board.tasks), len(board.open_tasks)
         told.append(f"Tasks: {ready} ready, {opened} open, {len(board.tasks) - opened} closed.")
@@ -116,7 +118,7 @@ def _counts(order: Order, state: State, board: Board) -> str:
     return "\n".join(told)
 
 
-def _commit(commit: Commit) -> str:
+def _commit(commit: SessionCommit) -> str:
     return f"- {line(commit.hash, 12)} {line(commit.message, 72)}"
 
 
@@ -124,34 +126,34 @@ def _bullet(text: str) -> str:
     return f"- {line(text)}"
 
 
-def _task_row(task: Task) -> str:
-    needs = f", needs {listed(task.needs, 3, 30)}" if task.needs and task.status == "pending" else ""
+def _task_row(task: LoopTask) -> str:
+    needs = f", needs {list_names(task.needs, 3, 30)}" if task.needs and task.status == "pending" else ""
     owner = f" by {line(task.owner, 30)}" if task.owner else ""
     return f"- {line(task.id, 40)} ({task.status}{owner}{needs}) {line(task.title, 80)}"
 
 
-def _story_row(story: Story) -> str:
+def _story_row(story: UserStory) -> str:
     return f"- {line(story.id, 40)} {line(story.title, 80)}"
 
 
-def _by_readiness(board: Board) -> list[Task]:
+def _by_readiness(board: RunSnapshot) -> list[LoopTask]:
     return sorted(board.open_tasks, key=lambda task: (task.status == "pending", task.priority))
 
 
-def _ahead(order: Order, state: State, board: Board) -> list[Story]:
+def _ahead(order: RunSpec, state: RunState, board: RunSnapshot) -> list[UserStory]:
     left = board.prd.todo if order.preset.stories and board.prd else ()
     return [story for story in left if story.id != state.item and story.id not in state.skipped]
 
 
-def remembered(order: Order, board: Board, home: str) -> str:
+def memories_section(order: RunSpec, board: RunSnapshot, home: str) -> str:
     """Memories of earlier runs, within the budget of the order."""
     kept, left = memories.within(board.memories, order.memory_budget)
     more = f"{left} more are in {home}/agent/memories.md." if left else ""
-    text = quoted(TAGS.sub("", kept), order.memory_budget)
+    text = quote_text(TAGS.sub("", kept), order.memory_budget)
     return section("MEMORIES", "Remembered from earlier runs.", more, text) if text else ""
 
 
-def last(state: State) -> str:
+def last(state: RunState) -> str:
     """What the session before said and changed."""
     last = state.last
     if last is None:
@@ -161,42 +163,42 @@ def last(state: State) -> str:
     return section(
         "LAST SESSION",
         f"{line(last.hat, 40)} said at the end: {line(last.summary, 500) or '(nothing)'}",
-        f"Files it changed: {listed(kept, 8)}." if kept else "It changed no file.",
+        f"Files it changed: {list_names(kept, 8)}." if kept else "It changed no file.",
         "The project's checks were red after it:" if red else "",
-        quoted(last.verification.said, 1_500) if red else "",
+        quote_text(last.verification.said, 1_500) if red else "",
     )
 
 
-def event(pending: Event) -> str:
+def event(pending: LoopEvent) -> str:
     """The event that called this session, with its reasons: what, where and of which kind."""
     if pending.topic == START and not pending.payload:
         return ""
     said = f"Said by {line(pending.hat, 40)} in session {pending.iteration}." if pending.hat else "Said by the engine."
     issues = [_issue(issue) for issue in pending.issues[:20]]
     more = f"- … {len(pending.issues) - 20} more" if len(pending.issues) > 20 else ""
-    payload = quoted(pending.payload, 4_000)
+    payload = quote_text(pending.payload, 4_000)
     found = "Issues in it:" if issues else ""
     return section(f"EVENT: {line(pending.topic, 100)}", said, payload, found, *issues, more)
 
 
-def _issue(issue: Issue) -> str:
+def _issue(issue: ReviewIssue) -> str:
     place = f" {line(issue.file, 120)}{f':{issue.line}' if issue.line else ''}" if issue.file else ""
     kind = f" ({line(issue.kind, 40)})" if issue.kind else ""
     return f"- [{issue.severity}]{place}{kind} {line(issue.message, 200)}"
 
 
-def guided(board: Board) -> tuple[Guidance, ...]:
+def pending_guidance(board: RunSnapshot) -> tuple[Guidance, ...]:
     """The words of people that a session with this board is given."""
     return board.guidance[:GUIDED]
 
 
-def guidance(board: Board, home: str) -> str:
+def guidance(board: RunSnapshot, home: str) -> str:
     """Words of people, each with the id by which it is acknowledged."""
-    given = guided(board)
+    given = pending_guidance(board)
     if not given:
         return ""
     room = max(200, 8_000 // len(given))
-    said = [f"{line(word.id, 40)}:\n{quoted(word.text, room)}" for word in given]
+    said = [f"{line(word.id, 40)}:\n{quote_text(word.text, room)}" for word in given]
     left = len(board.guidance) - len(given)
     more = f"{left} more will be said to the next session." if left else ""
     return section(
@@ -208,7 +210,7 @@ def guidance(board: Board, home: str) -> str:
     )
 
 
-def stuck(order: Order, state: State) -> str:
+def stuck_advice(order: RunSpec, state: RunState) -> str:
     """What to do about an item that takes too long."""
     told = {
         "": "",
@@ -221,8 +223,8 @@ def stuck(order: Order, state: State) -> str:
     return section("STUCK", _vain(order, state), advice) if advice else ""
 
 
-def _vain(order: Order, state: State) -> str:
-    if reviewed(order.hats):
+def _vain(order: RunSpec, state: RunState) -> str:
+    if has_reviewer(order.hats):
         return f"{progress.in_vain(order, state)} reviews in a row found as much as the one before, or checks were red."
     if state.item:
         return f"{state.stale} sessions in a row worked on {line(state.item, 40)}."

@@ -9,48 +9,49 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ralph_mission.loop import completion, limits, situation
-from ralph_mission.loop.model import Board, Event, Hat, HatOutput, Usage
-from ralph_mission.loop.order import Account, Ending, Order
+from ralph_mission.loop.items import LoopEvent
+from ralph_mission.loop.model import Hat, HatOutput, RunSnapshot, SessionUsage
+from ralph_mission.loop.order import RunEnding, RunResult, RunSpec
 from ralph_mission.loop.patterns import DENIED
-from ralph_mission.loop.ports import Crew, Done, Job, Papers, Ports
-from ralph_mission.loop.run import ASKED, Run, account, run, session
+from ralph_mission.loop.ports import ArtifactStore, ParallelResult, ParallelSession, RunPorts, SessionPool
+from ralph_mission.loop.run import SIGNAL_ENDINGS, LoopRun, account, run_loop, session
 
 
-class Over(Exception):
+class RunOver(Exception):
     """The run is over, whatever the story was about to do."""
 
-    def __init__(self, ending: Ending) -> None:
+    def __init__(self, ending: RunEnding) -> None:
         super().__init__(ending.reason)
         self.ending = ending
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SessionPart:
     """What one session is for. `item` is the task that it is counted for; `papers` are laid before a session apart."""
 
     name: str
     hat: Hat
-    event: Event
+    event: LoopEvent
     item: str = ""
     feedback: str = ""
     papers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Stage:
+class Orchestration:
     """One run of a story, with who plays apart and what is written down."""
 
-    this: Run
-    crew: Crew
-    papers: Papers
+    this: LoopRun
+    crew: SessionPool
+    papers: ArtifactStore
 
     @property
-    def order(self) -> Order:
+    def order(self) -> RunSpec:
         """What was asked."""
         return self.this.order
 
     @property
-    def ports(self) -> Ports:
+    def ports(self) -> RunPorts:
         """The run's own."""
         return self.this.ports
 
@@ -59,19 +60,19 @@ class Stage:
         """Whether no session was played yet, by this process or an earlier one."""
         return self.this.state.iteration == 0
 
-    def play(self, part: Part) -> HatOutput:
+    def play(self, part: SessionPart) -> HatOutput:
         """The session in this checkout; one that fails is played again. Raises Over."""
         feedback = part.feedback
         while True:
             self._check()
             self.this.state = replace(self.this.state, pending=part.event, item=part.item, stale=0, feedback=feedback)
-            session(self.this, self.ports.desk.board(), worn(self.order, part.hat))
+            session(self.this, self.ports.desk.board(), with_own_settings(self.order, part.hat))
             output = self.this.outputs[-1]
             if not output.failure:
                 return output
             feedback = "\n".join(filter(None, (part.feedback, f"The last attempt failed: {output.reason}")))
 
-    def together(self, parts: Sequence[Part], last: HatOutput | None = None) -> tuple[Done, ...]:
+    def together(self, parts: Sequence[SessionPart], last: HatOutput | None = None) -> tuple[ParallelResult, ...]:
         """The sessions, each apart: one `Done` for each, in order. Those that no limit has room for do not start.
 
         They are told of the session `last`, usually the one before.
@@ -86,18 +87,18 @@ class Stage:
             self.ports.voice.session(self.order, job.state, job.hat.name, board)
         self.ports.desk.keep(self.this.state, None)
         dones = self.crew.together(jobs, self._may_start)
-        self.ports.desk.acknowledge(situation.guided(board))
+        self.ports.desk.acknowledge(situation.pending_guidance(board))
         for part, job, done in zip(parts, jobs, dones, strict=False):
             self._account(part, job, done)
         self._count(failures, dones)
-        return (*dones, *(Done(part.name) for part in parts[room:]))
+        return (*dones, *(ParallelResult(part.name) for part in parts[room:]))
 
-    def insist(self, parts: Sequence[Part]) -> dict[str, Done]:
+    def insist(self, parts: Sequence[SessionPart]) -> dict[str, ParallelResult]:
         """The sessions, apart; those that fail are played again until each has said its event. Raises Over.
 
         Whoever plays again is told what the first attempt was told, and nothing of those that got through.
         """
-        found: dict[str, Done] = {}
+        found: dict[str, ParallelResult] = {}
         last = self.this.state.last
         while left := [part for part in parts if part.name not in found]:
             dones = self.together(left, last)
@@ -106,36 +107,38 @@ class Stage:
 
     def say(self, topic: str, payload: str = "") -> None:
         """An event of the story itself."""
-        self.ports.desk.record(Event(topic, payload, at=self.ports.clock.now()))
+        self.ports.desk.record(LoopEvent(topic, payload, at=self.ports.clock.now()))
 
-    def finished(self, detail: str) -> Ending:
+    def finished(self, detail: str) -> RunEnding:
         """The end, unless tasks that anybody put on the list are open."""
         why = completion.remaining(self.order, self.ports.desk.board())
         if why:
-            return Ending("stuck", f"{detail}, but {why}", "work them off with ralph run, or close them: ralph task")
-        return Ending("complete", detail)
+            return RunEnding("stuck", f"{detail}, but {why}", "work them off with ralph run, or close them: ralph task")
+        return RunEnding("complete", detail)
 
     def _check(self) -> None:
-        if ending := ASKED.get(self.ports.desk.signal()) or self._reached(Usage()):
-            raise Over(ending)
+        if ending := SIGNAL_ENDINGS.get(self.ports.desk.signal()) or self._reached(SessionUsage()):
+            raise RunOver(ending)
 
-    def _reached(self, more: Usage) -> Ending | None:
+    def _reached(self, more: SessionUsage) -> RunEnding | None:
         """A story has its own bounds for what leads nowhere; what runs out is everybody's."""
         state = replace(self.this.state, idle=0, redispatches=0, usage=self.this.state.usage + more)
-        return limits.reached(self.order.limits, state, self.this.elapsed)
+        return limits.reached_limit(self.order.limits, state, self.this.elapsed)
 
-    def _may_start(self, more: Usage) -> bool:
+    def _may_start(self, more: SessionUsage) -> bool:
         return not self.ports.desk.signal() and self._reached(more) is None
 
-    def _job(self, part: Part, number: int, board: Board, last: HatOutput | None) -> Job:
+    def _job(self, part: SessionPart, number: int, board: RunSnapshot, last: HatOutput | None) -> ParallelSession:
         state = replace(
             self.this.state, iteration=self.this.state.iteration + number, pending=part.event, item=part.item, stale=0,
             feedback=part.feedback, last=last, elapsed=self.this.elapsed,
         )  # fmt: skip  # one value
         shown = replace(board, prd=None, tasks=())  # the list is in this checkout, where the session is not
-        return Job(part.name, self.order, state, shown, self.order.bound(worn(self.order, part.hat)), part.papers)
+        return ParallelSession(
+            part.name, self.order, state, shown, self.order.bound(with_own_settings(self.order, part.hat)), part.papers
+        )
 
-    def _account(self, part: Part, job: Job, done: Done) -> None:
+    def _account(self, part: SessionPart, job: ParallelSession, done: ParallelResult) -> None:
         if done.output is None:
             return
         self.this.state = replace(self.this.state, pending=part.event, item=part.item, stale=0)
@@ -143,26 +146,32 @@ class Stage:
             self.ports.desk.record(done.output.event)
         account(self.this, done.output)
 
-    def _count(self, before: int, dones: Sequence[Done]) -> None:
+    def _count(self, before: int, dones: Sequence[ParallelResult]) -> None:
         """Sessions side by side are one step: it failed when nobody got through."""
         failed = [bool(done.output.failure) for done in dones if done.output]
         count = before + 1 if failed and all(failed) else 0
         self.this.state = replace(self.this.state, failures=count if failed else before)
 
 
-def staged(order: Order, ports: Ports, crew: Crew, papers: Papers, story: Callable[[Stage], Ending]) -> Account:
+def run_orchestration(
+    order: RunSpec,
+    ports: RunPorts,
+    crew: SessionPool,
+    papers: ArtifactStore,
+    story: Callable[[Orchestration], RunEnding],
+) -> RunResult:
     """Run `order` as `story` tells it. Raises Trouble as `run` does."""
 
-    def told(this: Run) -> Ending:
+    def told(this: LoopRun) -> RunEnding:
         try:
-            return story(Stage(this, crew, papers))
-        except Over as over:
+            return story(Orchestration(this, crew, papers))
+        except RunOver as over:
             return over.ending
 
-    return run(replace(order, preset=replace(order.preset, stories=False)), ports, told)
+    return run_loop(replace(order, preset=replace(order.preset, stories=False)), ports, told)
 
 
-def worn(order: Order, hat: Hat) -> Hat:
+def with_own_settings(order: RunSpec, hat: Hat) -> Hat:
     """The hat, with what the user's own of that name says of its model, budget, denials and habits."""
     denied = tuple(dict.fromkeys((*hat.commands_denied, *DENIED)))
     own = next((one for one in order.hats if one.name == hat.name), None)

@@ -10,54 +10,56 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from ralph_mission.loop.model import Change, HatOutput, Notes, Prd, Story, Verification
-from ralph_mission.loop.order import Order
+from ralph_mission.loop.model import CheckResult, HatOutput, PathChange, Prd, ProgressNotes, UserStory
+from ralph_mission.loop.order import RunSpec
 
 PROVIDER = frozenset({"rate_limit", "server", "auth", "missing"})
 SAID = 1500  # characters of the checks' last words that the next session is told
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class StoryJudgement:
     """The stories as they may stand, those that newly pass, and what the session has to hear about the rest."""
 
     prd: Prd | None
-    passed: tuple[Story, ...] = ()
+    passed: tuple[UserStory, ...] = ()
     complaints: tuple[str, ...] = ()
 
 
-def flipped(before: Prd | None, after: Prd | None) -> tuple[Story, ...]:
+def flipped_stories(before: Prd | None, after: Prd | None) -> tuple[UserStory, ...]:
     """The stories that pass after and did not before, in the order of the file."""
     if after is None:
         return ()
     if before is None:
         return tuple(story for story in after.stories if story.passes)
-    return tuple(new for old, new in _paired(before, after) if new and new.passes and not old.passes)
+    return tuple(new for old, new in _pair_stories(before, after) if new and new.passes and not old.passes)
 
 
-def judge(order: Order, item: str, before: Prd | None, after: Prd | None, checked: Verification) -> Judgement:
+def judge_stories(
+    order: RunSpec, item: str, before: Prd | None, after: Prd | None, checked: CheckResult
+) -> StoryJudgement:
     """What of `after` stands: the list of `before` with at most one story more that passes, proven by green checks.
 
     `item` is the story the session was given. Without a list afterwards (deleted, unreadable) the one before stands.
     """
     if not order.preset.stories:
-        return Judgement(after)
-    listed, complaints = _listed(before, after)
+        return StoryJudgement(after)
+    listed, complaints = _restore_list(before, after)
     if listed is None:
-        return Judgement(None)
-    flips = flipped(before, listed)
-    kept, why = _kept(order, item, flips, checked)
+        return StoryJudgement(None)
+    flips = flipped_stories(before, listed)
+    kept, why = _accept_flips(order, item, flips, checked)
     lost = {id(story) for story in flips if story not in kept}
     stories = tuple(replace(story, passes=False) if id(story) in lost else story for story in listed.stories)
-    return Judgement(replace(listed, stories=stories), kept, (*complaints, *why))
+    return StoryJudgement(replace(listed, stories=stories), kept, (*complaints, *why))
 
 
-def message(story: Story) -> str:
+def commit_message(story: UserStory) -> str:
     """The commit of one story, `feat: US-001 - Title`: the brackets in the published form stand for what goes in."""
     return f"feat: {one_line(story.id)} - {one_line(story.title)}"
 
 
-def entry(order: Order, item: str, output: HatOutput, notes: Notes, now: datetime) -> str:
+def log_entry(order: RunSpec, item: str, output: HatOutput, notes: ProgressNotes, now: datetime) -> str:
     """What the engine appends to progress.txt after a session; "" when there is nothing to say. `notes`: what it holds.
 
     A failed attempt is always told, with its reason and what was undone; what the provider turned away was none.
@@ -70,7 +72,7 @@ def entry(order: Order, item: str, output: HatOutput, notes: Notes, now: datetim
         return ""
     if output.passed and not output.reason and notes.last_completed == output.passed[0]:
         return ""
-    lines = [f"## [{now:%Y-%m-%d %H:%M}] - {name}", *_told(output), "---"]
+    lines = [f"## [{now:%Y-%m-%d %H:%M}] - {name}", *_log_lines(output), "---"]
     return "\n".join(lines) + "\n"
 
 
@@ -80,31 +82,31 @@ def one_line(text: str, limit: int = 300) -> str:
     return words if len(words) <= limit else f"{words[: limit - 1].rstrip()}…"
 
 
-def _paired(before: Prd, after: Prd) -> list[tuple[Story, Story | None]]:
+def _pair_stories(before: Prd, after: Prd) -> list[tuple[UserStory, UserStory | None]]:
     """Each story of before with the one of after that has its id; of ids that are used twice each goes once."""
-    pool: dict[str, list[Story]] = {}
+    pool: dict[str, list[UserStory]] = {}
     for story in after.stories:
         pool.setdefault(story.id, []).append(story)
     return [(old, pool[old.id].pop(0) if pool.get(old.id) else None) for old in before.stories]
 
 
-def _listed(before: Prd | None, after: Prd | None) -> tuple[Prd | None, list[str]]:
+def _restore_list(before: Prd | None, after: Prd | None) -> tuple[Prd | None, list[str]]:
     """The list of before, with what a session may say: `passes` and `notes`."""
     if before is None:
         return after, []
     if after is None:
         return before, ["prd.json was gone or unreadable; the stories stand as they were"]
-    pairs = _paired(before, after)
+    pairs = _pair_stories(before, after)
     stories = tuple(replace(old, passes=new.passes, notes=new.notes) if new else old for old, new in pairs)
-    return replace(before, stories=stories), _amended(before, after, pairs)
+    return replace(before, stories=stories), _list_amendments(before, after, pairs)
 
 
-def _amended(before: Prd, after: Prd, pairs: Sequence[tuple[Story, Story | None]]) -> list[str]:
-    stayed = [story.id for story, old in _paired(after, before) if old]
+def _list_amendments(before: Prd, after: Prd, pairs: Sequence[tuple[UserStory, UserStory | None]]) -> list[str]:
+    stayed = [story.id for story, old in _pair_stories(after, before) if old]
     what = {
         "taken out of": [old.id for old, new in pairs if new is None],
-        "added to": [story.id for story, old in _paired(after, before) if old is None],
-        "reworded in": [old.id for old, new in pairs if new and _reworded(old, new)],
+        "added to": [story.id for story, old in _pair_stories(after, before) if old is None],
+        "reworded in": [old.id for old, new in pairs if new and _is_reworded(old, new)],
         "reordered in": ["the stories"] if stayed != [old.id for old, new in pairs if new] else [],
         "changed in": ["project, branchName or description"] if _head(before) != _head(after) else [],
     }
@@ -115,7 +117,7 @@ def _amended(before: Prd, after: Prd, pairs: Sequence[tuple[Story, Story | None]
     ]
 
 
-def _reworded(old: Story, new: Story) -> bool:
+def _is_reworded(old: UserStory, new: UserStory) -> bool:
     return replace(new, passes=old.passes, notes=old.notes) != old
 
 
@@ -123,9 +125,9 @@ def _head(prd: Prd) -> tuple[str, str, str]:
     return prd.project, prd.branch, prd.description
 
 
-def _kept(
-    order: Order, item: str, flips: tuple[Story, ...], checked: Verification
-) -> tuple[tuple[Story, ...], list[str]]:
+def _accept_flips(
+    order: RunSpec, item: str, flips: tuple[UserStory, ...], checked: CheckResult
+) -> tuple[tuple[UserStory, ...], list[str]]:
     """The one flip that counts, if any, and why the others do not."""
     names = ", ".join(story.id for story in flips)
     if not checked.green:
@@ -140,11 +142,11 @@ def _kept(
     return (one,), [f"one story at a time: {one.id} passes, {others} does not yet"]
 
 
-def _is_log(change: Change) -> bool:
+def _is_log(change: PathChange) -> bool:
     return change.path.rpartition("/")[2] == "progress.txt"
 
 
-def _told(output: HatOutput) -> list[str]:
+def _log_lines(output: HatOutput) -> list[str]:
     touched = [change.path for change in output.changes if not change.reverted and not _is_log(change)]
     lessons = [
         f"  - undone: {one_line(f'{change.path} ({change.how}): {change.reverted}')}" for change in output.reverted

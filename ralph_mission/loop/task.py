@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 TaskStatus = Literal["pending", "ready", "active", "done", "failed"]
 
 
-class Task(NamedTuple):
+class LoopTask(NamedTuple):
     """A unit of work with prerequisites. `ready` means that all of `needs` are done."""
 
     id: str

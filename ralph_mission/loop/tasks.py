@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from ralph_mission.loop.task import Task, TaskStatus
-from ralph_mission.trouble import Trouble
+from ralph_mission.loop.task import LoopTask, TaskStatus
+from ralph_mission.trouble import UserError
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PRIORITIES = range(1, 6)
@@ -18,78 +18,78 @@ TITLE, DESCRIPTION = 500, 20_000
 """How long they may be, in characters."""
 LIST = "see: ralph task list"
 
-Tasks = tuple[Task, ...]
+Tasks = tuple[LoopTask, ...]
 
 
-def settled(tasks: Sequence[Task]) -> Tasks:
+def update_readiness(tasks: Sequence[LoopTask]) -> Tasks:
     """The same tasks, with pending and ready told apart by what they need."""
     done = {task.id for task in tasks if task.status == "done"}
-    return tuple(_settled(task, done) if task.needs or task.status == "pending" else task for task in tasks)
+    return tuple(_update_readiness(task, done) if task.needs or task.status == "pending" else task for task in tasks)
 
 
-def find(tasks: Sequence[Task], id: str) -> Task:
+def find(tasks: Sequence[LoopTask], id: str) -> LoopTask:
     """The task with this id. Raises Trouble when there is none."""
     found = next((task for task in tasks if task.id == id), None)
     if found is None:
-        raise Trouble(f"there is no task {id!r}", LIST)
+        raise UserError(f"there is no task {id!r}", LIST)
     return found
 
 
-def ready(tasks: Sequence[Task]) -> Tasks:
+def ready(tasks: Sequence[LoopTask]) -> Tasks:
     """What can be claimed: lowest priority number first, ties as they were added."""
     return tuple(sorted((task for task in tasks if task.status == "ready"), key=lambda task: task.priority))
 
 
-def add(tasks: Sequence[Task], task: Task) -> Tasks:
+def add(tasks: Sequence[LoopTask], task: LoopTask) -> Tasks:
     """The tasks with one more. Raises Trouble for what is no task, an id that is taken, needs that cannot be met."""
     _check(task)
     if any(known.id == task.id for known in tasks):
-        raise Trouble(f"there is a task {task.id!r} already", LIST)
+        raise UserError(f"there is a task {task.id!r} already", LIST)
     after = (*tasks, task._replace(status="pending"))
     if circle := _circle(after, task.id):
-        raise Trouble(f"these tasks would wait for each other: {' → '.join(circle)}", "leave one of --needs out")
+        raise UserError(f"these tasks would wait for each other: {' → '.join(circle)}", "leave one of --needs out")
     for need in task.needs:
         find(tasks, need)
-    return settled(after)
+    return update_readiness(after)
 
 
-def claim(tasks: Sequence[Task], id: str, owner: str, dead: Callable[[str], bool]) -> tuple[Tasks, Task]:
+def claim(tasks: Sequence[LoopTask], id: str, owner: str, dead: Callable[[str], bool]) -> tuple[Tasks, LoopTask]:
     """The tasks with one active for `owner`, and which. Without an id the first that is ready, then one whose owner
     is `dead`. Raises Trouble when there is none, and for one that waits, is done, or is somebody's."""
     if id:
-        return _given(tasks, _free(tasks, find(tasks, id), dead), owner)
+        return _give_task(tasks, _free(tasks, find(tasks, id), dead), owner)
     left = (task for task in tasks if task.status == "active" and dead(task.owner))
     first = next(iter(ready(tasks)), None) or next(left, None)
     if first is None:
-        raise Trouble("no task is ready", LIST)
-    return _given(tasks, first, owner)
+        raise UserError("no task is ready", LIST)
+    return _give_task(tasks, first, owner)
 
 
-def done(tasks: Sequence[Task], id: str) -> tuple[Tasks, Task]:
+def mark_done(tasks: Sequence[LoopTask], id: str) -> tuple[Tasks, LoopTask]:
     """The tasks with this one done; once more changes nothing. Raises Trouble when it waits for others or failed."""
     task = find(tasks, id)
     if task.status == "pending":
-        raise Trouble(f"task {id!r} is not done: it {waits(tasks, task)}", f"first those; {LIST}")
+        raise UserError(f"task {id!r} is not done: it {waits(tasks, task)}", f"first those; {LIST}")
     if task.status == "failed":
-        raise Trouble(f"task {id!r} failed", f"take it up again first: ralph task claim {id}")
+        raise UserError(f"task {id!r} failed", f"take it up again first: ralph task claim {id}")
     return _with(tasks, task._replace(status="done"))
 
 
-def fail(tasks: Sequence[Task], id: str) -> tuple[Tasks, Task]:
+def mark_failed(tasks: Sequence[LoopTask], id: str) -> tuple[Tasks, LoopTask]:
     """The tasks with this one failed; once more changes nothing. Raises Trouble when it is done."""
     task = find(tasks, id)
     if task.status == "done":
-        raise Trouble(f"task {id!r} is done", "add another task for what is left")
+        raise UserError(f"task {id!r} is done", "add another task for what is left")
     return _with(tasks, task._replace(status="failed", owner=""))
 
 
-def released(tasks: Sequence[Task], owner: str) -> Tasks:
+def release_tasks(tasks: Sequence[LoopTask], owner: str) -> Tasks:
     """The tasks without what `owner` left active: ready for others."""
     given_back = [_back(task) if task.status == "active" and task.owner == owner else task for task in tasks]
-    return settled(given_back)
+    return update_readiness(given_back)
 
 
-def waits(tasks: Sequence[Task], task: Task) -> str:
+def waits(tasks: Sequence[LoopTask], task: LoopTask) -> str:
     """Why a pending task is not ready ("waits for a (active), b (failed)"); "" for any other."""
     if task.status != "pending":
         return ""
@@ -98,7 +98,7 @@ def waits(tasks: Sequence[Task], task: Task) -> str:
     return "waits for " + ", ".join(f"{need} ({status})" for need, status in open_needs)
 
 
-def blocked(tasks: Sequence[Task]) -> tuple[str, ...]:
+def find_blocked(tasks: Sequence[LoopTask]) -> tuple[str, ...]:
     """What no waiting can mend: tasks that need a failed or an unknown one, or each other. One sentence each."""
     known = {task.id: task.status for task in tasks}
     pending = [task for task in tasks if task.status == "pending"]
@@ -108,54 +108,54 @@ def blocked(tasks: Sequence[Task]) -> tuple[str, ...]:
     return (*told, *(f"tasks wait for each other: {' → '.join(circle)}" for circle in circles.values()))
 
 
-def _settled(task: Task, done: set[str]) -> Task:
+def _update_readiness(task: LoopTask, done: set[str]) -> LoopTask:
     if task.status not in ("pending", "ready"):
         return task
     status: TaskStatus = "ready" if done.issuperset(task.needs) else "pending"
     return task if status == task.status else task._replace(status=status)
 
 
-def _check(task: Task) -> None:
+def _check(task: LoopTask) -> None:
     if not ID.fullmatch(task.id):
-        raise Trouble(f"{task.id!r} is no id of a task", "use letters, digits, . _ -; at most 64")
+        raise UserError(f"{task.id!r} is no id of a task", "use letters, digits, . _ -; at most 64")
     if not task.title.strip() or len(task.title) > TITLE:
-        raise Trouble("a task needs a title", f"say in one line what is to be done; at most {TITLE} characters")
+        raise UserError("a task needs a title", f"say in one line what is to be done; at most {TITLE} characters")
     if task.priority not in PRIORITIES:
-        raise Trouble(f"{task.priority} is no priority", "1 is the highest, 5 the lowest")
+        raise UserError(f"{task.priority} is no priority", "1 is the highest, 5 the lowest")
     if len(task.description) > DESCRIPTION:
-        raise Trouble("the description is too long", f"keep it below {DESCRIPTION:,} characters, or name a file")
+        raise UserError("the description is too long", f"keep it below {DESCRIPTION:,} characters, or name a file")
 
 
-def _free(tasks: Sequence[Task], task: Task, dead: Callable[[str], bool]) -> Task:
+def _free(tasks: Sequence[LoopTask], task: LoopTask, dead: Callable[[str], bool]) -> LoopTask:
     if task.status == "pending":
-        raise Trouble(f"task {task.id!r} {waits(tasks, task)}", "see what can be claimed: ralph task ready")
+        raise UserError(f"task {task.id!r} {waits(tasks, task)}", "see what can be claimed: ralph task ready")
     if task.status == "done":
-        raise Trouble(f"task {task.id!r} is done", "see what can be claimed: ralph task ready")
+        raise UserError(f"task {task.id!r} is done", "see what can be claimed: ralph task ready")
     if task.status == "active" and not dead(task.owner):
         mend = f"take another; if nobody works on it: ralph task fail {task.id}, then claim it"
-        raise Trouble(f"task {task.id!r} is claimed by {task.owner or 'somebody'}", mend)
+        raise UserError(f"task {task.id!r} is claimed by {task.owner or 'somebody'}", mend)
     return task
 
 
-def _given(tasks: Sequence[Task], task: Task, owner: str) -> tuple[Tasks, Task]:
+def _give_task(tasks: Sequence[LoopTask], task: LoopTask, owner: str) -> tuple[Tasks, LoopTask]:
     unfailed = task._replace(status="pending")
     if (
         task.status == "failed"
-        and _settled(unfailed, {other.id for other in tasks if other.status == "done"}) == unfailed
+        and _update_readiness(unfailed, {other.id for other in tasks if other.status == "done"}) == unfailed
     ):
-        raise Trouble(f"task {task.id!r} {waits(tasks, unfailed)}", "see what can be claimed: ralph task ready")
+        raise UserError(f"task {task.id!r} {waits(tasks, unfailed)}", "see what can be claimed: ralph task ready")
     return _with(tasks, task._replace(status="active", owner=owner))
 
 
-def _back(task: Task) -> Task:
+def _back(task: LoopTask) -> LoopTask:
     return task._replace(status="pending", owner="")
 
 
-def _with(tasks: Sequence[Task], changed: Task) -> tuple[Tasks, Task]:
-    return settled([changed if task.id == changed.id else task for task in tasks]), changed
+def _with(tasks: Sequence[LoopTask], changed: LoopTask) -> tuple[Tasks, LoopTask]:
+    return update_readiness([changed if task.id == changed.id else task for task in tasks]), changed
 
 
-def _circle(tasks: Sequence[Task], start: str) -> tuple[str, ...]:
+def _circle(tasks: Sequence[LoopTask], start: str) -> tuple[str, ...]:
     """The way from `start` back to itself along the needs, () when there is none."""
     needs = {task.id: task.needs for task in tasks}
     came: dict[str, str] = {}

@@ -13,18 +13,19 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ralph_mission.loop import assignments, scope, verdicts
-from ralph_mission.loop.assignments import Member, Piece, Unclear
-from ralph_mission.loop.model import PLANNED, START, VERDICT, VERIFICATION_FAILED, Event, Hat, Issue, Verification
-from ralph_mission.loop.order import Account, Ending, Order
-from ralph_mission.loop.ports import Crew, Done, Papers, Ports
-from ralph_mission.loop.stage import Over, Part, Stage, staged
-from ralph_mission.loop.ultrawork import PLANS, REFUSED, Work, after, trouble
+from ralph_mission.loop.assignments import AssignedTask, Member, UnclearAssignment
+from ralph_mission.loop.items import LoopEvent, ReviewIssue
+from ralph_mission.loop.model import PLANNED, START, VERDICT, VERIFICATION_FAILED, CheckResult, Hat
+from ralph_mission.loop.order import RunEnding, RunResult, RunSpec
+from ralph_mission.loop.ports import ArtifactStore, ParallelResult, RunPorts, SessionPool
+from ralph_mission.loop.stage import Orchestration, RunOver, SessionPart, run_orchestration
+from ralph_mission.loop.ultrawork import PLANS, REFUSED, TaskProgress, after, trouble
 
 FIXES = 3
 """Fix loops."""
 LIST = "team.json"
 TROUBLE, DECISION, BUILT, TESTED = "team.trouble", "lead.decision", "build.complete", "verification.passed"
-MEND = "Mend what the tester found"
+FIX = "Mend what the tester found"
 """The title of a task of a fix loop; one that fails is the next loop's, or the end's."""
 RESERVED = ("lead", "tester")
 
@@ -55,91 +56,95 @@ TESTER = Hat(
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
+class TeamState:
     """Where a team stands: whose files are whose, the tasks on their way, what the Lead wants everybody to know."""
 
     members: tuple[Member, ...]
-    works: tuple[Work, ...]
+    works: tuple[TaskProgress, ...]
     advice: str = ""
 
 
-def run(order: Order, ports: Ports, crew: Crew, papers: Papers, fixes: int = FIXES) -> Account:
+def run_team(
+    order: RunSpec, ports: RunPorts, crew: SessionPool, papers: ArtifactStore, fixes: int = FIXES
+) -> RunResult:
     """Do `order.objective` with a team.
 
     "complete"; "rounds" when the Tester still finds faults after `fixes` loops; "stuck" when the Lead makes no plan
     that can be handed out, or when tasks failed (the others are built and tested).
     """
-    return staged(order, ports, crew, papers, lambda stage: _told(stage, fixes))
+    return run_orchestration(order, ports, crew, papers, lambda stage: _run_team(stage, fixes))
 
 
-def _told(stage: Stage, fixes: int) -> Ending:
-    company = _worked(stage, _left(stage) or _delegated(stage))
+def _run_team(stage: Orchestration, fixes: int) -> RunEnding:
+    company = _run_waves(stage, _load(stage) or _delegate(stage))
     if not any(work.status == "done" for work in company.works):
         return _unbuilt(company)
     for loop in range(fixes + 1):
-        issues = _tested(stage, company)
+        issues = _test(stage, company)
         if not issues:
             return (
                 _unbuilt(company)
-                if _failed(company)
+                if _failed_works(company)
                 else stage.finished(f"{len(company.works)} tasks built and tested")
             )
         if loop == fixes:
-            return _unmended(issues, fixes)
-        company = _worked(stage, _routed(stage, company, issues, loop + 1))
+            return _not_fixed(issues, fixes)
+        company = _run_waves(stage, _route_issues(stage, company, issues, loop + 1))
     raise AssertionError("the last loop returns")
 
 
 # --- the lead ------------------------------------------------------------------------
 
 
-def _delegated(stage: Stage) -> Company:
-    event, wrong = Event(START), ""
+def _delegate(stage: Orchestration) -> TeamState:
+    event, wrong = LoopEvent(START), ""
     for _ in range(PLANS):
-        output = stage.play(Part("plan", LEAD, event))
+        output = stage.play(SessionPart("plan", LEAD, event))
         try:
-            members, pieces = assignments.company(output.event.payload if output.event else "", RESERVED)
-        except Unclear as unclear:
+            members, pieces = assignments.parse_company(output.event.payload if output.event else "", RESERVED)
+        except UnclearAssignment as unclear:
             wrong = str(unclear)
-            event = Event(REFUSED, f"Nothing was handed out, because {wrong}. Plan anew.")
+            event = LoopEvent(REFUSED, f"Nothing was handed out, because {wrong}. Plan anew.")
             continue
-        return _kept(stage, Company(members, tuple(map(Work, pieces))))
-    raise Over(Ending("stuck", f"the lead made no plan: {wrong}", "write one yourself, or run it without a team"))
+        return _save(stage, TeamState(members, tuple(map(TaskProgress, pieces))))
+    raise RunOver(RunEnding("stuck", f"the lead made no plan: {wrong}", "write one yourself, or run it without a team"))
 
 
-def _decided(stage: Stage, company: Company, told: Sequence[str]) -> Company:
+def _ask_lead(stage: Orchestration, company: TeamState, told: Sequence[str]) -> TeamState:
     """What the Lead makes of it: advice for everybody, and more tasks where they can be handed out."""
-    output = stage.play(Part("decide", JUDGE, Event(TROUBLE, "\n".join(told))))
+    output = stage.play(SessionPart("decide", JUDGE, LoopEvent(TROUBLE, "\n".join(told))))
     payload = output.event.payload if output.event else ""
     try:
-        value = assignments.document(payload)
+        value = assignments.parse_document(payload)
         more = _more(value, company) if value.get("tasks") else ()
-    except Unclear:
-        return _kept(stage, replace(company, advice=payload))
+    except UnclearAssignment:
+        return _save(stage, replace(company, advice=payload))
     advice = str(value.get("advice", ""))
-    return _kept(stage, replace(company, works=(*company.works, *map(Work, more)), advice=advice))
+    return _save(stage, replace(company, works=(*company.works, *map(TaskProgress, more)), advice=advice))
 
 
-def _more(value: Any, company: Company) -> tuple[Piece, ...]:
-    pieces = assignments.delegated(value, company.members, [work.piece.id for work in company.works])
+def _more(value: Any, company: TeamState) -> tuple[AssignedTask, ...]:
+    pieces = assignments.parse_delegated_tasks(value, company.members, [work.piece.id for work in company.works])
     return pieces if len(pieces) + len(company.works) <= assignments.MOST else ()
 
 
 # --- the teammates -------------------------------------------------------------------
 
 
-def _worked(stage: Stage, company: Company) -> Company:
+def _run_waves(stage: Orchestration, company: TeamState) -> TeamState:
     """Wave after wave: each teammate the next of their tasks; between two the Lead hears what went wrong."""
     while wave := _wave(company):
         dones = {done.name: done for done in stage.together([_part(company, work) for work in wave])}
-        works = tuple(_settled(work, dones[work.piece.id]) if work in wave else work for work in company.works)
-        company = _kept(stage, replace(company, works=works, advice=""))
-        if told := [f"{work.piece.owner}, {name}: {why}" for work in wave for name, why in _heard(work, dones)]:
-            company = _decided(stage, company, told)
-    return _kept(stage, replace(company, works=tuple(_hopeless(work) for work in company.works)))
+        works = tuple(_settle_task(work, dones[work.piece.id]) if work in wave else work for work in company.works)
+        company = _save(stage, replace(company, works=works, advice=""))
+        if told := [
+            f"{work.piece.owner}, {name}: {why}" for work in wave for name, why in _session_trouble(work, dones)
+        ]:
+            company = _ask_lead(stage, company, told)
+    return _save(stage, replace(company, works=tuple(_hopeless(work) for work in company.works)))
 
 
-def _wave(company: Company) -> list[Work]:
+def _wave(company: TeamState) -> list[TaskProgress]:
     """The first task of each teammate that waits for nothing. Whoever met others' work goes again alone."""
     done = {work.piece.id for work in company.works if work.status == "done"}
     ready = [work for work in company.works if work.status == "todo" and done.issuperset(work.piece.needs)]
@@ -148,7 +153,7 @@ def _wave(company: Company) -> list[Work]:
     return again[:1] or [work for work in ready if first[work.piece.owner] is work]
 
 
-def _part(company: Company, work: Work) -> Part:
+def _part(company: TeamState, work: TaskProgress) -> SessionPart:
     piece = work.piece
     files = next(member.files for member in company.members if member.name == piece.owner)
     hat = Hat(
@@ -157,23 +162,23 @@ def _part(company: Company, work: Work) -> Part:
         "need of them.",
         write_allowed=files,
     )  # fmt: skip  # its text as it stands in the prompt
-    event = Event(PLANNED, "\n".join(filter(None, (f"{piece.id}: {piece.title}", piece.description))))
+    event = LoopEvent(PLANNED, "\n".join(filter(None, (f"{piece.id}: {piece.title}", piece.description))))
     advice = f"The Lead says: {company.advice}" if company.advice else ""
-    return Part(piece.id, hat, event, piece.id, "\n".join(filter(None, (work.why, advice))))
+    return SessionPart(piece.id, hat, event, piece.id, "\n".join(filter(None, (work.why, advice))))
 
 
-def _settled(work: Work, done: Done) -> Work:
+def _settle_task(work: TaskProgress, done: ParallelResult) -> TaskProgress:
     """A task after a session for it. What was written outside is undone and told; it does not undo the task."""
     clean = bool(done.output and not done.output.failure and not done.conflicts)
     return replace(work, status="done", tries=work.tries + 1, why="") if clean else after(work, done)
 
 
-def _heard(work: Work, dones: dict[str, Done]) -> list[tuple[str, str]]:
+def _session_trouble(work: TaskProgress, dones: dict[str, ParallelResult]) -> list[tuple[str, str]]:
     why = trouble(dones[work.piece.id])
     return [(work.piece.id, why)] if why else []
 
 
-def _hopeless(work: Work) -> Work:
+def _hopeless(work: TaskProgress) -> TaskProgress:
     """Nothing is ready any more: what is left waits for what failed."""
     waits = f"it waits for {', '.join(work.piece.needs)}, which failed"
     return replace(work, status="failed", why=waits) if work.status == "todo" else work
@@ -182,27 +187,27 @@ def _hopeless(work: Work) -> Work:
 # --- the tester ----------------------------------------------------------------------
 
 
-def _tested(stage: Stage, company: Company) -> tuple[Issue, ...]:
+def _test(stage: Orchestration, company: TeamState) -> tuple[ReviewIssue, ...]:
     """What is wrong, by the project's checks and by the Tester; () when both are content."""
     checks = stage.ports.workplace.verify()
     rows = "\n".join(
         f"- {work.piece.id} ({work.status}, {work.piece.owner}): {work.piece.title}" for work in company.works
     )
-    output = stage.play(Part("test", TESTER, Event(BUILT, rows), feedback=_red(checks)))
-    event = output.event or Event(VERIFICATION_FAILED)
-    red = () if checks.green else (Issue(_red(checks)),)
+    output = stage.play(SessionPart("test", TESTER, LoopEvent(BUILT, rows), feedback=_red(checks)))
+    event = output.event or LoopEvent(VERIFICATION_FAILED)
+    red = () if checks.green else (ReviewIssue(_red(checks)),)
     if event.topic == TESTED:
         return red
-    return verdicts.issues(replace(event, topic=VERDICT)) or red or (Issue("the tester names nothing"),)
+    return verdicts.parse_issues(replace(event, topic=VERDICT)) or red or (ReviewIssue("the tester names nothing"),)
 
 
-def _routed(stage: Stage, company: Company, issues: Sequence[Issue], loop: int) -> Company:
+def _route_issues(stage: Orchestration, company: TeamState, issues: Sequence[ReviewIssue], loop: int) -> TeamState:
     """A task for each owner of a file that has to change. The Lead says whose the rest is; it is everybody's if not."""
     owners = {issue: _owner(company, issue) for issue in issues}
     nobodys = [issue for issue, owner in owners.items() if not owner]
     before = company.works
     if nobodys:
-        company = _decided(stage, company, [f"nobody owns this: {_line(issue)}" for issue in nobodys])
+        company = _ask_lead(stage, company, [f"nobody owns this: {_line(issue)}" for issue in nobodys])
     lost = nobodys if company.works == before else []
     found = {
         member.name: [issue for issue, owner in owners.items() if owner == member.name] + lost
@@ -210,13 +215,13 @@ def _routed(stage: Stage, company: Company, issues: Sequence[Issue], loop: int) 
     }
     taken = {work.piece.id for work in company.works}
     more = [
-        Work(Piece(_free(f"fix-{loop}-{name}", taken), MEND, _lines(mine), owner=name))
+        TaskProgress(AssignedTask(_free(f"fix-{loop}-{name}", taken), FIX, _lines(mine), owner=name))
         for name, mine in found.items() if mine
     ]  # fmt: skip  # one list
-    return _kept(stage, replace(company, works=(*company.works, *more)))
+    return _save(stage, replace(company, works=(*company.works, *more)))
 
 
-def _owner(company: Company, issue: Issue) -> str:
+def _owner(company: TeamState, issue: ReviewIssue) -> str:
     path = issue.file.removeprefix("./")
     if not path or path.startswith("/") or scope.ours(path):
         return ""
@@ -233,37 +238,41 @@ def _free(name: str, taken: set[str]) -> str:
 # --- words ---------------------------------------------------------------------------
 
 
-def _lines(issues: Sequence[Issue]) -> str:
+def _lines(issues: Sequence[ReviewIssue]) -> str:
     return "\n".join(map(_line, issues))[: assignments.LONGEST]
 
 
-def _line(issue: Issue) -> str:
+def _line(issue: ReviewIssue) -> str:
     place = f"{issue.file}{f':{issue.line}' if issue.line else ''}: " if issue.file else ""
     return f"- [{issue.severity}] {place}{issue.message}"
 
 
-def _red(checks: Verification) -> str:
+def _red(checks: CheckResult) -> str:
     return "" if checks.green else f"The checks are red:\n{checks.said}"
 
 
-def _unmended(issues: Sequence[Issue], fixes: int) -> Ending:
+def _not_fixed(issues: Sequence[ReviewIssue], fixes: int) -> RunEnding:
     found = "; ".join(" ".join(_line(issue)[2:].split()) for issue in issues[:10])
-    return Ending("rounds", f"not mended in {fixes} fix loops: {found}", "say how with ralph guidance, then --continue")
+    return RunEnding(
+        "rounds", f"not mended in {fixes} fix loops: {found}", "say how with ralph guidance, then --continue"
+    )
 
 
-def _unbuilt(company: Company) -> Ending:
-    listed = "; ".join(f"{work.piece.id} ({work.piece.owner}): {work.why.splitlines()[0]}" for work in _failed(company))
-    return Ending("stuck", f"tasks failed: {listed}", "--continue tries them again; the others are built")
+def _unbuilt(company: TeamState) -> RunEnding:
+    listed = "; ".join(
+        f"{work.piece.id} ({work.piece.owner}): {work.why.splitlines()[0]}" for work in _failed_works(company)
+    )
+    return RunEnding("stuck", f"tasks failed: {listed}", "--continue tries them again; the others are built")
 
 
-def _failed(company: Company) -> list[Work]:
-    return [work for work in company.works if work.status == "failed" and work.piece.title != MEND]
+def _failed_works(company: TeamState) -> list[TaskProgress]:
+    return [work for work in company.works if work.status == "failed" and work.piece.title != FIX]
 
 
 # --- between two processes -----------------------------------------------------------
 
 
-def _kept(stage: Stage, company: Company) -> Company:
+def _save(stage: Orchestration, company: TeamState) -> TeamState:
     rows = [
         asdict(work.piece) | {"status": work.status, "tries": work.tries, "why": work.why} for work in company.works
     ]
@@ -272,16 +281,16 @@ def _kept(stage: Stage, company: Company) -> Company:
     return company
 
 
-def _left(stage: Stage) -> Company | None:
+def _load(stage: Orchestration) -> TeamState | None:
     """What an earlier process left; what failed then gets its tries again. None when nobody can tell."""
     if stage.fresh:
         return None
     text = stage.papers.read(LIST)
     try:
-        members, pieces = assignments.company(text, RESERVED)
-        value = assignments.document(text)
-    except Unclear:
+        members, pieces = assignments.parse_company(text, RESERVED)
+        value = assignments.parse_document(text)
+    except UnclearAssignment:
         return None
     rows = zip(pieces, value["tasks"], strict=True)
-    works = tuple(Work(piece, "done" if row.get("status") == "done" else "todo") for piece, row in rows)
-    return Company(members, works, str(value.get("advice", "")))
+    works = tuple(TaskProgress(piece, "done" if row.get("status") == "done" else "todo") for piece, row in rows)
+    return TeamState(members, works, str(value.get("advice", "")))

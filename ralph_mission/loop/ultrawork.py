@@ -13,11 +13,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from ralph_mission.loop import assignments, patterns, routing
-from ralph_mission.loop.assignments import Piece, Unclear
-from ralph_mission.loop.model import PLANNED, START, VERDICT, VERIFICATION_FAILED, Event, Hat, HatOutput, Verification
-from ralph_mission.loop.order import Account, Ending, Order
-from ralph_mission.loop.ports import Crew, Done, Papers, Ports
-from ralph_mission.loop.stage import Over, Part, Stage, staged
+from ralph_mission.loop.assignments import AssignedTask, UnclearAssignment
+from ralph_mission.loop.items import LoopEvent
+from ralph_mission.loop.model import PLANNED, START, VERDICT, VERIFICATION_FAILED, CheckResult, Hat, HatOutput
+from ralph_mission.loop.order import RunEnding, RunResult, RunSpec
+from ralph_mission.loop.ports import ArtifactStore, ParallelResult, RunPorts, SessionPool
+from ralph_mission.loop.stage import Orchestration, RunOver, SessionPart, run_orchestration
 
 FIXES, TRIES, PLANS = 3, 2, 2
 """Sessions of the Fixer, of the Builder for one task, of the Planner for a plan that can be divided."""
@@ -48,70 +49,74 @@ FIXER = replace(patterns.FIXER, triggers=(VERDICT, VERIFICATION_FAILED), default
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class TaskProgress:
     """A task on its way. `why` is what went wrong with the last try."""
 
-    piece: Piece
+    piece: AssignedTask
     status: Status = "todo"
     tries: int = 0
     why: str = ""
 
 
-def run(order: Order, ports: Ports, crew: Crew, papers: Papers, fixes: int = FIXES) -> Account:
+def run_ultrawork(
+    order: RunSpec, ports: RunPorts, crew: SessionPool, papers: ArtifactStore, fixes: int = FIXES
+) -> RunResult:
     """Do `order.objective` with parallel builders.
 
     "complete"; "rounds" when the reviewer still objects after `fixes`; "stuck" when the plan cannot be divided, or
     when tasks failed (the others are built, merged and reviewed).
     """
-    return staged(order, ports, crew, papers, lambda stage: _told(stage, fixes))
+    return run_orchestration(order, ports, crew, papers, lambda stage: _run_ultrawork(stage, fixes))
 
 
-def _told(stage: Stage, fixes: int) -> Ending:
-    works = _built(stage, _left(stage) or _divided(stage))
+def _run_ultrawork(stage: Orchestration, fixes: int) -> RunEnding:
+    works = _build(stage, _load(stage) or _divide(stage))
     if not any(work.status == "done" for work in works):
         return _unbuilt(works)
-    _reviewed(stage, works, fixes)
-    return _unbuilt(works) if _failed(works) else stage.finished(f"{len(works)} tasks built, merged and reviewed")
+    _review(stage, works, fixes)
+    return _unbuilt(works) if _failed_works(works) else stage.finished(f"{len(works)} tasks built, merged and reviewed")
 
 
 # --- dividing ------------------------------------------------------------------------
 
 
-def _divided(stage: Stage) -> tuple[Work, ...]:
-    event, wrong = Event(START), ""
+def _divide(stage: Orchestration) -> tuple[TaskProgress, ...]:
+    event, wrong = LoopEvent(START), ""
     for _ in range(PLANS):
-        output = stage.play(Part("plan", PLANNER, event))
+        output = stage.play(SessionPart("plan", PLANNER, event))
         try:
-            pieces = assignments.divided(output.event.payload if output.event else "")
-        except Unclear as unclear:
+            pieces = assignments.parse_independent_tasks(output.event.payload if output.event else "")
+        except UnclearAssignment as unclear:
             wrong = str(unclear)
-            event = Event(REFUSED, f"Nothing was built, because {wrong}. Divide the work anew.")
+            event = LoopEvent(REFUSED, f"Nothing was built, because {wrong}. Divide the work anew.")
             continue
-        return _kept(stage, tuple(map(Work, pieces)))
-    raise Over(Ending("stuck", f"the work could not be divided: {wrong}", "divide it yourself, or run it without"))
+        return _save(stage, tuple(map(TaskProgress, pieces)))
+    raise RunOver(
+        RunEnding("stuck", f"the work could not be divided: {wrong}", "divide it yourself, or run it without")
+    )
 
 
 # --- building ------------------------------------------------------------------------
 
 
-def _built(stage: Stage, works: tuple[Work, ...]) -> tuple[Work, ...]:
+def _build(stage: Orchestration, works: tuple[TaskProgress, ...]) -> tuple[TaskProgress, ...]:
     """All for the first time together; then whoever is left alone, one after the other."""
     while todo := [work for work in works if work.status == "todo"]:
         batch = [work for work in todo if not work.tries] or todo[:1]
         dones = {done.name: done for done in stage.together([_part(work) for work in batch])}
         works = tuple(after(work, dones[work.piece.id]) if work in batch else work for work in works)
-        _kept(stage, works)
+        _save(stage, works)
     return works
 
 
-def _part(work: Work) -> Part:
+def _part(work: TaskProgress) -> SessionPart:
     piece = work.piece
     hat = replace(BUILDER, write_allowed=piece.files)
-    event = Event(PLANNED, "\n".join(filter(None, (f"{piece.id}: {piece.title}", piece.description))))
-    return Part(piece.id, hat, event, piece.id, work.why)
+    event = LoopEvent(PLANNED, "\n".join(filter(None, (f"{piece.id}: {piece.title}", piece.description))))
+    return SessionPart(piece.id, hat, event, piece.id, work.why)
 
 
-def after(work: Work, done: Done) -> Work:
+def after(work: TaskProgress, done: ParallelResult) -> TaskProgress:
     """The task after a session for it: done when nothing went wrong, else to be tried again or failed."""
     if done.output is None:
         return work
@@ -121,7 +126,7 @@ def after(work: Work, done: Done) -> Work:
     return replace(work, status="failed" if tries >= TRIES else "todo", tries=tries, why=why)
 
 
-def trouble(done: Done) -> str:
+def trouble(done: ParallelResult) -> str:
     """What was wrong with a session apart, for who tries again; "" for nothing."""
     output = done.output or HatOutput("", 0)
     if output.failure:
@@ -138,69 +143,73 @@ def trouble(done: Done) -> str:
 # --- reviewing -----------------------------------------------------------------------
 
 
-def _reviewed(stage: Stage, works: Sequence[Work], fixes: int) -> None:
+def _review(stage: Orchestration, works: Sequence[TaskProgress], fixes: int) -> None:
     """Until the reviewer has nothing critical left and the checks are green. Raises Over after `fixes`."""
-    event = Event(MERGED, _summary(works))
+    event = LoopEvent(MERGED, _summary(works))
     for fixed in range(fixes + 1):
         checks = stage.ports.workplace.verify()
-        output = stage.play(Part("review", REVIEWER, event, feedback=_red(checks)))
-        if checks.green and output.event and routing.converged(output.event, stage.order.threshold):
+        output = stage.play(SessionPart("review", REVIEWER, event, feedback=_red(checks)))
+        if checks.green and output.event and routing.is_converged(output.event, stage.order.threshold):
             return
         if fixed == fixes:
-            raise Over(_unmended(output, checks, fixes))
-        event = stage.play(Part("fix", FIXER, _to_mend(stage, output, checks), feedback=_red(checks))).event or event
+            raise RunOver(_not_fixed(output, checks, fixes))
+        event = (
+            stage.play(SessionPart("fix", FIXER, _fix_event(stage, output, checks), feedback=_red(checks))).event
+            or event
+        )
 
 
-def _to_mend(stage: Stage, output: HatOutput, checks: Verification) -> Event:
+def _fix_event(stage: Orchestration, output: HatOutput, checks: CheckResult) -> LoopEvent:
     said = output.event
-    if said and not routing.converged(said, stage.order.threshold):
+    if said and not routing.is_converged(said, stage.order.threshold):
         return said
-    return Event(VERIFICATION_FAILED, checks.said)
+    return LoopEvent(VERIFICATION_FAILED, checks.said)
 
 
-def _red(checks: Verification) -> str:
+def _red(checks: CheckResult) -> str:
     return "" if checks.green else f"The checks are red:\n{checks.said}"
 
 
-def _summary(works: Sequence[Work]) -> str:
+def _summary(works: Sequence[TaskProgress]) -> str:
     return "\n".join(f"- {work.piece.id} ({work.status}): {work.piece.title}" for work in works)
 
 
-def _unmended(output: HatOutput, checks: Verification, fixes: int) -> Ending:
+def _not_fixed(output: HatOutput, checks: CheckResult, fixes: int) -> RunEnding:
     found = "; ".join(issue.message for issue in output.issues[:10]) or checks.said[-500:]
-    return Ending(
+    return RunEnding(
         "rounds", f"not mended in {fixes} fixes: {found}", "mend it, or say how with ralph guidance, then --continue"
     )
 
 
-def _unbuilt(works: Sequence[Work]) -> Ending:
-    listed = "; ".join(f"{work.piece.id}: {work.why.splitlines()[0]}" for work in _failed(works))
-    return Ending("stuck", f"tasks failed: {listed}", "--continue tries them again; the others are built")
+def _unbuilt(works: Sequence[TaskProgress]) -> RunEnding:
+    listed = "; ".join(f"{work.piece.id}: {work.why.splitlines()[0]}" for work in _failed_works(works))
+    return RunEnding("stuck", f"tasks failed: {listed}", "--continue tries them again; the others are built")
 
 
-def _failed(works: Sequence[Work]) -> list[Work]:
+def _failed_works(works: Sequence[TaskProgress]) -> list[TaskProgress]:
     return [work for work in works if work.status == "failed"]
 
 
 # --- between two processes -----------------------------------------------------------
 
 
-def _kept(stage: Stage, works: tuple[Work, ...]) -> tuple[Work, ...]:
+def _save(stage: Orchestration, works: tuple[TaskProgress, ...]) -> tuple[TaskProgress, ...]:
     rows = [asdict(work.piece) | {"status": work.status, "tries": work.tries, "why": work.why} for work in works]
     stage.papers.write(LIST, json.dumps({"tasks": rows}, indent=2, ensure_ascii=False) + "\n")
     return works
 
 
-def _left(stage: Stage) -> tuple[Work, ...]:
+def _load(stage: Orchestration) -> tuple[TaskProgress, ...]:
     """What an earlier process left; what failed then gets its tries again. () when nobody can tell."""
     if stage.fresh:
         return ()
     text = stage.papers.read(LIST)
     try:
-        pieces = assignments.divided(text)
-        rows = assignments.document(text)["tasks"]
-    except Unclear:
+        pieces = assignments.parse_independent_tasks(text)
+        rows = assignments.parse_document(text)["tasks"]
+    except UnclearAssignment:
         return ()
     return tuple(
-        Work(piece, "done" if row.get("status") == "done" else "todo") for piece, row in zip(pieces, rows, strict=True)
+        TaskProgress(piece, "done" if row.get("status") == "done" else "todo")
+        for piece, row in zip(pieces, rows, strict=True)
     )

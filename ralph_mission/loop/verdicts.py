@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from ralph_mission.loop.model import VERDICT, Event, Issue, Severity
-from ralph_mission.safety.text import cut
+from ralph_mission.loop.items import LoopEvent, ReviewIssue, Severity
+from ralph_mission.loop.model import VERDICT
+from ralph_mission.safety.text import truncate
 
 SEVERITIES: dict[str, Severity] = {
     **dict.fromkeys(("major", "medium", "moderate", "warning"), "major"),
@@ -34,11 +35,11 @@ WORD = re.compile(r"^\**([A-Za-z]+)\**\s*[:—]\s+")
 FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL | re.IGNORECASE)
 
 
-class Unclear(ValueError):
+class UnclearVerdict(ValueError):
     """This is not something that can be understood."""
 
 
-def issues(event: Event) -> tuple[Issue, ...]:
+def parse_issues(event: LoopEvent) -> tuple[ReviewIssue, ...]:
     """The issues of a `review.verdict`, () for any other topic and for a verdict that says it found none.
 
     Understands `{"issues": [{file, line, kind, severity, message}]}` and its synonyms, a list, a count, and lines
@@ -49,12 +50,12 @@ def issues(event: Event) -> tuple[Issue, ...]:
         return ()
     payload = event.payload.strip()
     try:
-        return _understood(payload)[:MOST]
-    except (Unclear, RecursionError) as error:
-        return (Issue(f"the verdict cannot be understood ({error}): {cut(payload, 200) or 'it is empty'}"),)
+        return _parse_payload(payload)[:MOST]
+    except (UnclearVerdict, RecursionError) as error:
+        return (ReviewIssue(f"the verdict cannot be understood ({error}): {truncate(payload, 200) or 'it is empty'}"),)
 
 
-def _understood(payload: str) -> tuple[Issue, ...]:
+def _parse_payload(payload: str) -> tuple[ReviewIssue, ...]:
     fenced = FENCE.search(payload)
     for text in (payload, fenced[1].strip() if fenced else ""):
         if text[:1] in ("{", "["):
@@ -65,41 +66,41 @@ def _understood(payload: str) -> tuple[Issue, ...]:
 # --- JSON ---------------------------------------------------------------------------
 
 
-def parsed(payload: str) -> Any:
+def parse_json(payload: str) -> Any:
     """The JSON of a verdict, alone or in a fence. Raises Unclear for what is none, or says one key twice."""
     fenced = FENCE.search(payload)
     text = payload.strip()
     try:
         return _json(fenced[1].strip() if fenced and text[:1] not in ("{", "[") else text)
     except RecursionError:
-        raise Unclear("broken JSON") from None
+        raise UnclearVerdict("broken JSON") from None
 
 
 def _json(text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_once)
     except ValueError as error:
-        raise error if isinstance(error, Unclear) else Unclear("broken JSON") from None
+        raise error if isinstance(error, UnclearVerdict) else UnclearVerdict("broken JSON") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A key that stands twice says two things, and the second would hide the first."""
     if len(dict(pairs)) < len(pairs):
-        raise Unclear("a key stands twice")
+        raise UnclearVerdict("a key stands twice")
     return dict(pairs)
 
 
-def _document(value: Any) -> tuple[Issue, ...]:
+def _document(value: Any) -> tuple[ReviewIssue, ...]:
     if isinstance(value, list):
         return tuple(_item(item) for item in value[:MOST])
     said = [value[key] for key in LISTS if key in value]
     if not said:
-        raise Unclear(f"none of {', '.join(LISTS)} is in it")
+        raise UnclearVerdict(f"none of {', '.join(LISTS)} is in it")
     found = tuple(_item(item) for part in said if isinstance(part, list) for item in part[:MOST])
     counted = max((_count(part) for part in said if not isinstance(part, list)), default=0)
-    found = (*found, *_unnamed(counted - len(found)))
+    found = (*found, *_unnamed_issues(counted - len(found)))
     if not found and any(REFUSALS.search(str(value.get(key, ""))) for key in ("verdict", "status", "decision")):
-        raise Unclear("it refuses and names nothing")
+        raise UnclearVerdict("it refuses and names nothing")
     return found
 
 
@@ -108,18 +109,20 @@ def _count(value: Any) -> int:
         return value
     if isinstance(value, str):
         return len(_text(value))
-    raise Unclear("issues are neither a list nor a number")
+    raise UnclearVerdict("issues are neither a list nor a number")
 
 
-def _item(item: Any) -> Issue:
+def _item(item: Any) -> ReviewIssue:
     if isinstance(item, str) and item.strip():
         return _line(item.strip())
     if not isinstance(item, Mapping):
-        return Issue(f"an issue that cannot be understood: {cut(str(item), 200)}")
+        return ReviewIssue(f"an issue that cannot be understood: {truncate(str(item), 200)}")
     file, line = _place(_first(item, FILE), _first(item, LINE))
     severity = SEVERITIES.get(str(item.get("severity", "")).strip().lower(), "critical")
     message = _first(item, MESSAGE) or "(no message)"
-    return Issue(cut(message, LONGEST), cut(file, LONGEST), line, cut(_first(item, KIND), 100), severity)
+    return ReviewIssue(
+        truncate(message, LONGEST), truncate(file, LONGEST), line, truncate(_first(item, KIND), 100), severity
+    )
 
 
 def _first(item: Mapping[str, Any], names: Iterable[str]) -> str:
@@ -137,27 +140,27 @@ def _place(file: str, line: str) -> tuple[str, int]:
 # --- text ---------------------------------------------------------------------------
 
 
-def _text(payload: str) -> tuple[Issue, ...]:
+def _text(payload: str) -> tuple[ReviewIssue, ...]:
     if NONE.fullmatch(payload):
         return ()
-    found = tuple(islice(_listed(payload), MOST))
+    found = tuple(islice(_parse_bullets(payload), MOST))
     rest = [row for row in payload.splitlines() if not BULLET.match(row)]
     counted = max((int(first or second) for row in rest for first, second in COUNT.findall(row)), default=0)
     if not found and not counted:
-        raise Unclear("it neither lists issues nor says that there are none")
-    return (*found, *_unnamed(counted - len(found)))
+        raise UnclearVerdict("it neither lists issues nor says that there are none")
+    return (*found, *_unnamed_issues(counted - len(found)))
 
 
-def _listed(payload: str) -> Iterator[Issue]:
+def _parse_bullets(payload: str) -> Iterator[ReviewIssue]:
     for row in payload.splitlines():
         bullet = BULLET.match(row)
         if bullet and not NONE.fullmatch(bullet[1]):
             yield _line(bullet[1])
 
 
-def _line(text: str) -> Issue:
+def _line(text: str) -> ReviewIssue:
     """`src/a.py:12 [race] message`, in any order, each part but the message optional."""
-    file, line, kind, severity, text = "", 0, "", "", cut(text, 2 * LONGEST)
+    file, line, kind, severity, text = "", 0, "", "", truncate(text, 2 * LONGEST)
     while text:
         mark, place, word = MARK.match(text), PLACE.match(text), WORD.match(text)
         if mark and mark[1].strip().lower() in SEVERITIES:
@@ -170,9 +173,9 @@ def _line(text: str) -> Issue:
             severity, text = word[1].lower(), text[word.end() :]
         else:
             break
-    message = cut(text or "(no message)", LONGEST)
-    return Issue(message, cut(file, LONGEST), line, kind, SEVERITIES.get(severity, "critical"))
+    message = truncate(text or "(no message)", LONGEST)
+    return ReviewIssue(message, truncate(file, LONGEST), line, kind, SEVERITIES.get(severity, "critical"))
 
 
-def _unnamed(number: int) -> tuple[Issue, ...]:
-    return (Issue("the reviewer counted it and did not say what it is"),) * min(max(number, 0), MOST)
+def _unnamed_issues(number: int) -> tuple[ReviewIssue, ...]:
+    return (ReviewIssue("the reviewer counted it and did not say what it is"),) * min(max(number, 0), MOST)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ralph_mission.loop.model import Turn
-from ralph_mission.loop.order import Limits
+from ralph_mission.loop.model import AgentTurn
+from ralph_mission.loop.order import RunLimits
 
 FIRST_LIMIT = 60.0  # seconds: providers count requests and tokens by the minute
 
 
-def wait(limits: Limits, turn: Turn, attempt: int) -> float | None:
+def wait(limits: RunLimits, turn: AgentTurn, attempt: int) -> float | None:
     """Seconds until the same session is tried again, None when it is not; `attempt` counts from 1.
 
     The provider's own word on a limit is obeyed up to `longest_wait`; without one the wait doubles. A fault

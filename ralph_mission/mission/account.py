@@ -107,7 +107,7 @@ class PostLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class CycleSummary:
     """What the summary says beyond the report: why this one, who is waited for, what to type next."""
 
     why: tuple[str, ...] = ()  # for each new mission or action, in plain words

@@ -37,16 +37,16 @@ from ralph_mission.mission.ledger import (
     numbers,
     refers_to,
 )
-from ralph_mission.mission.lifecycle import Facts
+from ralph_mission.mission.lifecycle import MissionFacts
 from ralph_mission.mission.model import Mission
-from ralph_mission.mission.ports import Ports
+from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.mission.proposal import Decision, Proposal
-from ralph_mission.safety.text import cut
-from ralph_mission.trouble import Missing, Trouble
+from ralph_mission.safety.text import truncate
+from ralph_mission.trouble import Missing, UserError
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class AppliedEffect:
     """An effect and what came of it."""
 
     effect: Effect
@@ -64,11 +64,11 @@ class Deed:
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class ExecutedDecision:
     """An allowed decision and its deeds so far; `cut` when the kill switch stopped it half-way or kept it back."""
 
     decision: Decision
-    deeds: tuple[Deed, ...]
+    deeds: tuple[AppliedEffect, ...]
     cut: bool = False
 
     @property
@@ -77,24 +77,26 @@ class Act:
         return not self.cut and not any(deed.stops for deed in self.deeds)
 
 
-Look = Callable[[Mission], Facts]
+ApprovalCheck = Callable[[Mission], MissionFacts]
 """What the forge says of a mission at this moment, with what owners said of it in a chat. Raises Trouble."""
 
 
-def act(ports: Ports, decisions: Sequence[Decision], records: Mapping[str, Record], look: Look) -> tuple[Act, ...]:
+def execute_decisions(
+    ports: CyclePorts, decisions: Sequence[Decision], records: Mapping[str, Record], look: ApprovalCheck
+) -> tuple[ExecutedDecision, ...]:
     """Carry out allowed decisions in order; a stop ends all that follow. `look`: whether a yes stands still."""
     known = dict(records)
-    acts: list[Act] = []
+    acts: list[ExecutedDecision] = []
     for decision in decisions:
         if acts and acts[-1].cut:
-            acts.append(Act(decision, (), cut=True))
+            acts.append(ExecutedDecision(decision, (), cut=True))
             continue
         ports.voice.note(f"{decision.proposal.action}: {decision.proposal.title}")
         acts.append(_carry_out(ports, decision, known, look))
     return tuple(acts)
 
 
-def not_attempted(acts: Iterable[Act]) -> tuple[Receipt, ...]:
+def not_attempted(acts: Iterable[ExecutedDecision]) -> tuple[Receipt, ...]:
     """What the kill switch kept from being sent: certainly not done, so it may be decided upon again."""
     return tuple(
         Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}stopped by the kill switch")
@@ -104,21 +106,25 @@ def not_attempted(acts: Iterable[Act]) -> tuple[Receipt, ...]:
     )
 
 
-def _carry_out(ports: Ports, decision: Decision, known: dict[str, Record], look: Look) -> Act:
-    deeds: list[Deed] = []
+def _carry_out(
+    ports: CyclePorts, decision: Decision, known: dict[str, Record], look: ApprovalCheck
+) -> ExecutedDecision:
+    deeds: list[AppliedEffect] = []
     for effect in decision.proposal.effects:
-        if stopped(ports):
-            return Act(decision, tuple(deeds), cut=True)
+        if is_stopped(ports):
+            return ExecutedDecision(decision, tuple(deeds), cut=True)
         stopped_by = next((deed for deed in deeds if deed.stops), None)
         if why := _changed_since(ports, look, decision.proposal, effect, known.get(effect.key)):
             receipt = Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}{why}")
         else:
             receipt = _not_attempted(effect, stopped_by) if stopped_by else send(ports, effect, known)
-        deeds.append(Deed(effect, receipt))
-    return Act(decision, tuple(deeds))
+        deeds.append(AppliedEffect(effect, receipt))
+    return ExecutedDecision(decision, tuple(deeds))
 
 
-def _changed_since(ports: Ports, look: Look, proposal: Proposal, effect: Effect, record: Record | None) -> str:
+def _changed_since(
+    ports: CyclePorts, look: ApprovalCheck, proposal: Proposal, effect: Effect, record: Record | None
+) -> str:
     """Why an approved text does not go out after all, "" if nothing: what was read of its issue may be minutes old.
 
     The yes is asked for as when it was judged: it may have been taken back, or the text be another one.
@@ -129,14 +135,14 @@ def _changed_since(ports: Ports, look: Look, proposal: Proposal, effect: Effect,
     try:
         ports.forge.look_anew()
         facts = look(mission)
-    except Trouble as trouble:
+    except UserError as trouble:
         return f"its issue cannot be read: {trouble.what}"
     if facts.issue is None or facts.issue.state != "open" or not approval.stands(facts.issue, mission):
         return "its issue was changed meanwhile"
     return "" if content_steps.said_yes(mission, facts) else "the yes to it was taken back"
 
 
-def send(ports: Ports, effect: Effect, known: dict[str, Record]) -> Receipt:
+def send(ports: CyclePorts, effect: Effect, known: dict[str, Record]) -> Receipt:
     """Do one effect unless it was done before; remember its receipt in `known`."""
     record = known.get(effect.key)
     if isinstance(record, EffectRecord) and is_settled(record) and record.receipt:
@@ -155,43 +161,43 @@ def _with(record: EffectRecord, receipt: Receipt) -> EffectRecord:
     return replace(record, state=receipt.status, receipt=receipt)
 
 
-def perform_effect(ports: Ports, effect: Effect) -> Receipt:
+def perform_effect(ports: CyclePorts, effect: Effect) -> Receipt:
     """Have one effect done by the forge or a network; the receipt says failed where memory alone names an approver."""
     if isinstance(effect, MergePull) and not effect.approver:  # only memory could say so, and it grants nothing
         return Receipt(effect.key, "failed", detail="approval-author")
     try:
         return _say(ports, effect) if isinstance(effect, Publish) else ports.forge.perform(effect)
     except Exception as error:  # whatever it is, the cycle must still write down what it knows
-        said = error.what if isinstance(error, Trouble) else f"{type(error).__name__}: {error}"
+        said = error.what if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
         status: Fate = "unknown" if at_most_once(effect) else "failed"
         at = ports.clock.now() if isinstance(effect, Publish) else None
-        return Receipt(effect.key, status, detail=cut(said, 300), at=at)
+        return Receipt(effect.key, status, detail=truncate(said, 300), at=at)
 
 
-def _say(ports: Ports, effect: Publish) -> Receipt:
+def _say(ports: CyclePorts, effect: Publish) -> Receipt:
     """When it is said counts, which may be another day than that on which the cycle began."""
     receipt = ports.press.publish(effect)
     return replace(receipt, at=ports.clock.now())
 
 
-def _find(ports: Ports, effect: Effect) -> Receipt | None:
+def _find(ports: CyclePorts, effect: Effect) -> Receipt | None:
     """What of it is there already; networks cannot be asked."""
     return ports.press.find(effect) if isinstance(effect, Publish) else ports.forge.find(effect)
 
 
-def _not_attempted(effect: Effect, earlier: Deed) -> Receipt:
+def _not_attempted(effect: Effect, earlier: AppliedEffect) -> Receipt:
     why = earlier.receipt.detail.removeprefix(NOT_ATTEMPTED) or f"{earlier.receipt.status} before it"
     return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}{why}")
 
 
-def stopped(ports: Ports) -> bool:
+def is_stopped(ports: CyclePorts) -> bool:
     """Whether the kill switch is thrown or memory says paused, now."""
     return ports.switch() or ports.store.paused()
 
 
 def reconcile(
-    ports: Ports, state: OpenState, records: Mapping[str, Record], secrets: tuple[str, ...] = ()
-) -> tuple[Deed, ...]:
+    ports: CyclePorts, state: OpenState, records: Mapping[str, Record], secrets: tuple[str, ...] = ()
+) -> tuple[AppliedEffect, ...]:
     """What a dead runner intended and did not settle: adopted, not made, or unknown.
 
     What belongs to a mission is looked for and never done here: people may have changed their minds
@@ -201,7 +207,7 @@ def reconcile(
     """
     known = dict(records)
     found = [_found_late(ports, record, known) for record in doubtful(state.unknown, records)]
-    deeds = (_taken_over(ports, record, known, secrets) for record in unsettled(state.effects, records))
+    deeds = (_taken_over(ports, record, known, secrets) for record in list_unsettled(state.effects, records))
     return tuple(deed for deed in (*found, *deeds) if deed)
 
 
@@ -211,7 +217,7 @@ def doubtful(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[Effect
     return tuple(record for record in found if isinstance(record, EffectRecord) and record.state == "unknown")
 
 
-def _found_late(ports: Ports, record: EffectRecord, known: dict[str, Record]) -> Deed | None:
+def _found_late(ports: CyclePorts, record: EffectRecord, known: dict[str, Record]) -> AppliedEffect | None:
     """A list may show what was made only minutes later; what it never shows is left to a person."""
     effect = record.effect
     if effect is None:  # memory was recovered from a stranger's word that there was one
@@ -224,16 +230,18 @@ def _found_late(ports: Ports, record: EffectRecord, known: dict[str, Record]) ->
         return None
     known[record.key] = _with(record, receipt)
     ports.voice.note(f"{kind_of(effect)} that was in doubt: {receipt.status}")
-    return Deed(effect, receipt)
+    return AppliedEffect(effect, receipt)
 
 
-def unsettled(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[EffectRecord, ...]:
+def list_unsettled(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[EffectRecord, ...]:
     """The records of effects that were intended, in the order they were."""
     found = (records.get(key) for key in keys)
     return tuple(record for record in found if isinstance(record, EffectRecord) and record.state == "intended")
 
 
-def _taken_over(ports: Ports, record: EffectRecord, known: dict[str, Record], secrets: tuple[str, ...]) -> Deed | None:
+def _taken_over(
+    ports: CyclePorts, record: EffectRecord, known: dict[str, Record], secrets: tuple[str, ...]
+) -> AppliedEffect | None:
     effect = record.effect
     assert effect is not None
     receipt = look_up_effect(ports, record, effect, known, secrets)
@@ -242,11 +250,11 @@ def _taken_over(ports: Ports, record: EffectRecord, known: dict[str, Record], se
     known[record.key] = _with(record, receipt)
     said = "not done, so decided anew" if receipt.detail.startswith(NOT_ATTEMPTED) else receipt.status
     ports.voice.note(f"{kind_of(effect)} of an earlier run: {said}")
-    return Deed(effect, receipt)
+    return AppliedEffect(effect, receipt)
 
 
 def look_up_effect(
-    ports: Ports, record: EffectRecord, effect: Effect, known: dict[str, Record], secrets: tuple[str, ...]
+    ports: CyclePorts, record: EffectRecord, effect: Effect, known: dict[str, Record], secrets: tuple[str, ...]
 ) -> Receipt | None:
     """Ask whoever did an effect whether it was done; None where nobody can tell."""
     if refers_to(effect) and refers_to(effect) not in numbers(known.values()):
@@ -263,10 +271,10 @@ def look_up_effect(
         return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}its run ended before")
     if rules.ill_worded(ready, secrets) or not _about_a_list(ports, record, ready, known):
         return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}no rule would let it pass now")
-    return None if stopped(ports) else perform_effect(ports, ready)
+    return None if is_stopped(ports) else perform_effect(ports, ready)
 
 
-def _about_a_list(ports: Ports, record: EffectRecord, effect: Effect, known: Mapping[str, Record]) -> bool:
+def _about_a_list(ports: CyclePorts, record: EffectRecord, effect: Effect, known: Mapping[str, Record]) -> bool:
     """Whether it opens or rewrites the monitoring issue of its kind and nothing else, whatever memory says."""
     if isinstance(effect, OpenIssue):
         return effect.key == succession.upcoming(succession.of_list(record.kind), known)

@@ -7,16 +7,17 @@ from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission import approval, belonging, wishes
-from ralph_mission.mission.deciding import Charter
+from ralph_mission.mission.deciding import CycleSettings
 from ralph_mission.mission.facts import authorised_among
 from ralph_mission.mission.ledger import OpenState
-from ralph_mission.mission.model import Issue, Mission, Pull
-from ralph_mission.mission.ports import Ports
+from ralph_mission.mission.model import Mission
+from ralph_mission.mission.ports import CyclePorts
+from ralph_mission.mission.threads import Issue, Pull
 
 
 def adopt(
-    ports: Ports,
-    charter: Charter,
+    ports: CyclePorts,
+    charter: CycleSettings,
     state: OpenState,
     issues: Iterable[Issue],
     lost: Mapping[int, tuple[int, Pull]],
@@ -34,7 +35,7 @@ def adopt(
             continue
         full = ports.forge.issue(issue.number)
         authorised = authorised_among(ports, charter, full, None)
-        made = wishes.mission_of(full, number, cycle, now, ports.coder is not None)
+        made = wishes.mission_of_issue(full, number, cycle, now, ports.coder is not None)
         if not _still_wanted(full, authorised) or approval.on_issue(full, made, authorised).state == "rejected":
             continue
         before, pull = lost.get(issue.number, (0, None))
@@ -46,7 +47,9 @@ def adopt(
             taken.add(before)
 
 
-def _found_again(ports: Ports, charter: Charter, made: Mission, number: int, issue: Issue, pull: Pull) -> Mission:
+def _found_again(
+    ports: CyclePorts, charter: CycleSettings, made: Mission, number: int, issue: Issue, pull: Pull
+) -> Mission:
     found = wishes.found_again(made, number, issue, pull, authorised_among(ports, charter, issue, pull))
     return replace(found, comment=belonging.own_remark(found, {}, issue, ports.forge.identity().id))
 

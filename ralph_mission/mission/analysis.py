@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ralph_mission.mission.model import Finding
 from ralph_mission.mission.ranking import days, effort
 from ralph_mission.safety.secrets import redact
-from ralph_mission.safety.text import said
+from ralph_mission.safety.text import inline_words
 
 Sections = tuple[tuple[str, str], ...]
 
@@ -24,7 +24,7 @@ FACTS = 8  # rows of evidence; a phone shows no more of them at once
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class AnalysisForm:
     """What rules know of a kind: which analysis it needs, what there is to choose from, and what to ask.
 
     Each option is what would be done, its effort ("" is the finding's own) and its risk. `doing` and `leaving` are what
@@ -39,8 +39,8 @@ class Form:
     check: str
 
 
-FORMS: dict[str, Form] = {
-    "bug": Form(
+ANALYSIS_FORMS: dict[str, AnalysisForm] = {
+    "bug": AnalysisForm(
         "Research",
         (
             ("find the cause and mend it", "", "what relied on the fault may notice"),
@@ -51,7 +51,7 @@ FORMS: dict[str, Form] = {
         "since which change it happens, and who runs into it",
         "the check that found it finds it no more, and a test fails without the change",
     ),
-    "vulnerability": Form(
+    "vulnerability": AnalysisForm(
         "Research",
         (
             ("update or mend it", "", "an update may change behaviour"),
@@ -62,7 +62,7 @@ FORMS: dict[str, Form] = {
         "whether the vulnerable part is reached here at all",
         "its source no longer names what is used here, and the tests pass",
     ),
-    "anomaly": Form(
+    "anomaly": AnalysisForm(
         "Research",
         (
             ("look for the cause", "", "time, if it was chance"),
@@ -73,7 +73,7 @@ FORMS: dict[str, Form] = {
         "whether the world changed, or what is measured, or how",
         "the value is back in its usual range, or the new range is explained",
     ),
-    "dependency-minor": Form(
+    "dependency-minor": AnalysisForm(
         "Research",
         (("update it", "", "new behaviour by default"), ("stay", "none", "the next step gets larger")),
         "something may rely on what changed",
@@ -81,7 +81,7 @@ FORMS: dict[str, Form] = {
         "which of its new features and deprecations concern the project",
         "the project's own checks pass with it",
     ),
-    "dependency-major": Form(
+    "dependency-major": AnalysisForm(
         "Research",
         (
             ("update it", "", "it may break what relies on it"),
@@ -93,7 +93,7 @@ FORMS: dict[str, Form] = {
         "which of its breaking changes concern the project",
         "the project's own checks pass with it, and its change log was read",
     ),
-    "feature": Form(
+    "feature": AnalysisForm(
         "Research",
         (
             ("build the smallest useful part", "", "it has to be looked after"),
@@ -104,7 +104,7 @@ FORMS: dict[str, Form] = {
         "how many people would use it, and what they do today",
         "somebody who asked for it uses it",
     ),
-    "architecture": Form(
+    "architecture": AnalysisForm(
         "Design",
         (
             ("change it in steps", "", "two shapes side by side meanwhile"),
@@ -115,7 +115,7 @@ FORMS: dict[str, Form] = {
         "what else relies on the present shape",
         "the project's own checks pass after each step, and the new shape is written down",
     ),
-    "integration": Form(
+    "integration": AnalysisForm(
         "Feasibility and integration analysis",
         (
             ("try it out apart", "", "time, if it comes to nothing"),
@@ -126,7 +126,7 @@ FORMS: dict[str, Form] = {
         "its limits, its price, its terms, and how long it will be there",
         "a trial reads or writes what is needed, and the project still works without it",
     ),
-    "content": Form(
+    "content": AnalysisForm(
         "Content",
         (
             ("publish it", "", "it cannot be taken back from everyone who saw it"),
@@ -138,7 +138,7 @@ FORMS: dict[str, Form] = {
         "its numbers are those of the evidence above",
     ),
 }
-OTHER = Form(
+OTHER = AnalysisForm(
     "Research",
     (("take it up", "", "time, if it comes to nothing"), ("leave it", "none", "it stays as it is")),
     "something may rely on how it is",
@@ -150,7 +150,7 @@ OTHER = Form(
 
 def body(finding: Finding, written: Sections = ()) -> str:
     """All sections of the analysis that a proposal of this kind needs."""
-    form, words = FORMS.get(finding.kind, OTHER), _usable(written)
+    form, words = ANALYSIS_FORMS.get(finding.kind, OTHER), _usable(written)
     by = " Sections marked with * were written by a model: check them." if words else ""
     sections = {
         OPTIONS: _options(form, finding),
@@ -158,14 +158,14 @@ def body(finding: Finding, written: Sections = ()) -> str:
         UNKNOWN: f"{form.unknown.capitalize()}.",
         CHECK: f"{form.check.capitalize()}.",
     }
-    parts = [f"### {form.name}", f"{_since(finding)}{by}", _seen(finding)]
+    parts = [f"### {form.name}", f"{_since(finding)}{by}", _facts_table(finding)]
     parts += [_section(heading, text, words) for heading, text in sections.items()]
     return "\n\n".join([part for part in parts if part] + [_yes()])
 
 
 def _usable(written: Sections) -> Mapping[str, str]:
     """A thinker's words by heading; what stands under any other heading than ours is dropped."""
-    words = ((name, said(redact(text), WORDS)) for name, text in written if name in WRITABLE)
+    words = ((name, inline_words(redact(text), WORDS)) for name, text in written if name in WRITABLE)
     return {name: text for name, text in words if text}
 
 
@@ -183,7 +183,7 @@ def _since(finding: Finding) -> str:
     return f"{since}."
 
 
-def _seen(finding: Finding) -> str:
+def _facts_table(finding: Finding) -> str:
     """The facts as the observer measured them, units and windows in their names; "" when it has none."""
     facts = [(name, value) for name, value in finding.signal.facts if name not in ("file", "count")][:FACTS]
     rows = [f"| {_cell(name)} | {_cell(str(value))} |" for name, value in facts]
@@ -192,16 +192,16 @@ def _seen(finding: Finding) -> str:
 
 def _cell(text: str) -> str:
     """One cell of a table, which nothing in it can end."""
-    return said(redact(text).replace("|", "/").replace("`", "'"), 80) or "-"
+    return inline_words(redact(text).replace("|", "/").replace("`", "'"), 80) or "-"
 
 
-def _options(form: Form, finding: Finding) -> str:
+def _options(form: AnalysisForm, finding: Finding) -> str:
     own = effort(finding.signal.effort)
     rows = [f"| {what} | {work or own} | {risk} |" for what, work, risk in form.options]
     return "\n".join(["| what | effort | risk |", "|---|---|---|", *rows])
 
 
-def _risks(form: Form, finding: Finding) -> str:
+def _risks(form: AnalysisForm, finding: Finding) -> str:
     doubt = "what was seen may be nothing, and " if finding.signal.confidence < 0.8 else ""
     return f"Of doing it: {doubt}{form.doing}. Of leaving it: {form.leaving}."
 

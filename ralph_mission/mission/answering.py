@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ralph_mission.mission.posts import Order
+from ralph_mission.mission.posts import ChatCommand
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class OpenQuestion:
     over: bool = False
 
 
-def meant(order: Order, questions: Sequence[OpenQuestion]) -> OpenQuestion | str:
+def match_question(order: ChatCommand, questions: Sequence[OpenQuestion]) -> OpenQuestion | str:
     """The question that an order answers, or why it answers none.
 
     A number may be left out where one question alone was ever left open, and was there when the order was written.
@@ -32,10 +32,10 @@ def meant(order: Order, questions: Sequence[OpenQuestion]) -> OpenQuestion | str
         return f"the question {order.number} is not open" if order.number else "no question is open here"
     there = waiting[0].at.replace(microsecond=0) <= order.at  # a chat tells whole seconds
     if not order.number and (len(questions) > 1 or not there):
-        return f"say which question you mean: {' or '.join(how(question) for question in waiting)}"
-    return waiting[0] if order.words else f"an answer needs words: {how(waiting[0])}"
+        return f"say which question you mean: {' or '.join(how_to_answer(question) for question in waiting)}"
+    return waiting[0] if order.words else f"an answer needs words: {how_to_answer(waiting[0])}"
 
 
-def how(question: OpenQuestion) -> str:
+def how_to_answer(question: OpenQuestion) -> str:
     """What a person says to answer it."""
     return f"/answer {question.number} WORDS"

@@ -16,7 +16,8 @@ from datetime import datetime
 
 from ralph_mission.mission.effects import MARKER, MergePull
 from ralph_mission.mission.ledger import ChatYes
-from ralph_mission.mission.model import Action, Actor, Edit, Issue, LabelEvent, Mission, Pull, Remark, Review
+from ralph_mission.mission.model import Action, Mission
+from ralph_mission.mission.threads import Actor, BodyEdit, Issue, LabelEvent, Pull, Review, ThreadComment
 
 APPROVED, REJECTED = "ralph:approved", "ralph:rejected"
 CONTENT_APPROVED = "content:approved"
@@ -24,13 +25,13 @@ COMMAND = re.compile(r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+(approve|reject)(?![\
 """What begins a comment; indented further it is code, which somebody only shows."""
 YES = re.compile(r"\s*/ralph[ \t]+approve(?:[ \t]+`?(?P<hash>[0-9a-f]{8})`?)?\s*", re.IGNORECASE)
 """The whole of a comment that says yes: a question, a condition or a "not yet" behind the command makes it none."""
-LINE = re.compile(r"^proposal is now `[0-9a-f]{8}`", re.MULTILINE)
+ASKED_LINE = re.compile(r"^proposal is now `[0-9a-f]{8}`", re.MULTILINE)
 SEAL = re.compile(rf"\n+proposal is now `([0-9a-f]{{8}})`\n+(?:{MARKER.pattern})\s*\Z")
 """Our own end of a proposal: the line and our marker, and nothing after them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
+class PersonVerdict:
     """What people said last. `state`: none, approved, changes, rejected, or refused with `rules`."""
 
     state: str = "none"
@@ -39,7 +40,7 @@ class Opinion:
     rules: tuple[str, ...] = ()
 
 
-NONE = Opinion()
+NO_VERDICT = PersonVerdict()
 
 
 def content_hash(title: str, body: str) -> str:
@@ -81,7 +82,7 @@ def on_issue(
     offered_at: datetime | None = None,
     yes: Iterable[ChatYes] = (),
     edited_at: datetime | None = None,
-) -> Opinion:
+) -> PersonVerdict:
     """The opinion on a proposal. A no wins over a yes; the newest counted one of its kind speaks.
 
     `offered_at` is when a change was shown that a yes has to be newer than. `yes`: those that owners gave in a chat.
@@ -92,16 +93,16 @@ def on_issue(
         return noes[-1]
     since = _since(issue, mission, edited_at)
     if chats := said_in_chat(issue, mission, yes, offered_at, edited_at):
-        return Opinion("approved", Actor(0, f"an owner in the Telegram chat {chats[-1].chat}"))
+        return PersonVerdict("approved", Actor(0, f"an owner in the Telegram chat {chats[-1].chat}"))
     attempts = list(_approvals(issue, max(since, offered_at) if offered_at else since, mission))
     if not attempts:
-        return NONE
+        return NO_VERDICT
     counted = [actor for actor, _ in attempts if actor.id in authorised]
     rules = _objections(bool(counted), any(fresh for actor, fresh in attempts if actor.id in authorised))
     if not stands(issue, mission):
         rules = (*rules, "approval-content") if "approval-content" not in rules else rules
     actor = (counted or [attempts[-1][0]])[-1]
-    return Opinion("refused", actor, rules=rules) if rules else Opinion("approved", actor)
+    return PersonVerdict("refused", actor, rules=rules) if rules else PersonVerdict("approved", actor)
 
 
 def said_in_chat(
@@ -124,12 +125,12 @@ def yes_labels(mission: Mission) -> tuple[str, ...]:
     return (APPROVED, CONTENT_APPROVED) if mission.action is Action.PUBLISH else (APPROVED,)
 
 
-def on_offer(issue: Issue, mission: Mission, authorised: frozenset[int], offered_at: datetime | None) -> Opinion:
+def on_offer(issue: Issue, mission: Mission, authorised: frozenset[int], offered_at: datetime | None) -> PersonVerdict:
     """The opinion on a change that a remark of ours shows: a yes is to that, whatever becomes of the issue's text."""
     return on_issue(issue, about(mission, issue.title, issue.body), authorised, offered_at)
 
 
-def on_pull(pull: Pull, mission: Mission, authorised: frozenset[int]) -> Opinion:
+def on_pull(pull: Pull, mission: Mission, authorised: frozenset[int]) -> PersonVerdict:
     """The opinion on a pull: any authorised person's standing request for changes beats every approval.
 
     One that was answered, by a push or by what is on offer, waits for its author; only what is newer asks for more.
@@ -139,16 +140,16 @@ def on_pull(pull: Pull, mission: Mission, authorised: frozenset[int]) -> Opinion
     if changes:
         until = mission.offered_until or mission.answered_at
         fresh = [r for r in changes if until is None or r.at > until]
-        return Opinion("changes", fresh[-1].author, fresh[-1].body) if fresh else NONE
+        return PersonVerdict("changes", fresh[-1].author, fresh[-1].body) if fresh else NO_VERDICT
     approvals = [r for r in standing if r.state == "approved"]
     if not approvals:
-        return NONE
+        return NO_VERDICT
     counted = [r for r in approvals if r.author.id in authorised]
     at_head = [r for r in counted if r.sha == pull.head_sha]
     if at_head and pull.head_sha == mission.head_sha:
-        return Opinion("approved", at_head[-1].author, at_head[-1].sha)
+        return PersonVerdict("approved", at_head[-1].author, at_head[-1].sha)
     rule = "approval-author" if not counted else "foreign-commit" if at_head else "approval-head"
-    return Opinion("refused", (counted or approvals)[-1].author, rules=(rule,))
+    return PersonVerdict("refused", (counted or approvals)[-1].author, rules=(rule,))
 
 
 def merge_objection(pull: Pull, merge: MergePull, may_approve: Callable[[Actor], bool]) -> str:
@@ -215,12 +216,12 @@ def asked_at(issue: Issue, authorised: Collection[int], *labels: str) -> datetim
     return max([issue.created_at, *set_, *yes])
 
 
-def altered(edits: Iterable[Edit], authorised: Collection[int], since: datetime) -> Actor | None:
+def find_altering_editor(edits: Iterable[BodyEdit], authorised: Collection[int], since: datetime) -> Actor | None:
     """Who changed an issue's title or text, since it was asked for, without a say."""
     return next((e.actor for e in edits if e.at >= since and e.actor.id not in authorised), None)
 
 
-def unaltered(remark: Remark, until: datetime | None) -> bool:
+def is_unaltered(remark: ThreadComment, until: datetime | None) -> bool:
     """Whether a remark says what its author said: any other edit than one from before `until` may be anybody's.
 
     None: whoever may edit it may decide too.
@@ -250,7 +251,7 @@ def _asked_at(issue: Issue, mission: Mission) -> datetime:
 
     The issue was opened with the first; the plan to post another counts where the posting is in doubt.
     """
-    ours = [r.created_at for r in issue.remarks if r.author.id == issue.author.id and LINE.search(r.body)]
+    ours = [r.created_at for r in issue.remarks if r.author.id == issue.author.id and ASKED_LINE.search(r.body)]
     return max([issue.created_at, *ours, *([mission.proposal_at] if mission.proposal_at else [])])
 
 
@@ -269,20 +270,20 @@ def _approvals(issue: Issue, since: datetime, mission: Mission) -> Iterable[tupl
             yield remark.author, meant and since < remark.created_at == remark.updated_at
 
 
-def _noes(issue: Issue) -> Iterable[Opinion]:
+def _noes(issue: Issue) -> Iterable[PersonVerdict]:
     if event := standing_label(issue, REJECTED):
-        yield Opinion("rejected", event.actor)
+        yield PersonVerdict("rejected", event.actor)
     for remark in issue.remarks:
         if _command(remark) == "reject":
-            yield Opinion("rejected", remark.author, _words(remark))
+            yield PersonVerdict("rejected", remark.author, _words(remark))
 
 
-def _command(remark: Remark) -> str:
+def _command(remark: ThreadComment) -> str:
     match = COMMAND.match(remark.body)
     return match.group(1).lower() if match and not remark.author.is_bot else ""
 
 
-def _words(remark: Remark) -> str:
+def _words(remark: ThreadComment) -> str:
     match = COMMAND.match(remark.body)
     return match.group(2).strip() if match else ""
 

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ralph_mission.mission import succession
-from ralph_mission.mission.announced import announced
+from ralph_mission.mission.announced import announced_digests
 from ralph_mission.mission.approval import standing_label
 from ralph_mission.mission.effects import MARKER, fact
 from ralph_mission.mission.ledger import EffectRecord, MonitorRecord, Record, key_of, monitor_key
-from ralph_mission.mission.model import Issue, Mission, Pull, Remark
+from ralph_mission.mission.model import Mission
+from ralph_mission.mission.threads import Issue, Pull, ThreadComment
 
 _FACT = re.compile(r" ([a-z]+)=([^\s>]+)")
 BRANCHES = "ralph/"
@@ -30,21 +31,21 @@ def facts_in(marker: str) -> dict[str, str]:
 def why_foreign(mission: Mission, issue: Issue | None, pull: Pull | None, us: int, authorised: frozenset[int]) -> str:
     """Why nothing may be written there on behalf of this mission, "" when both are its own."""
     written = issue is not None and issue.author.id == us and _names(issue.body, mission)
-    if issue is not None and not written and not wished(issue, authorised):
+    if issue is not None and not written and not is_requested(issue, authorised):
         return f"issue #{issue.number} does not belong to this mission"
-    borne_by_us = written or issue is None or _claimed(issue, us)
+    borne_by_us = written or issue is None or _is_claimed(issue, us)
     if pull is not None and not _carries(pull, mission, us, named=not borne_by_us):
         return f"pull #{pull.number} does not belong to this mission"
     return ""
 
 
-def wished(issue: Issue, authorised: frozenset[int]) -> bool:
+def is_requested(issue: Issue, authorised: frozenset[int]) -> bool:
     """Whether an authorised person set the `ralph:mission` that stands there."""
     label = standing_label(issue, "ralph:mission")
     return label is not None and label.actor.id in authorised
 
 
-def _claimed(issue: Issue, us: int) -> bool:
+def _is_claimed(issue: Issue, us: int) -> bool:
     """Whether an issue that a person vouched for is of ours, with its marker edited away: no other mission's, then."""
     return issue.author.id == us and not any(_markers(issue.body))
 
@@ -53,7 +54,7 @@ def own_remark(mission: Mission, records: Mapping[str, Record], issue: Issue | N
     """The number of the mission's standing remark; 0 when none of ours stands there. Memory's word without an issue."""
     if issue is None:
         return mission.comment
-    keys = tuple(succession.keys(succession.of_remark(mission.key), records))
+    keys = tuple(succession.successor_keys(succession.of_remark(mission.key), records))
     ours = [r.id for r in issue.remarks if r.author.id == us and any(found[1] in keys for found in _markers(r.body))]
     return mission.comment if mission.comment in ours else max(ours, default=0)
 
@@ -87,7 +88,7 @@ def _borne_out(record: MonitorRecord, issues: Mapping[int, Issue], us: int) -> b
     return record.issue not in issues or is_list(issues[record.issue], record.key, us)
 
 
-def own_change(mission: Mission, issue: Issue | None, us: int) -> Remark | None:
+def own_change(mission: Mission, issue: Issue | None, us: int) -> ThreadComment | None:
     """Our newest remark that names a change made for this mission. One that was edited since says nothing."""
     shown = [r for r in (issue.remarks if issue else ()) if r.author.id == us and r.created_at == r.updated_at]
     return next((r for r in reversed(shown) if _shows(r.body, mission)), None)
@@ -99,7 +100,7 @@ def change_remark(mission: Mission, digests: Iterable[str]) -> str:
 
 
 def _shows(body: str, mission: Mission) -> bool:
-    named = announced(body, False) or announced(body, True)
+    named = announced_digests(body, False) or announced_digests(body, True)
     return bool(named) and any(found[1] == change_remark(mission, named) for found in _markers(body))
 
 

@@ -7,22 +7,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ralph_mission.mission import concluding, deciding, posting, reflect, schedule, wording
-from ralph_mission.mission.account import CycleReport, Telling
-from ralph_mission.mission.acting import Act, Deed, not_attempted
+from ralph_mission.mission.account import CycleReport, CycleSummary
+from ralph_mission.mission.acting import AppliedEffect, ExecutedDecision, not_attempted
 from ralph_mission.mission.concluding import Conclusion
-from ralph_mission.mission.deciding import Decided, Situation
+from ralph_mission.mission.deciding import CycleDecisions, Situation
 from ralph_mission.mission.effects import OpenIssue, OpenPull, Publish, Receipt
 from ralph_mission.mission.ledger import (
     KEPT_IDS,
     KEPT_WAKES,
     SETTLED,
-    Batch,
     Claim,
     EffectRecord,
     FindingRecord,
+    MemoryBatch,
+    MemorySnapshot,
     MonitorRecord,
     OpenState,
-    Recollection,
     Record,
     absorb,
     monitor_key,
@@ -31,11 +31,11 @@ from ralph_mission.mission.ledger import (
 )
 from ralph_mission.mission.ledger import intend as intend_effects
 from ralph_mission.mission.memory import CycleNote, Memory
-from ralph_mission.mission.memory_text import trimmed
+from ralph_mission.mission.memory_text import trim_memory
 from ralph_mission.mission.model import Action, Finding, Mission, Verdict
 from ralph_mission.mission.posts import Measured, Posted
 from ralph_mission.mission.proposal import Proposal
-from ralph_mission.mission.spending import booked
+from ralph_mission.mission.spending import book_spending
 from ralph_mission.mission.step_parts import Lesson
 
 
@@ -44,7 +44,7 @@ class Journal:
     """One cycle for auditors: every effect traces to finding, rule, tier and approver."""
 
     report: CycleReport
-    telling: Telling
+    telling: CycleSummary
     approvers: tuple[tuple[str, str], ...]  # decision key, who said yes
     lessons: tuple[Lesson, ...]
     deeds: tuple[tuple[str, Receipt], ...]  # decision key, receipt
@@ -56,8 +56,8 @@ class Journal:
 
 
 def intend(
-    situation: Situation, decided: Decided, known: Mapping[str, Record], holder: str, at: datetime
-) -> Batch | None:
+    situation: Situation, decided: CycleDecisions, known: Mapping[str, Record], holder: str, at: datetime
+) -> MemoryBatch | None:
     """Claim and intents of every allowed effect that was not done before, and what was spent until now.
 
     None when there are none of them: then what an agent's work was set aside for stands until the end.
@@ -76,13 +76,13 @@ def intend(
         next_mission=deciding.next_mission(situation) + sum(p.new_mission for p in allowed),
     )
     subject = f"ralph: cycle {situation.cycle}: intends {len(opened)} effects"
-    return Batch(_spent(situation, 0.0), state, tuple(records), subject)
+    return MemoryBatch(_book_cost(situation, 0.0), state, tuple(records), subject)
 
 
-def _spent(situation: Situation, more: float) -> Memory:
+def _book_cost(situation: Situation, more: float) -> Memory:
     """Memory with what this cycle has cost by now, the thinker's name for it, and `more` that is set aside."""
-    header = booked(situation.memory.header, situation.now, situation.usage.cost_usd + more)
-    return replace(situation.memory, header=replace(header, cursors=concluding.carried(situation)))
+    header = book_spending(situation.memory.header, situation.now, situation.usage.cost_usd + more)
+    return replace(situation.memory, header=replace(header, cursors=concluding.carry_cursors(situation)))
 
 
 def _intents(proposal: Proposal, situation: Situation, known: Mapping[str, Record]) -> Iterable[Record]:
@@ -106,7 +106,7 @@ def _interim(situation: Situation, allowed: Sequence[Proposal]) -> tuple[Mission
     return tuple(missions.values())
 
 
-def commission(situation: Situation, mission: Mission, usd: float, holder: str, at: datetime) -> Batch:
+def commission(situation: Situation, mission: Mission, usd: float, holder: str, at: datetime) -> MemoryBatch:
     """Claim and money for an agent's work, before it begins: a runner that dies has spent all of it."""
     state = replace(
         situation.state,
@@ -114,13 +114,13 @@ def commission(situation: Situation, mission: Mission, usd: float, holder: str, 
         missions=tuple(mission if one.id == mission.id else one for one in situation.state.missions),
     )
     subject = f"ralph: cycle {situation.cycle}: an agent works on mission {mission.id}"
-    return Batch(_spent(situation, usd), state, (), subject)
+    return MemoryBatch(_book_cost(situation, usd), state, (), subject)
 
 
 # --- an earlier run's leftovers -------------------------------------------------------
 
 
-def settle_open(past: Recollection, deeds: Sequence[Deed], records: Mapping[str, Record]) -> Batch:
+def settle_open(past: MemorySnapshot, deeds: Sequence[AppliedEffect], records: Mapping[str, Record]) -> MemoryBatch:
     """What was found out about intended effects (by looking, or from a person), and the missions moved by it."""
     settled = [
         settle(record, deed.receipt)
@@ -128,26 +128,26 @@ def settle_open(past: Recollection, deeds: Sequence[Deed], records: Mapping[str,
         if isinstance(record := records.get(deed.effect.key), EffectRecord)
     ]
     by_key = {deed.effect.key: deed for deed in deeds}
-    missions = tuple(_absorbed(mission, settled, by_key) for mission in past.state.missions)
-    state = closed(replace(past.state, claim=None, missions=missions), [deed.receipt for deed in deeds])
+    missions = tuple(_absorb_receipts(mission, settled, by_key) for mission in past.state.missions)
+    state = close_effects(replace(past.state, claim=None, missions=missions), [deed.receipt for deed in deeds])
     state, forgotten = _without_unopened(state, settled, by_key, records)
     monitors = _found_monitors(settled, by_key, records)
-    state = replace(state, posted=posting.remembered(state.posted, _posted_late(settled, by_key)))
+    state = replace(state, posted=posting.remember_posts(state.posted, _posted_late(settled, by_key)))
     unsaid = _unsaid(settled, by_key, records)
     subject = f"ralph: settled {len(deeds)} effects of an earlier run"
-    return Batch(past.memory, state, (*settled, *forgotten, *monitors, *unsaid), subject)
+    return MemoryBatch(past.memory, state, (*settled, *forgotten, *monitors, *unsaid), subject)
 
 
-def _posted_late(settled: Iterable[EffectRecord], deeds: Mapping[str, Deed]) -> Iterable[Posted]:
+def _posted_late(settled: Iterable[EffectRecord], deeds: Mapping[str, AppliedEffect]) -> Iterable[Posted]:
     """Posts that turned out to have been sent."""
     for record in settled:
         deed = deeds[record.key]
-        if post := posting.posted(deed.effect, deed.receipt, record.kind, record.at):
+        if post := posting.to_posted(deed.effect, deed.receipt, record.kind, record.at):
             yield post
 
 
 def _unsaid(
-    settled: Iterable[EffectRecord], deeds: Mapping[str, Deed], records: Mapping[str, Record]
+    settled: Iterable[EffectRecord], deeds: Mapping[str, AppliedEffect], records: Mapping[str, Record]
 ) -> Iterable[FindingRecord]:
     """What certainly was not said may be said again, if it still stands: it is not known after all."""
     for record in settled:
@@ -158,7 +158,7 @@ def _unsaid(
 
 
 def _without_unopened(
-    state: OpenState, settled: Iterable[EffectRecord], deeds: Mapping[str, Deed], records: Mapping[str, Record]
+    state: OpenState, settled: Iterable[EffectRecord], deeds: Mapping[str, AppliedEffect], records: Mapping[str, Record]
 ) -> tuple[OpenState, tuple[FindingRecord, ...]]:
     """Missions whose issue was never opened are taken back, as if they had not been thought of."""
     unopened = [r for r in settled if r.state == "failed" and isinstance(deeds[r.key].effect, OpenIssue)]
@@ -178,7 +178,7 @@ def _without_unopened(
 
 
 def _found_monitors(
-    settled: Iterable[EffectRecord], deeds: Mapping[str, Deed], records: Mapping[str, Record]
+    settled: Iterable[EffectRecord], deeds: Mapping[str, AppliedEffect], records: Mapping[str, Record]
 ) -> Iterable[MonitorRecord]:
     """Monitoring records get the number of the issue that was opened for them."""
     for record in settled:
@@ -188,14 +188,14 @@ def _found_monitors(
             yield replace(monitor, issue=receipt.number)
 
 
-def _absorbed(mission: Mission, settled: Iterable[EffectRecord], deeds: Mapping[str, Deed]) -> Mission:
+def _absorb_receipts(mission: Mission, settled: Iterable[EffectRecord], deeds: Mapping[str, AppliedEffect]) -> Mission:
     for record in settled:
         if record.mission == mission.id:
             mission = absorb(mission, deeds[record.key].effect, deeds[record.key].receipt)
     return mission
 
 
-def closed(state: OpenState, receipts: Iterable[Receipt]) -> OpenState:
+def close_effects(state: OpenState, receipts: Iterable[Receipt]) -> OpenState:
     """The state once these receipts are in: nothing of theirs is open, what is in doubt is listed."""
     told = {receipt.key: receipt.status for receipt in receipts}
     waiting = (key for key in state.unknown if told.get(key, "unknown") == "unknown")
@@ -209,19 +209,19 @@ def closed(state: OpenState, receipts: Iterable[Receipt]) -> OpenState:
 
 def write(
     situation: Situation,
-    decided: Decided,
-    acts: Sequence[Act],
+    decided: CycleDecisions,
+    acts: Sequence[ExecutedDecision],
     conclusion: Conclusion,
     intended: Mapping[str, Record],
     report: CycleReport,
-    telling: Telling,
+    telling: CycleSummary,
     base: OpenState,
     dashboard: Callable[[Memory, OpenState], str],
-) -> Batch:
+) -> MemoryBatch:
     """Receipts, memory, journal, archive and dashboard in one commit."""
     state = next_state(situation, acts, conclusion, base)
-    memory, overflow = trimmed(_memory(situation, decided, acts, conclusion, state.posted))
-    return Batch(
+    memory, overflow = trim_memory(_memory(situation, decided, acts, conclusion, state.posted))
+    return MemoryBatch(
         memory,
         state,
         tuple(_records(situation, acts, conclusion, intended)),
@@ -232,7 +232,9 @@ def write(
     )
 
 
-def next_state(situation: Situation, acts: Sequence[Act], conclusion: Conclusion, base: OpenState) -> OpenState:
+def next_state(
+    situation: Situation, acts: Sequence[ExecutedDecision], conclusion: Conclusion, base: OpenState
+) -> OpenState:
     """The state of memory after these acts."""
     receipts = [*(deed.receipt for act in acts for deed in act.deeds), *not_attempted(acts)]
     state = replace(
@@ -243,29 +245,29 @@ def next_state(situation: Situation, acts: Sequence[Act], conclusion: Conclusion
         backlog=conclusion.backlog,
         recent=conclusion.recent,
         unverified=situation.state.unverified,
-        silenced=tuple(sorted(deciding.silenced_kinds(situation) | _unasked(situation))),
+        silenced=tuple(sorted(deciding.silenced_kinds(situation) | _still_silenced(situation))),
         done=(*base.done, situation.cycle_id)[-KEPT_IDS:],
-        posted=posting.remembered(base.posted, conclusion.posted, measured(situation), situation.now),
+        posted=posting.remember_posts(base.posted, conclusion.posted, collect_measurements(situation), situation.now),
         finished=conclusion.finished,
-        hushed_until=base.hushed_until if deciding.hushed(situation) else None,
+        hushed_until=base.hushed_until if deciding.is_quiet_period(situation) else None,
         wakes=(*base.wakes, (situation.now, conclusion.header.drift_seconds))[-KEPT_WAKES:],
     )
-    return closed(state, receipts)
+    return close_effects(state, receipts)
 
 
-def measured(situation: Situation) -> tuple[Measured, ...]:
+def collect_measurements(situation: Situation) -> tuple[Measured, ...]:
     """What networks told in this cycle of our own posts."""
     return tuple(told for sighting in situation.sightings for told in sighting.measured)
 
 
-def _unasked(situation: Situation) -> set[str]:
+def _still_silenced(situation: Situation) -> set[str]:
     """Silenced kinds whose monitor was not looked at this time stay silenced."""
     looked_at = {record.kind for record in situation.records.values() if isinstance(record, MonitorRecord)}
     return set(situation.state.silenced) - looked_at
 
 
 def _records(
-    situation: Situation, acts: Sequence[Act], conclusion: Conclusion, intended: Mapping[str, Record]
+    situation: Situation, acts: Sequence[ExecutedDecision], conclusion: Conclusion, intended: Mapping[str, Record]
 ) -> Iterable[Record]:
     for act in acts:
         for deed in act.deeds:
@@ -279,13 +281,13 @@ def _records(
         if isinstance(record, EffectRecord) and record.state == "intended":
             yield settle(record, receipt)
     for act in conclusion.dropped:
-        yield from _forgotten(act, situation)
-    yield from _said(conclusion.said, situation)
+        yield from _reopened_records(act, situation)
+    yield from _public_records(conclusion.said, situation)
     findings = {**situation.records, **{k: r for k, r in intended.items() if isinstance(r, FindingRecord)}}
-    yield from reflect.taught(conclusion.lessons, findings)
+    yield from reflect.apply_lessons(conclusion.lessons, findings)
 
 
-def _said(findings: Iterable[Finding], situation: Situation) -> Iterable[Record]:
+def _public_records(findings: Iterable[Finding], situation: Situation) -> Iterable[Record]:
     """What was said is known; of a thing that was told of twice in one cycle, both instances are."""
     records: dict[str, Record] = {}
     for finding in findings:
@@ -294,12 +296,12 @@ def _said(findings: Iterable[Finding], situation: Situation) -> Iterable[Record]
     return records.values()
 
 
-def _monitor(record: MonitorRecord, act: Act) -> MonitorRecord:
+def _monitor(record: MonitorRecord, act: ExecutedDecision) -> MonitorRecord:
     opened = [deed.receipt.number for deed in act.deeds if isinstance(deed.effect, OpenIssue)]
     return replace(record, issue=record.issue or (opened[0] if opened else 0))
 
 
-def _forgotten(act: Act, situation: Situation) -> Iterable[FindingRecord]:
+def _reopened_records(act: ExecutedDecision, situation: Situation) -> Iterable[FindingRecord]:
     """What certainly was not opened may be proposed again: its members are not known after all."""
     for member in act.decision.proposal.members:
         before = situation.records.get(member.fingerprint)
@@ -310,14 +312,18 @@ def _forgotten(act: Act, situation: Situation) -> Iterable[FindingRecord]:
 
 
 def _memory(
-    situation: Situation, decided: Decided, acts: Sequence[Act], conclusion: Conclusion, posts: Sequence[Posted]
+    situation: Situation,
+    decided: CycleDecisions,
+    acts: Sequence[ExecutedDecision],
+    conclusion: Conclusion,
+    posts: Sequence[Posted],
 ) -> Memory:
     header = conclusion.header
     note = CycleNote(
         situation.cycle,
         situation.now.replace(second=0, microsecond=0),
-        tuple(_observed(situation, decided)),
-        tuple(_done(acts)),
+        tuple(_observation_lines(situation, decided)),
+        tuple(_action_lines(acts)),
         header.urgency,
         _next_cycle(situation, conclusion),
     )
@@ -327,11 +333,11 @@ def _memory(
 
 def _next_cycle(situation: Situation, conclusion: Conclusion) -> str:
     """The pause after a cycle of this urgency; none is made while work is ready."""
-    pause = schedule.spoken(situation.charter.rhythm.pause(conclusion.header.urgency))
+    pause = schedule.format_pause(situation.charter.rhythm.pause(conclusion.header.urgency))
     return f"{pause} (at once: work is ready)" if conclusion.at_once else pause
 
 
-def _observed(situation: Situation, decided: Decided) -> Iterable[str]:
+def _observation_lines(situation: Situation, decided: CycleDecisions) -> Iterable[str]:
     for sighting in situation.sightings:
         if sighting.status == "skipped":
             continue
@@ -343,7 +349,7 @@ def _observed(situation: Situation, decided: Decided) -> Iterable[str]:
         yield f"and {len(decided.fresh) - reflect.SHOWN} more"
 
 
-def _done(acts: Sequence[Act]) -> Iterable[str]:
+def _action_lines(acts: Sequence[ExecutedDecision]) -> Iterable[str]:
     for act in acts:
         proposal = act.decision.proposal
         opened = [f"#{d.receipt.number}" for d in act.deeds if isinstance(d.effect, OpenIssue | OpenPull)]
@@ -356,20 +362,20 @@ def _done(acts: Sequence[Act]) -> Iterable[str]:
 
 def _journal(
     situation: Situation,
-    decided: Decided,
-    acts: Sequence[Act],
+    decided: CycleDecisions,
+    acts: Sequence[ExecutedDecision],
     conclusion: Conclusion,
     report: CycleReport,
-    telling: Telling,
+    telling: CycleSummary,
     posts: Sequence[Posted],
 ) -> Journal:
     approvers = tuple((d.proposal.key, d.proposal.approver) for d in decided.decisions if d.proposal.approver)
     deeds = tuple((act.decision.proposal.key, deed.receipt) for act in acts for deed in act.deeds)
-    counted = reflect.telling(conclusion.lessons, situation.records)
-    news = {post.key for post in conclusion.posted} | {told.key for told in measured(situation)}
+    counted = reflect.worth_telling(conclusion.lessons, situation.records)
+    news = {post.key for post in conclusion.posted} | {told.key for told in collect_measurements(situation)}
     told = tuple(post for post in posts if post.key in news)
     return Journal(report, telling, approvers, conclusion.lessons, deeds, counted, told)
 
 
-def _subject(acts: Sequence[Act]) -> str:
+def _subject(acts: Sequence[ExecutedDecision]) -> str:
     return ", ".join(str(act.decision.proposal.action) for act in acts) or "nothing to do"

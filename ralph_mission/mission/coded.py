@@ -13,92 +13,101 @@ from ralph_mission.mission import announced, coding, coding_text, offering, with
 from ralph_mission.mission.approval import about
 from ralph_mission.mission.belonging import change_remark, facts_of
 from ralph_mission.mission.coding import WAITS_FOR_AGENT
-from ralph_mission.mission.commissions import Made
+from ralph_mission.mission.commissions import CodingResult
 from ralph_mission.mission.effects import Comment, Effect, OpenPull, PushBranch
 from ralph_mission.mission.ledger import key_of
-from ralph_mission.mission.lifecycle import Event, Facts, advance
+from ralph_mission.mission.lifecycle import MissionEvent, MissionFacts, advance
 from ralph_mission.mission.model import Action, Mission, Status
 from ralph_mission.mission.overlap import touched_by
 from ralph_mission.mission.proposal import Proposal
-from ralph_mission.mission.step_parts import Circumstances, Step, proposed, story, told, waited
+from ralph_mission.mission.step_parts import (
+    MissionStep,
+    StepContext,
+    add_to_story,
+    count_wait,
+    propose_step,
+    story_comment,
+)
 from ralph_mission.safety.objections import inspect
 from ralph_mission.safety.patch import Patch, deltas, patch_ids
 
 
-def follow(mission: Mission, facts: Facts, made: Made, around: Circumstances) -> Step:
+def follow(mission: Mission, facts: MissionFacts, made: CodingResult, around: StepContext) -> MissionStep:
     """What follows from the work of this cycle."""
     if made.outcome == "held":
-        return Step(replace(mission, next_step=f"An agent goes on with it when it may: {made.reason}."))
-    begun = advance(mission, Event.STARTED, around.now) if mission.status is Status.PLANNED else mission
+        return MissionStep(replace(mission, next_step=f"An agent goes on with it when it may: {made.reason}."))
+    begun = advance(mission, MissionEvent.STARTED, around.now) if mission.status is Status.PLANNED else mission
     begun = replace(begun, guided_at=made.guided_at or begun.guided_at)
     if made.outcome == "goes on":
         return _goes_on(begun, made, around)
     if made.outcome == "failed" or made.patch is None or not made.patch.changes:
-        return _failed(mission, begun, made, around)
-    return _sent(mission, begun, facts, made, made.patch, around)
+        return _record_failure(mission, begun, made, around)
+    return _send_change(mission, begun, facts, made, made.patch, around)
 
 
-def _goes_on(begun: Mission, made: Made, around: Circumstances) -> Step:
+def _goes_on(begun: Mission, made: CodingResult, around: StepContext) -> MissionStep:
     stalled = 0 if made.progressed else begun.stalled_cycles + 1
-    after = told(begun, around, f"{_effort(made)}, not finished ({made.reason})", WAITS_FOR_AGENT)
+    after = add_to_story(begun, around, f"{_effort(made)}, not finished ({made.reason})", WAITS_FOR_AGENT)
     after = replace(after, stalled_cycles=stalled, turns=begun.turns + 1)
-    return proposed(Action.ANSWER, after, after, (story(after, around),), "", None)
+    return propose_step(Action.ANSWER, after, after, (story_comment(after, around),), "", None)
 
 
-def _failed(mission: Mission, begun: Mission, made: Made, around: Circumstances) -> Step:
+def _record_failure(mission: Mission, begun: Mission, made: CodingResult, around: StepContext) -> MissionStep:
     """Three tries that came to nothing are one too many, whatever each of them said."""
     reason = made.reason if made.outcome == "failed" else "it was declared done, and no file was changed"
-    after = told(begun, around, f"{_effort(made)}, came to nothing: {reason}", WAITS_FOR_AGENT)
+    after = add_to_story(begun, around, f"{_effort(made)}, came to nothing: {reason}", WAITS_FOR_AGENT)
     after = replace(after, failure=reason, failures=begun.failures + 1)
-    return proposed(Action.ANSWER, after, after, (story(after, around),), "", None)
+    return propose_step(Action.ANSWER, after, after, (story_comment(after, around),), "", None)
 
 
-def _effort(made: Made) -> str:
+def _effort(made: CodingResult) -> str:
     spent = f", ${made.usage.cost_usd:.2f}" if made.usage.cost_usd else ""
     return f"an agent worked on it ({made.sessions} session{'s' * (made.sessions != 1)}{spent})"
 
 
-def _sent(mission: Mission, begun: Mission, facts: Facts, made: Made, patch: Patch, around: Circumstances) -> Step:
+def _send_change(
+    mission: Mission, begun: Mission, facts: MissionFacts, made: CodingResult, patch: Patch, around: StepContext
+) -> MissionStep:
     why = inspect(patch, max_lines=around.limits.auto_pr_lines, recent=around.recent)
     rules = tuple(dict.fromkeys(objection.rule for objection in why))
     if reason := withheld.why_not(patch, why):
-        return _failed(mission, begun, replace(made, outcome="failed", reason=reason), around)
+        return _record_failure(mission, begun, replace(made, outcome="failed", reason=reason), around)
     if begun.status is Status.FIXING:
         return _answer(begun, facts, made, patch, rules, around)
     push, pull = change(begun, made, patch, around)
     if rules:
-        return _offered(begun, facts, patch, (push, pull), rules, around)
-    named = announced.line((push, pull), asked=False)
+        return _offer_change(begun, facts, patch, (push, pull), rules, around)
+    named = announced.announcement_line((push, pull), asked=False)
     remark = _remark(mission, (push, pull))
     said = Comment(remark, mission.issue, coding_text.announcement(patch, named, remark))
     interim = replace(begun, pending=(push.key, pull.key), failure="", failures=0, stalled_cycles=0, turns=0)
-    interim = told(interim, around, f"{_effort(made)}; its change is in a pull", "Review the pull.")
-    after = replace(advance(interim, Event.PULL_OPENED, around.now), pending=(), waiting_since=around.now)
+    interim = add_to_story(interim, around, f"{_effort(made)}; its change is in a pull", "Review the pull.")
+    after = replace(advance(interim, MissionEvent.PULL_OPENED, around.now), pending=(), waiting_since=around.now)
     return _step(mission, interim, after, (said, push, pull), patch, wished=not facts.unasked)
 
 
 def _step(
     mission: Mission, interim: Mission, after: Mission, effects: Sequence[Effect], patch: Patch, wished: bool
-) -> Step:
+) -> MissionStep:
     key = key_of(mission.key, "carry-out", *(effect.key for effect in effects))
     proposal = Proposal(
         key, Action.OPEN_FIX, mission.kind, mission.title, tuple(effects), patch=patch, before=mission,
         interim=interim, after=after, wished=wished,
     )  # fmt: skip  # one value
-    return Step(waited(mission), proposal)
+    return MissionStep(count_wait(mission), proposal)
 
 
-def change(mission: Mission, made: Made, patch: Patch, around: Circumstances) -> tuple[PushBranch, OpenPull]:
+def change(mission: Mission, made: CodingResult, patch: Patch, around: StepContext) -> tuple[PushBranch, OpenPull]:
     """The branch and the pull of a change. Their keys are the change's: another one is another deed."""
     same = tuple(sorted(patch_ids(patch)))
     branch = mission.branch or coding.branch(mission)
     push = PushBranch(
         key_of(mission.key, "push_branch", patch.base, *same), branch, patch.base,
-        coding_text.message(mission, 0, patch), around.now, deltas(patch), issue=mission.issue,
+        coding_text.commit_text(mission, 0, patch), around.now, deltas(patch), issue=mission.issue,
     )  # fmt: skip  # one effect
     key = key_of(mission.key, "open_pull")
     facts = facts_of(mission) | {"issue": str(mission.issue)}
-    body = coding_text.pull(mission, patch, made.words, made.learned, key, facts)
+    body = coding_text.pull_text(mission, patch, made.words, made.learned, key, facts)
     return push, OpenPull(
         key, mission.title, body, branch, around.default.name, mission.issue, ("ralph:mission",), same,
         touched_by(patch),
@@ -106,59 +115,61 @@ def change(mission: Mission, made: Made, patch: Patch, around: Circumstances) ->
 
 
 def _remark(mission: Mission, effects: Sequence[PushBranch | OpenPull]) -> str:
-    return change_remark(mission, [announced.digest(effect) for effect in effects])
+    return change_remark(mission, [announced.change_digest(effect) for effect in effects])
 
 
-def _offered(
+def _offer_change(
     begun: Mission,
-    facts: Facts,
+    facts: MissionFacts,
     patch: Patch,
     planned: tuple[PushBranch, OpenPull],
     rules: tuple[str, ...],
-    around: Circumstances,
-) -> Step:
+    around: StepContext,
+) -> MissionStep:
     """The change is shown, and a yes to it asked for; an earlier yes was to the wish, not to this."""
     issue = facts.issue
     assert issue is not None
     bound = about(begun, issue.title, issue.body)
     after = replace(
-        advance(bound, Event.OFFERED, around.now), pending=tuple(effect.key for effect in planned),
+        advance(bound, MissionEvent.OFFERED, around.now), pending=tuple(effect.key for effect in planned),
         waiting_since=around.now, failure="", failures=0,
         turns=0,
     )  # fmt: skip  # one value
-    after = told(after, around, f"an agent made a change that needs a yes ({', '.join(rules)})", "Say yes or no to it.")
-    effects = offering.shown(begun, facts, patch, planned, rules, bound.proposal_hash)
-    step = proposed(Action.ANSWER, begun, after, (*effects, story(after, around)), "", None)
+    after = add_to_story(
+        after, around, f"an agent made a change that needs a yes ({', '.join(rules)})", "Say yes or no to it."
+    )
+    effects = offering.offer_effects(begun, facts, patch, planned, rules, bound.proposal_hash)
+    step = propose_step(Action.ANSWER, begun, after, (*effects, story_comment(after, around)), "", None)
     assert step.proposal is not None
     return replace(step, proposal=replace(step.proposal, planned=planned))
 
 
 def _answer(
-    begun: Mission, facts: Facts, made: Made, patch: Patch, rules: tuple[str, ...], around: Circumstances
-) -> Step:
+    begun: Mission, facts: MissionFacts, made: CodingResult, patch: Patch, rules: tuple[str, ...], around: StepContext
+) -> MissionStep:
     """A push on top of what was reviewed, or a question first where a rule speaks against it."""
     same = sorted(patch_ids(patch))
     push = PushBranch(
         key_of(begun.key, "push_branch", begun.head_sha, *same), begun.branch, begun.base_sha,
-        coding_text.message(begun, begun.rounds + 1, patch), around.now, deltas(patch), onto=begun.head_sha,
+        coding_text.commit_text(begun, begun.rounds + 1, patch), around.now, deltas(patch), onto=begun.head_sha,
         issue=begun.issue,
     )  # fmt: skip  # one effect
     if rules:
-        return offering.answer(begun, facts, made, push, rules, around)
+        return offering.offer_answer(begun, facts, made, push, rules, around)
     interim = replace(begun, rounds=begun.rounds + 1, answered_at=made.answered_at, pending=(push.key,))
-    after = offering.revised(interim, f"{_effort(made)} and answered the review", around)
-    step = proposed(Action.REVISE, begun, after, (push, story(after, around)), "", None)
+    after = offering.mark_revised(interim, f"{_effort(made)} and answered the review", around)
+    step = propose_step(Action.REVISE, begun, after, (push, story_comment(after, around)), "", None)
     assert step.proposal is not None
     return replace(step, proposal=replace(step.proposal, patch=patch, interim=interim))
 
 
-def answered(mission: Mission, around: Circumstances) -> Step:
+def close_answered_review(mission: Mission, around: StepContext) -> MissionStep:
     """What follows when the push of an answer was found after a crash, or when the review was taken back."""
-    after = offering.revised(mission, "nothing is left of the review to answer", around)
-    return proposed(Action.ANSWER, mission, after, (story(after, around),), "", None)
+    after = offering.mark_revised(mission, "nothing is left of the review to answer", around)
+    return propose_step(Action.ANSWER, mission, after, (story_comment(after, around),), "", None)
 
 
-def unanswered(mission: Mission) -> Step:
+def retry_answer(mission: Mission) -> MissionStep:
     """What follows when it did not get through: what was made is still there, and is sent anew."""
     before = mission.answered_before
-    return Step(replace(waited(mission), pending=(), rounds=max(0, mission.rounds - 1), answered_at=before))
+    return MissionStep(replace(count_wait(mission), pending=(), rounds=max(0, mission.rounds - 1), answered_at=before))

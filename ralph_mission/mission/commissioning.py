@@ -6,21 +6,23 @@ from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission import acting, chronicle, coding, spending
-from ralph_mission.mission.commissions import Commission, Made
+from ralph_mission.mission.commissions import CodingResult, CodingTask
 from ralph_mission.mission.deciding import Situation
-from ralph_mission.mission.facts import refreshed
-from ralph_mission.mission.ledger import Recollection
-from ralph_mission.mission.lifecycle import Event, Facts, advance, read
+from ralph_mission.mission.facts import refresh_facts
+from ralph_mission.mission.ledger import MemorySnapshot
+from ralph_mission.mission.lifecycle import MissionEvent, MissionFacts, advance, interpret_facts
 from ralph_mission.mission.memory import Memory
 from ralph_mission.mission.model import Limits, Mission, Status, Usage
-from ralph_mission.mission.ports import Coder, Ports
+from ralph_mission.mission.ports import Coder, CyclePorts
 
 SECONDS = 2400.0
 """All that agents may take of one cycle: a job of the workflow has an hour, and the rest of the cycle its minutes."""
 SHORTEST = 60.0  # seconds that are worth a beginning
 
 
-def work(ports: Ports, coder: Coder, situation: Situation, past: Recollection) -> tuple[Recollection, Situation]:
+def run_coding_tasks(
+    ports: CyclePorts, coder: Coder, situation: Situation, past: MemorySnapshot
+) -> tuple[MemorySnapshot, Situation]:
     """Every mission that waits for an agent has its turn, oldest first, while money and time last. Raises Lost."""
     facts = dict(situation.world.facts)
     ready = [m for m in situation.state.missions if m.id in facts and _ready(m, facts[m.id], situation.now)]
@@ -34,27 +36,27 @@ def work(ports: Ports, coder: Coder, situation: Situation, past: Recollection) -
     return past, situation
 
 
-def _ready(mission: Mission, facts: Facts, now: datetime) -> bool:
-    return coding.waits(mission, facts) and read(mission, facts, now).event is None
+def _ready(mission: Mission, facts: MissionFacts, now: datetime) -> bool:
+    return coding.waits(mission, facts) and interpret_facts(mission, facts, now).event is None
 
 
 def _turn(
-    ports: Ports, coder: Coder, situation: Situation, past: Recollection, mission: Mission, until: float
-) -> tuple[Recollection, Situation]:
-    left = _left(situation, until - ports.clock.now().timestamp())
-    if held := _held(ports, left, situation.charter.limits):
-        made = Made(mission.id, "held", held)
+    ports: CyclePorts, coder: Coder, situation: Situation, past: MemorySnapshot, mission: Mission, until: float
+) -> tuple[MemorySnapshot, Situation]:
+    left = _budget_left(situation, until - ports.clock.now().timestamp())
+    if held := _reason_to_stop(ports, left, situation.charter.limits):
+        made = CodingResult(mission.id, "held", held)
         return past, replace(situation, made=(*situation.made, made))
-    mission = advance(mission, Event.STARTED, situation.now) if mission.status is Status.PLANNED else mission
+    mission = advance(mission, MissionEvent.STARTED, situation.now) if mission.status is Status.PLANNED else mission
     batch = chronicle.commission(situation, mission, left.usd, ports.store.holder(), ports.clock.now())
     past = ports.store.commit(batch, past)
-    situation = replace(situation, memory=_unbooked(past.memory, situation), state=past.state)
-    made = _worked(ports, coder, situation, mission, left)
+    situation = replace(situation, memory=_without_reserve(past.memory, situation), state=past.state)
+    made = _run_coder(ports, coder, situation, mission, left)
     situation = replace(situation, made=(*situation.made, made))
-    return past, refreshed(ports, situation)
+    return past, refresh_facts(ports, situation)
 
 
-def _unbooked(memory: Memory, situation: Situation) -> Memory:
+def _without_reserve(memory: Memory, situation: Situation) -> Memory:
     """Memory without the money that is set aside: the end of the cycle writes down what was really spent."""
     before = situation.memory.header
     header = replace(
@@ -63,22 +65,24 @@ def _unbooked(memory: Memory, situation: Situation) -> Memory:
     return replace(memory, header=header)
 
 
-def _left(situation: Situation, seconds: float) -> coding.Purse:
+def _budget_left(situation: Situation, seconds: float) -> coding.CodingBudget:
     header = situation.memory.header
     spent = spending.spent_today(header, situation.now)
     cost = situation.usage.cost_usd
     return coding.purse(situation.charter.limits, cost, spent + cost, seconds)
 
 
-def _held(ports: Ports, left: coding.Purse, limits: Limits) -> str:
-    if acting.stopped(ports):
+def _reason_to_stop(ports: CyclePorts, left: coding.CodingBudget, limits: Limits) -> str:
+    if acting.is_stopped(ports):
         return "paused"
     if not spending.enough(left.usd, limits.usd_per_cycle):
         return "the money of this cycle or day is spent"
     return "the time of this cycle is over" if left.seconds < SHORTEST else ""
 
 
-def _worked(ports: Ports, coder: Coder, situation: Situation, mission: Mission, left: coding.Purse) -> Made:
+def _run_coder(
+    ports: CyclePorts, coder: Coder, situation: Situation, mission: Mission, left: coding.CodingBudget
+) -> CodingResult:
     facts = dict(situation.world.facts)[mission.id]
     asked = coding.commission(mission, facts, situation.world.default.sha, situation.memory.learnings, left)
     ports.voice.note(f"#{mission.issue} {mission.title}: an agent works on it, for at most ${left.usd:.2f}")
@@ -88,9 +92,11 @@ def _worked(ports: Ports, coder: Coder, situation: Situation, mission: Mission, 
     return replace(made, guided_at=told if made.sessions else mission.guided_at)
 
 
-def _carefully(coder: Coder, asked: Commission) -> Made:
+def _carefully(coder: Coder, asked: CodingTask) -> CodingResult:
     try:
         return coder.work(asked)
     except Exception as error:  # whatever it is, the cycle goes on, and other missions have their turn
         why, spent = f"it failed unexpectedly ({type(error).__name__})", Usage(cost_usd=asked.usd)
-        return Made(asked.mission, "failed", why, usage=spent)  # nobody knows what it cost: all that was set aside
+        return CodingResult(
+            asked.mission, "failed", why, usage=spent
+        )  # nobody knows what it cost: all that was set aside

@@ -11,7 +11,7 @@ from ralph_mission.safety.patch import Patch
 
 
 @dataclass(frozen=True, slots=True)
-class Commission:
+class CodingTask:
     """One mission's work for an agent, in a clone of `base_sha`, for at most `usd` and `seconds`.
 
     `round` is 0 for the change itself, n for the answer to the nth review; `subject` is a digest of the issue's text.
@@ -35,7 +35,7 @@ class Commission:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CodingResult:
     """What came of a commission: `made` is a change, `goes on` is not finished and can be gone on with.
 
     `held` was not begun; `reason` is why it is not finished, in our words; `words` are the agent's last ones.

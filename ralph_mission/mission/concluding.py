@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ralph_mission.mission import coding, completed, deciding, findings, posting, reflect, schedule
-from ralph_mission.mission.acting import Act
-from ralph_mission.mission.commissions import Made
-from ralph_mission.mission.deciding import Decided, Situation
+from ralph_mission.mission.acting import ExecutedDecision
+from ralph_mission.mission.commissions import CodingResult
+from ralph_mission.mission.deciding import CycleDecisions, Situation
 from ralph_mission.mission.effects import Effect, OpenIssue, Receipt
 from ralph_mission.mission.kinds import BUMPS
-from ralph_mission.mission.ledger import Finished, absorb, is_settled
+from ralph_mission.mission.ledger import FinishedMission, absorb, is_settled
 from ralph_mission.mission.memory import Header
-from ralph_mission.mission.model import Acceptance, Action, Finding, Limits, Mission, Sighting, Verdict
+from ralph_mission.mission.model import Acceptance, Action, Finding, Limits, Mission, Observation, Verdict
 from ralph_mission.mission.ports import THINKER
 from ralph_mission.mission.posts import Posted
 from ralph_mission.mission.proposal import Proposal
-from ralph_mission.mission.step_parts import Lesson, Step
-from ralph_mission.safety.bumps import counted
+from ralph_mission.mission.step_parts import Lesson, MissionStep
+from ralph_mission.safety.bumps import counted_patch
 from ralph_mission.safety.patch import measure
 
 CURSORS = 200_000  # characters, as they are written; the head of the memory file has 256 KiB
@@ -33,7 +33,7 @@ class Conclusion:
 
     missions: tuple[Mission, ...]  # that go on, parked ones included
     ended: tuple[Mission, ...]
-    dropped: tuple[Act, ...]  # issues and lists that certainly were not opened or brought up to date
+    dropped: tuple[ExecutedDecision, ...]  # issues and lists that certainly were not opened or brought up to date
     lessons: tuple[Lesson, ...]
     acceptance: Mapping[str, Acceptance]
     backlog: tuple[Finding, ...]
@@ -41,27 +41,27 @@ class Conclusion:
     header: Header
     at_once: bool = False  # work is ready: the next cycle need not wait
     said: tuple[Finding, ...] = ()  # of these nothing is left to be said in public
-    finished: tuple[Finished, ...] = ()  # what is to be announced
+    finished: tuple[FinishedMission, ...] = ()  # what is to be announced
     posted: tuple[Posted, ...] = ()  # what went out in this cycle
 
 
-def conclude(situation: Situation, decided: Decided, acts: Sequence[Act]) -> Conclusion:
+def conclude(situation: Situation, decided: CycleDecisions, acts: Sequence[ExecutedDecision]) -> Conclusion:
     """The cycle's result."""
     by_key = {act.decision.proposal.key: act for act in acts}
     dropped = tuple(act for act in acts if _came_to_nothing(act))
     missions = {mission.id: mission for mission in situation.missions}
-    for mission in _moved(decided, by_key, situation.charter.limits):
+    for mission in _advance_missions(decided, by_key, situation.charter.limits):
         missions[mission.id] = mission
     for act in dropped:
         if act.decision.proposal.interim:
             missions.pop(act.decision.proposal.interim.id, None)
     lessons = tuple(_lessons(decided, by_key)) + _silencing(situation)
     everyone = tuple(missions.values())
-    over = reflect.ended(everyone, situation.now)
-    said = deciding.said(situation, {effect.key: receipt for effect, receipt in _receipts(acts)})
+    over = reflect.ended_missions(everyone, situation.now)
+    said = deciding.findings_fully_posted(situation, {effect.key: receipt for effect, receipt in _receipts(acts)})
     news = completed.announceable(over, situation.charter.announce, situation.cycle, situation.now)
     at_once = _ready(situation, decided, acts) or _agent_waits(situation, everyone) or _has_news(situation, news)
-    at_once = at_once or _answered(situation, acts)
+    at_once = at_once or _were_posts_answered(situation, acts)
     return Conclusion(
         tuple(mission for mission in everyone if mission not in over),
         over,
@@ -73,15 +73,17 @@ def conclude(situation: Situation, decided: Decided, acts: Sequence[Act]) -> Con
         _header(situation, decided, at_once),
         at_once,
         said,
-        (*_unannounced(situation, said, _in_doubt(situation, acts)), *news),
-        tuple(_posted(situation, acts)),
+        (*_findings_to_announce(situation, said, _in_doubt(situation, acts)), *news),
+        tuple(_new_posts(situation, acts)),
     )
 
 
 # --- missions -------------------------------------------------------------------------
 
 
-def _moved(decided: Decided, acts: Mapping[str, Act], limits: Limits) -> Iterable[Mission]:
+def _advance_missions(
+    decided: CycleDecisions, acts: Mapping[str, ExecutedDecision], limits: Limits
+) -> Iterable[Mission]:
     refusing = {d.proposal.key: d.rules for d in decided.decisions if d.verdict is not Verdict.ALLOW}
     for step in decided.steps:
         act = acts.get(step.proposal.key) if step.proposal else None
@@ -97,7 +99,7 @@ def _moved(decided: Decided, acts: Mapping[str, Act], limits: Limits) -> Iterabl
         yield after(act) if act else proposal.interim
 
 
-def _waiting_its_turn(step: Step) -> Mission:
+def _waiting_its_turn(step: MissionStep) -> Mission:
     """The mission without its step, which comes in a later cycle: that is no lack of progress to ask a person about."""
     before = step.proposal.before if step.proposal else None
     return replace(step.mission, stalled_cycles=before.stalled_cycles) if before else step.mission
@@ -109,7 +111,7 @@ def _cut_by_cap(rules: Collection[str], limits: Limits) -> bool:
     return bool(rules) and CUT_BY_CAP - for_good >= set(rules)
 
 
-def after(act: Act) -> Mission:
+def after(act: ExecutedDecision) -> Mission:
     """The mission once the receipts are in: where it was going, or where it got stuck."""
     proposal = act.decision.proposal
     mission = proposal.after if act.complete else proposal.interim
@@ -119,7 +121,7 @@ def after(act: Act) -> Mission:
     return mission
 
 
-def _came_to_nothing(act: Act) -> bool:
+def _came_to_nothing(act: ExecutedDecision) -> bool:
     """Whether an issue, or a list of what is watched, certainly does not say what it was to say."""
     told = {deed.effect.key: deed.receipt.status for deed in act.deeds}
     proposal = act.decision.proposal
@@ -130,14 +132,14 @@ def _came_to_nothing(act: Act) -> bool:
     )
 
 
-def _proposals(acts: Iterable[Act], dropped: Sequence[Act]) -> list[Proposal]:
+def _proposals(acts: Iterable[ExecutedDecision], dropped: Sequence[ExecutedDecision]) -> list[Proposal]:
     return [act.decision.proposal for act in acts if act not in dropped]
 
 
 # --- lessons --------------------------------------------------------------------------
 
 
-def _lessons(decided: Decided, acts: Mapping[str, Act]) -> Iterable[Lesson]:
+def _lessons(decided: CycleDecisions, acts: Mapping[str, ExecutedDecision]) -> Iterable[Lesson]:
     for step in decided.steps:
         act = acts.get(step.proposal.key) if step.proposal else None
         happened = act.complete if act else step.proposal is None
@@ -156,7 +158,7 @@ def _silencing(situation: Situation) -> tuple[Lesson, ...]:
 
 
 def _waiting(
-    situation: Situation, decided: Decided, acts: Sequence[Act], said: Sequence[Finding]
+    situation: Situation, decided: CycleDecisions, acts: Sequence[ExecutedDecision], said: Sequence[Finding]
 ) -> tuple[Finding, ...]:
     """Findings that nothing was done about, in the plan's order."""
     done = {m.fingerprint for act in acts if _counts(act) for m in act.decision.proposal.members}
@@ -166,14 +168,14 @@ def _waiting(
     doubt = _in_doubt(situation, acts)
     kept = (finding for finding in decided.findings if (finding.fingerprint, finding.signal.occurrence) in doubt)
     first = sorted(left, key=lambda f: order.get(f.fingerprint, len(order)))
-    return findings.remembered((*first, *kept), situation.now)
+    return findings.to_backlog((*first, *kept), situation.now)
 
 
-def _in_doubt(situation: Situation, acts: Sequence[Act]) -> frozenset[posting.Key]:
+def _in_doubt(situation: Situation, acts: Sequence[ExecutedDecision]) -> frozenset[posting.Key]:
     return posting.in_doubt(situation.records, _receipts(acts), situation.now)
 
 
-def _counts(act: Act) -> bool:
+def _counts(act: ExecutedDecision) -> bool:
     """Whether its findings need not wait any longer; on a list that nobody is sure of they do.
 
     Those of a post wait as long as anything of it is left to be said.
@@ -183,16 +185,18 @@ def _counts(act: Act) -> bool:
     return act.complete if act.decision.proposal.monitor else not _came_to_nothing(act)
 
 
-def _receipts(acts: Iterable[Act]) -> tuple[tuple[Effect, Receipt], ...]:
+def _receipts(acts: Iterable[ExecutedDecision]) -> tuple[tuple[Effect, Receipt], ...]:
     return tuple((deed.effect, deed.receipt) for act in acts for deed in act.deeds)
 
 
-def _has_news(situation: Situation, news: Sequence[Finished]) -> bool:
+def _has_news(situation: Situation, news: Sequence[FinishedMission]) -> bool:
     """Whether something is to be announced that was not before, and somebody may still wake us today."""
-    return bool(news) and _granted(situation)[1]
+    return bool(news) and _grant_wake(situation)[1]
 
 
-def _unannounced(situation: Situation, said: Sequence[Finding], doubt: frozenset[posting.Key]) -> tuple[Finished, ...]:
+def _findings_to_announce(
+    situation: Situation, said: Sequence[Finding], doubt: frozenset[posting.Key]
+) -> tuple[FinishedMission, ...]:
     """What waits to be announced; what the owner has no words for waits for nothing, words that can be mended do.
 
     So does what is in doubt: a person may yet say that it was not sent.
@@ -200,13 +204,13 @@ def _unannounced(situation: Situation, said: Sequence[Finding], doubt: frozenset
     worded = (wording for wording in situation.wordings if wording.trouble or (wording.ready and wording.posts))
     waiting = {wording.fingerprint for wording in worded} - {finding.fingerprint for finding in said}
     waiting |= {fingerprint for fingerprint, _ in doubt}
-    return completed.still(situation.state.finished, waiting, situation.now)
+    return completed.still_waiting(situation.state.finished, waiting, situation.now)
 
 
-def _posted(situation: Situation, acts: Iterable[Act]) -> Iterable[Posted]:
+def _new_posts(situation: Situation, acts: Iterable[ExecutedDecision]) -> Iterable[Posted]:
     for act in acts:
         for effect, receipt in _receipts((act,)):
-            post = posting.posted(effect, receipt, act.decision.proposal.kind, situation.now)
+            post = posting.to_posted(effect, receipt, act.decision.proposal.kind, situation.now)
             if post and not is_settled(situation.records.get(effect.key)):
                 yield post
 
@@ -220,61 +224,61 @@ def automatic_lines(situation: Situation, proposals: Iterable[Proposal]) -> Iter
     """When, where and how many lines these proposals change without asking anybody."""
     for proposal in proposals:
         if proposal.automatic and proposal.patch:
-            for file in measure(counted(proposal.patch) if proposal.kind == BUMPS else proposal.patch).files:
+            for file in measure(counted_patch(proposal.patch) if proposal.kind == BUMPS else proposal.patch).files:
                 yield situation.now, file.path, file.lines
 
 
 # --- when to look again ---------------------------------------------------------------
 
 
-def _ready(situation: Situation, decided: Decided, acts: Sequence[Act]) -> bool:
+def _ready(situation: Situation, decided: CycleDecisions, acts: Sequence[ExecutedDecision]) -> bool:
     """Whether a cap alone cut work that made progress, and today's wakes are not used up."""
     progress = any(act.complete and act.deeds for act in acts)
-    return progress and _cut(situation, decided) and _granted(situation)[1]
+    return progress and _was_cut_by_cap(situation, decided) and _grant_wake(situation)[1]
 
 
 def _agent_waits(situation: Situation, missions: Iterable[Mission]) -> bool:
     """Whether an agent can go on at once: it may, has money, and somebody may still wake us today."""
     facts, stopped = dict(situation.world.facts), {made.mission for made in situation.made if not _went_well(made)}
     ready = (m for m in missions if m.id in facts and m.id not in stopped and coding.waits(m, facts[m.id]))
-    return any(ready) and _granted(situation)[1] and _purse(situation).usd > 0
+    return any(ready) and _grant_wake(situation)[1] and _purse(situation).usd > 0
 
 
-def _went_well(made: Made) -> bool:
+def _went_well(made: CodingResult) -> bool:
     """Whether going on at once is worth it: what failed, or moved nothing, waits for the next cycle in its time."""
     return made.outcome == "made" or (made.outcome == "goes on" and made.progressed)
 
 
-def _purse(situation: Situation) -> coding.Purse:
+def _purse(situation: Situation) -> coding.CodingBudget:
     spent = (situation.memory.header.spend_usd if _same_day(situation) else 0.0) + situation.usage.cost_usd
     return coding.purse(situation.charter.limits, 0.0, spent, 0.0)
 
 
-def _granted(situation: Situation) -> tuple[int, bool]:
+def _grant_wake(situation: Situation) -> tuple[int, bool]:
     limit = situation.charter.limits.dispatches_per_day
-    return schedule.granted(situation.memory.header, _today(situation), limit)
+    return schedule.count_granted_wakes(situation.memory.header, _today(situation), limit)
 
 
 def _today(situation: Situation) -> str:
-    return schedule.day(situation.memory.header, situation.now)
+    return schedule.day_of(situation.memory.header, situation.now)
 
 
 def _same_day(situation: Situation) -> bool:
     return situation.memory.header.today == _today(situation)
 
 
-def _answered(situation: Situation, acts: Iterable[Act]) -> bool:
+def _were_posts_answered(situation: Situation, acts: Iterable[ExecutedDecision]) -> bool:
     """Whether a mission's texts went out, and only the remark that tells of it is left."""
     sent = (act for act in acts if act.decision.proposal.action is Action.PUBLISH and act.decision.proposal.before)
     answers = ([deed.receipt.status for deed in act.deeds] for act in sent if act.complete)
-    return any("failed" not in every for every in answers) and _granted(situation)[1]
+    return any("failed" not in every for every in answers) and _grant_wake(situation)[1]
 
 
-def _header(situation: Situation, decided: Decided, at_once: bool) -> Header:
+def _header(situation: Situation, decided: CycleDecisions, at_once: bool) -> Header:
     before, same_day = situation.memory.header, _same_day(situation)
     waited = {finding.fingerprint for finding in situation.state.backlog}
-    urgency, cause, streak = schedule.assess(decided.fresh, _cut(situation, decided), before, waited)
-    dispatches, wake = _granted(situation)
+    urgency, cause, streak = schedule.assess(decided.fresh, _was_cut_by_cap(situation, decided), before, waited)
+    dispatches, wake = _grant_wake(situation)
     header = replace(
         before,
         cycle=situation.cycle,
@@ -286,24 +290,24 @@ def _header(situation: Situation, decided: Decided, at_once: bool) -> Header:
         wake=wake,
         high_cause=cause,
         high_streak=streak,
-        cursors=cursors(carried(situation), situation.sightings),
+        cursors=cursors(carry_cursors(situation), situation.sightings),
     )
     return schedule.plan_next(header, urgency, situation.charter.rhythm, situation.now, at_once)
 
 
-def carried(situation: Situation) -> tuple[tuple[str, str], ...]:
+def carry_cursors(situation: Situation) -> tuple[tuple[str, str], ...]:
     """The cursors as they were, but for what the thinker wants to be given back."""
     before = dict(situation.memory.header.cursors)
     return tuple((before | ({THINKER: situation.plan.cursor} if situation.plan.cursor else {})).items())
 
 
-def _cut(situation: Situation, decided: Decided) -> bool:
+def _was_cut_by_cap(situation: Situation, decided: CycleDecisions) -> bool:
     """Whether a cap alone kept something from being done now."""
     held = (d for d in decided.decisions if d.verdict is Verdict.HOLD and d.proposal.action is not Action.ANSWER)
     return any(_cut_by_cap(decision.rules, situation.charter.limits) for decision in held)
 
 
-def cursors(before: Iterable[tuple[str, str]], sightings: Iterable[Sighting]) -> tuple[tuple[str, str], ...]:
+def cursors(before: Iterable[tuple[str, str]], sightings: Iterable[Observation]) -> tuple[tuple[str, str], ...]:
     """How far each observer got. Together they have to fit: a longer head could not be read any more.
 
     Where they do not, the largest goes, and that observer begins anew.

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 
 from ralph_mission.mission.ledger import key_of
-from ralph_mission.mission.ports import Press
+from ralph_mission.mission.ports import PostPublisher
 from ralph_mission.mission.posts import Chart, Post
 from ralph_mission.safety import text
 from ralph_mission.safety.hidden import invisible, without_controls
 from ralph_mission.safety.markdown import FENCE, PARAGRAPH, Block, blocks, has_html
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 HEADING = 3
 PLAIN = ("", "text")
@@ -31,7 +31,7 @@ _INDENT = re.compile(r"[ \t]+$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class PostDraft:
     """What an issue shows for one network, not measured yet."""
 
     network: str
@@ -39,15 +39,15 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownPosts:
     """What an issue shows now: `posts` as they would be said; `wrong` says in words why they cannot be, if so."""
 
     posts: tuple[Post, ...] = ()
     wrong: tuple[str, ...] = ()
 
 
-NOTHING = Shown()
-FOREIGN = Shown(wrong=("somebody else wrote the issue",))
+NOTHING_SHOWN = ShownPosts()
+FOREIGN = ShownPosts(wrong=("somebody else wrote the issue",))
 
 
 def showable(words: str) -> str:
@@ -56,7 +56,7 @@ def showable(words: str) -> str:
     return _INDENT.sub("", without_controls(words)).strip("\n")
 
 
-def prepared(posts: Iterable[Post]) -> tuple[Post, ...]:
+def prepare_posts(posts: Iterable[Post]) -> tuple[Post, ...]:
     """The posts with every part as it can be shown."""
     return tuple(replace(post, parts=tuple(map(showable, post.parts))) for post in posts)
 
@@ -64,13 +64,13 @@ def prepared(posts: Iterable[Post]) -> tuple[Post, ...]:
 # --- to show --------------------------------------------------------------------------
 
 
-def shown(posts: Iterable[Post]) -> str:
+def render(posts: Iterable[Post]) -> str:
     """The markdown that shows these posts, each part in a block that it cannot leave, with its length and limit."""
     return "\n\n".join(_section(post) for post in posts)
 
 
 def _section(post: Post) -> str:
-    parts = (f"{_measure(post, at)}:\n\n{_fenced(part)}{_first(part)}" for at, part in enumerate(post.parts))
+    parts = (f"{_measure(post, at)}:\n\n{_fence(part)}{_first(part)}" for at, part in enumerate(post.parts))
     return "\n\n".join([f"{'#' * HEADING} {post.network}", *parts, *_chart(post.chart)])
 
 
@@ -79,18 +79,18 @@ def _measure(post: Post, at: int) -> str:
     return f"{which}{post.lengths[at]} of {post.limit}"
 
 
-def _fenced(words: str) -> str:
+def _fence(words: str) -> str:
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", words))])
     return f"{fence}text\n{words}\n{fence}"
 
 
 def _first(words: str) -> str:
     """Below a block whose lines run out of a phone's sight, the same in a quote that wraps. An edit leaves it alone."""
-    quoted = wrapped(words)
+    quoted = wrap_quote(words)
     return f"\n\nThe same with its long lines wrapped, as it was first asked about:\n\n{quoted}" if quoted else ""
 
 
-def wrapped(words: str) -> str:
+def wrap_quote(words: str) -> str:
     """A quote that any screen wraps, letter by letter what a block shows; "" where none of its lines needs that."""
     if max(map(len, words.split("\n"))) <= LONG:
         return ""
@@ -106,7 +106,7 @@ def _span(line: str) -> str:
 
 def _chart(chart: Chart | None) -> Iterator[str]:
     if chart:
-        yield f"With a chart, `{chart_digest(chart)}`: {text.said(chart.alt)}"
+        yield f"With a chart, `{chart_digest(chart)}`: {text.inline_words(chart.alt)}"
 
 
 def chart_digest(chart: Chart) -> str:
@@ -117,7 +117,7 @@ def chart_digest(chart: Chart) -> str:
 # --- to read back ---------------------------------------------------------------------
 
 
-def read(body: str) -> tuple[tuple[Draft, ...], tuple[str, ...]]:
+def read(body: str) -> tuple[tuple[PostDraft, ...], tuple[str, ...]]:
     """What an issue shows, and what keeps it from being said. Code that is hidden, quoted or nested is not shown."""
     drafts: dict[str, list[str]] = {}
     wrong: list[str] = []
@@ -133,7 +133,7 @@ def read(body: str) -> tuple[tuple[Draft, ...], tuple[str, ...]]:
     wrong += [f"{text.inline(name, 40)} has no text" for name, parts in drafts.items() if not all(parts) or not parts]
     if has_html(body):
         wrong.append("there is HTML, which may hide a text")
-    found = tuple(Draft(name, tuple(parts)) for name, parts in drafts.items())
+    found = tuple(PostDraft(name, tuple(parts)) for name, parts in drafts.items())
     return found, tuple(wrong) if found else ("no text stands below the name of a network",)
 
 
@@ -153,22 +153,22 @@ def _below(body: str) -> Iterator[tuple[str, Block]]:
             yield network, block
 
 
-def measured(press: Press, body: str) -> Shown:
+def measure_posts(press: PostPublisher, body: str) -> ShownPosts:
     """What an issue shows, as the networks count it now. Asks no network."""
     drafts, wrong = read(body)
     posts, refused = [], list(wrong)
     for draft in drafts if not wrong else ():
         try:
             posts.append(_post(press, draft))
-        except Trouble as trouble:
-            refused.append(f"{text.inline(draft.network, 40)}: {text.said(trouble.what, 200)}")
+        except UserError as trouble:
+            refused.append(f"{text.inline(draft.network, 40)}: {text.inline_words(trouble.what, 200)}")
     refused += [f"{post.network}: {trap}" for post in posts for trap in find_traps(post)]
-    return Shown(tuple(posts), tuple(refused))
+    return ShownPosts(tuple(posts), tuple(refused))
 
 
-def _post(press: Press, draft: Draft) -> Post:
+def _post(press: PostPublisher, draft: PostDraft) -> Post:
     if draft.network not in press.networks:
-        raise Trouble("nothing is published there", "set it up in publishers of ralph.yml")
+        raise UserError("nothing is published there", "set it up in publishers of ralph.yml")
     return press.measure(draft.network, draft.parts)
 
 

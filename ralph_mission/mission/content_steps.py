@@ -12,70 +12,72 @@ from dataclasses import replace
 from ralph_mission.mission import approval, content, content_text, posting, wording
 from ralph_mission.mission.effects import Comment, Label, Publish
 from ralph_mission.mission.ledger import NOT_ATTEMPTED, SETTLED, EffectRecord, Record, key_of
-from ralph_mission.mission.lifecycle import PUBLISHED, Event, Facts, Reading, advance
+from ralph_mission.mission.lifecycle import PUBLISHED, Interpretation, MissionEvent, MissionFacts, advance
 from ralph_mission.mission.model import Action, Mission, Status
 from ralph_mission.mission.ports import LATER
 from ralph_mission.mission.posts import Chart, Post
 from ralph_mission.mission.proposal import Proposal
 from ralph_mission.mission.step_parts import (
     TICK,
-    Circumstances,
-    Step,
+    MissionStep,
+    StepContext,
+    add_to_story,
     close_issue,
-    finished,
+    count_wait,
+    finish_mission,
     lesson,
-    proposed,
-    story,
-    told,
-    waited,
+    propose_step,
+    story_comment,
 )
 
 REVIEW = "content:review"
 
 
-def follow(mission: Mission, facts: Facts, around: Circumstances) -> Step:
+def follow(mission: Mission, facts: MissionFacts, around: StepContext) -> MissionStep:
     """What follows where nothing new happened: what is left of it is sent, told or asked about again."""
     if mission.status in (Status.PLANNED, Status.EXECUTING):
         return _go_on(mission, facts, around)
-    return _ask_again(mission, facts, around) if _edited(mission, facts) else Step(waited(mission))
+    return _ask_again(mission, facts, around) if _was_edited(mission, facts) else MissionStep(count_wait(mission))
 
 
-def released(mission: Mission, facts: Facts, around: Circumstances, who: str) -> Step:
+def release_posts(mission: Mission, facts: MissionFacts, around: StepContext, who: str) -> MissionStep:
     """`who` said yes to what the issue shows: it goes to every network that has not got it yet."""
     if facts.shown.wrong:
         return _unsayable(mission, facts, around)
-    left = _left(mission, facts, around)
+    left = _posts_left(mission, facts, around)
     known = (_record(mission, post.network, around) for post in facts.shown.posts)
     if not left and any(posting.waits(record, around.now) for record in known):
-        return Step(waited(mission))
+        return MissionStep(count_wait(mission))
     if not left:
-        return over(mission, facts, Reading(), around)
+        return over(mission, facts, Interpretation(), around)
     effects = posting.publishing(mission.key, left)
-    begun = _begun(mission, around)
+    begun = _begin_publishing(mission, around)
     networks = ", ".join(post.network for post in left)
-    begun = told(begun, around, f"approved by {who}; goes to {networks}", "The networks' receipts follow.")
+    begun = add_to_story(begun, around, f"approved by {who}; goes to {networks}", "The networks' receipts follow.")
     begun = replace(begun, pending=tuple(dict.fromkeys((*mission.pending, *(effect.key for effect in effects)))))
     key = key_of(mission.key, Action.PUBLISH, mission.proposal_hash, *(effect.key for effect in effects))
     proposal = Proposal(
         key, Action.PUBLISH, mission.kind, mission.title, effects, before=mission, interim=begun, after=begun,
         approved=True, approver=who,
     )  # fmt: skip  # one value
-    return Step(mission, proposal, lesson(mission, "accepted"))
+    return MissionStep(mission, proposal, lesson(mission, "accepted"))
 
 
-def over(mission: Mission, facts: Facts, reading: Reading, around: Circumstances) -> Step:
+def over(mission: Mission, facts: MissionFacts, reading: Interpretation, around: StepContext) -> MissionStep:
     """Every network answered: the receipts in one remark, the labels, and the issue's end."""
     receipts = tuple(_receipts(mission, facts, around))
-    after = told(advance(mission, Event.PUBLISHED, around.now), around, "published", "Nothing is left to do.")
+    after = add_to_story(
+        advance(mission, MissionEvent.PUBLISHED, around.now), around, "published", "Nothing is left to do."
+    )
     went = ", ".join(network for network, record in receipts if _state(record) in SETTLED)
-    after = finished(after, around, "published", f"published on {went}" if went else "published")
+    after = finish_mission(after, around, "published", f"published on {went}" if went else "published")
     label = Label(key_of(mission.key, "label", PUBLISHED), mission.issue, add=(PUBLISHED,), remove=(REVIEW,))
     lines = "\n".join(_line(network, record) for network, record in receipts)
-    effects = (story(after, around, lines), label, *close_issue(mission, facts, "completed"))
-    return proposed(Action.FINISH, mission, after, effects, "", lesson(mission, "accepted"))
+    effects = (story_comment(after, around, lines), label, *close_issue(mission, facts, "completed"))
+    return propose_step(Action.FINISH, mission, after, effects, "", lesson(mission, "accepted"))
 
 
-def refused_everywhere(mission: Mission, facts: Facts, around: Circumstances) -> str:
+def refused_everywhere(mission: Mission, facts: MissionFacts, around: StepContext) -> str:
     """Why a person has to look: no network took it, and none would take it again. "" when that is not so."""
     records = [record for _, record in _receipts(mission, facts, around)]
     if mission.status is not Status.EXECUTING or not records or any(_may_go(record) for record in records):
@@ -89,37 +91,37 @@ def refused_everywhere(mission: Mission, facts: Facts, around: Circumstances) ->
 # --- what is left ---------------------------------------------------------------------
 
 
-def _go_on(mission: Mission, facts: Facts, around: Circumstances) -> Step:
+def _go_on(mission: Mission, facts: MissionFacts, around: StepContext) -> MissionStep:
     if not _open(mission, facts, around):
-        return over(mission, facts, Reading(), around)
-    if _edited(mission, facts):
-        return _ask_again(advance(mission, Event.OFFERED, around.now), facts, around)
+        return over(mission, facts, Interpretation(), around)
+    if _was_edited(mission, facts):
+        return _ask_again(advance(mission, MissionEvent.OFFERED, around.now), facts, around)
     who = said_yes(mission, facts)
-    return released(mission, facts, around, who) if who else _taken_back(mission, around)
+    return release_posts(mission, facts, around, who) if who else _taken_back(mission, around)
 
 
-def _taken_back(mission: Mission, around: Circumstances) -> Step:
+def _taken_back(mission: Mission, around: StepContext) -> MissionStep:
     """The yes is gone before every network had its post: what is left waits for a person, as before there was one."""
-    after = replace(advance(mission, Event.OFFERED, around.now), waiting_since=around.now)
-    after = told(after, around, "the yes was taken back", "A person says yes or no to the texts that are left.")
-    return proposed(Action.ANSWER, mission, after, (story(after, around),), "", None)
+    after = replace(advance(mission, MissionEvent.OFFERED, around.now), waiting_since=around.now)
+    after = add_to_story(after, around, "the yes was taken back", "A person says yes or no to the texts that are left.")
+    return propose_step(Action.ANSWER, mission, after, (story_comment(after, around),), "", None)
 
 
-def _begun(mission: Mission, around: Circumstances) -> Mission:
+def _begin_publishing(mission: Mission, around: StepContext) -> Mission:
     """The mission at work, from wherever a yes found it."""
     if mission.status is Status.DISCOVERED:
-        mission = advance(mission, Event.APPROVED, around.now)
-    return advance(mission, Event.STARTED, around.now) if mission.status is Status.PLANNED else mission
+        mission = advance(mission, MissionEvent.APPROVED, around.now)
+    return advance(mission, MissionEvent.STARTED, around.now) if mission.status is Status.PLANNED else mission
 
 
-def _open(mission: Mission, facts: Facts, around: Circumstances) -> bool:
+def _open(mission: Mission, facts: MissionFacts, around: StepContext) -> bool:
     """Whether some network may still get it, of those that were asked and those that the issue shows."""
     keys = {*mission.pending, *(_key(mission, post.network) for post in facts.shown.posts)}
     again = mission.status is not Status.EXECUTING
     return any(_may_go(around.records.get(key), again) for key in keys)
 
 
-def _left(mission: Mission, facts: Facts, around: Circumstances) -> tuple[Post, ...]:
+def _posts_left(mission: Mission, facts: MissionFacts, around: StepContext) -> tuple[Post, ...]:
     """What the issue shows for networks that have not got theirs. One that refused gets it after a new yes alone."""
     again = mission.status is not Status.EXECUTING
     known = ((post, _record(mission, post.network, around)) for post in facts.shown.posts)
@@ -133,7 +135,7 @@ def _may_go(record: Record | None, again: bool = False) -> bool:
     return _state(record) == "failed" and (again or _detail(record).startswith((LATER, NOT_ATTEMPTED)))
 
 
-def _chart(mission: Mission, network: str, facts: Facts, around: Circumstances) -> Chart | None:
+def _chart(mission: Mission, network: str, facts: MissionFacts, around: StepContext) -> Chart | None:
     """The chart that memory keeps for this post, if the issue's text names exactly that one."""
     record = _record(mission, network, around)
     effect = record.effect if isinstance(record, EffectRecord) else None
@@ -142,7 +144,7 @@ def _chart(mission: Mission, network: str, facts: Facts, around: Circumstances) 
     return chart if chart and (network, content.chart_digest(chart)) in named else None
 
 
-def _record(mission: Mission, network: str, around: Circumstances) -> Record | None:
+def _record(mission: Mission, network: str, around: StepContext) -> Record | None:
     return around.records.get(_key(mission, network))
 
 
@@ -159,7 +161,7 @@ def _detail(record: Record | None) -> str:
     return record.receipt.detail if isinstance(record, EffectRecord) and record.receipt else ""
 
 
-def _receipts(mission: Mission, facts: Facts, around: Circumstances) -> Iterator[tuple[str, Record | None]]:
+def _receipts(mission: Mission, facts: MissionFacts, around: StepContext) -> Iterator[tuple[str, Record | None]]:
     """What came of each network's post; one whose text somebody took out of the issue since has no name any more."""
     names = {_key(mission, post.network): post.network for post in facts.shown.posts}
     for key in dict.fromkeys((*names, *mission.pending)):
@@ -177,33 +179,33 @@ def _line(network: str, record: Record | None) -> str:
 # --- words that wait for a person -----------------------------------------------------
 
 
-def said_yes(mission: Mission, facts: Facts) -> str:
+def said_yes(mission: Mission, facts: MissionFacts) -> str:
     """Whose yes to what stands there now, "" when there is none."""
     if facts.issue is None:
         return ""
     said = approval.on_issue(
         facts.issue, mission, facts.authorised, facts.offered_at, facts.yes, facts.edited_at
     )  # fmt: skip  # one question
-    return wording.person(said.actor) if said.state == "approved" else ""
+    return wording.person_name(said.actor) if said.state == "approved" else ""
 
 
-def _unsayable(mission: Mission, facts: Facts, around: Circumstances) -> Step:
+def _unsayable(mission: Mission, facts: MissionFacts, around: StepContext) -> MissionStep:
     """Approved, and yet no network or rule would take it: told once, and nothing is sent."""
     line = f"nothing is published: {'; '.join(facts.shown.wrong)}"
     stays = replace(mission, next_step="Edit the text, then approve it again.")
     if any(said.endswith(line) for said in mission.story):
-        return Step(stays)
-    after = told(mission, around, line, stays.next_step)
-    step = proposed(Action.ANSWER, mission, after, (story(after, around),), "", None)
+        return MissionStep(stays)
+    after = add_to_story(mission, around, line, stays.next_step)
+    step = propose_step(Action.ANSWER, mission, after, (story_comment(after, around),), "", None)
     return replace(step, mission=stays)
 
 
-def _edited(mission: Mission, facts: Facts) -> bool:
+def _was_edited(mission: Mission, facts: MissionFacts) -> bool:
     issue = facts.issue
     return issue is not None and not approval.stands(issue, mission)
 
 
-def _ask_again(mission: Mission, facts: Facts, around: Circumstances) -> Step:
+def _ask_again(mission: Mission, facts: MissionFacts, around: StepContext) -> MissionStep:
     """The text is another one now: what it measures is told, and a yes that stands there was to something else."""
     assert facts.issue is not None
     bound = approval.about(mission, facts.issue.title, facts.issue.body)
@@ -217,4 +219,4 @@ def _ask_again(mission: Mission, facts: Facts, around: Circumstances) -> Step:
     comment = Comment(
         key, mission.issue, wording.ask_again(bound.proposal_hash, key, content_text.as_it_stands(facts.shown))
     )
-    return proposed(Action.ANSWER, mission, after, (*off, comment), "", None)
+    return propose_step(Action.ANSWER, mission, after, (*off, comment), "", None)

@@ -26,26 +26,26 @@ from ralph_mission.mission import (
     thinking,
     verifying,
 )
-from ralph_mission.mission.account import CycleReport, Outcome, Telling, Trigger
-from ralph_mission.mission.acting import Act, Deed
+from ralph_mission.mission.account import CycleReport, CycleSummary, Outcome, Trigger
+from ralph_mission.mission.acting import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.concluding import Conclusion, conclude
-from ralph_mission.mission.deciding import Charter, Decided, Situation, decide
+from ralph_mission.mission.deciding import CycleDecisions, CycleSettings, Situation, decide
 from ralph_mission.mission.effects import Effect, Publish, Receipt
 from ralph_mission.mission.facts import facts_about
-from ralph_mission.mission.ledger import NOT_ATTEMPTED, Claim, Recollection, Record
+from ralph_mission.mission.ledger import NOT_ATTEMPTED, Claim, MemorySnapshot, Record
 from ralph_mission.mission.model import Verdict
-from ralph_mission.mission.ports import Ports
+from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.mission.proposal import Decision
-from ralph_mission.mission.withheld import Discreet
-from ralph_mission.trouble import Lost, Trouble
+from ralph_mission.mission.withheld import RedactingCoder
+from ralph_mission.trouble import Lost, UserError
 
 FORGOTTEN = timedelta(hours=24)  # a cycle takes minutes, and a job of the workflow an hour at most
 
-Account = tuple[CycleReport, Telling]
+CycleResult = tuple[CycleReport, CycleSummary]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CycleRequest:
     """How this cycle came about. `cycle_id` names one that may have run before; "" starts a new one."""
 
     trigger: Trigger = "cli"
@@ -55,49 +55,51 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class CycleRun:
     """One run of the story: what it may touch, what the owners decided, what was asked, what must not leave."""
 
-    ports: Ports
-    charter: Charter
-    request: Request
+    ports: CyclePorts
+    charter: CycleSettings
+    request: CycleRequest
     secrets: tuple[str, ...]
     started: datetime
 
 
-def run_cycle(ports: Ports, charter: Charter, request: Request, secrets: tuple[str, ...] = ()) -> Account:
+def run_cycle(
+    ports: CyclePorts, charter: CycleSettings, request: CycleRequest, secrets: tuple[str, ...] = ()
+) -> CycleResult:
     """Run one cycle, or leave quietly: not due, paused, or somebody else's.
 
     Raises Trouble, before any effect, when memory or the forge cannot be trusted or reached.
     """
-    run = Run(ports, charter, request, secrets, ports.clock.now())
+    run = CycleRun(ports, charter, request, secrets, ports.clock.now())
     with nullcontext(True) if request.staged else ports.store.exclusive() as ours:
         past = ports.store.recall() if ours else None
         try:
-            past = _obedient(run, past, ours)
+            past = _apply_chat_commands(run, past, ours)
             reason = _reason_to_leave(run, past, ours)
             if reason is None:
                 return _cycle(run, past)
         except Lost:
             reason = "lost"
-        return telling.left(reason, past, request.trigger, request.staged, run.started, ports.clock.now())
+        return telling.report_skipped(reason, past, request.trigger, request.staged, run.started, ports.clock.now())
 
 
-def _obedient(run: Run, past: Recollection | None, ours: bool) -> Recollection | None:
+def _apply_chat_commands(run: CycleRun, past: MemorySnapshot | None, ours: bool) -> MemorySnapshot | None:
     """Memory once the orders of owners are obeyed: a paused cycle hears them too, one that is not due asks nobody."""
     if past is None or run.ports.inbox is None or run.request.staged or run.ports.switch():
         return past
     if _reason_to_leave(run, _with_paused(past, False), ours) is not None:
         return past
-    return hearing.hear(run.ports, past, run.charter.limits, run.secrets)
+    return hearing.apply_chat_commands(run.ports, past, run.charter.limits, run.secrets)
 
 
-def _with_paused(past: Recollection, paused: bool) -> Recollection:
+def _with_paused(past: MemorySnapshot, paused: bool) -> MemorySnapshot:
     """The same as if a person had said so."""
     return replace(past, memory=replace(past.memory, header=replace(past.memory.header, paused=paused)))
 
 
-def _reason_to_leave(run: Run, past: Recollection | None, ours: bool) -> Outcome | None:
+def _reason_to_leave(run: CycleRun, past: MemorySnapshot | None, ours: bool) -> Outcome | None:
     """Why this cycle does not start."""
     ports, request = run.ports, run.request
     claim = past.state.claim if past and not request.staged else None  # a staged cycle is in nobody's way
@@ -121,10 +123,10 @@ def _refuse_if_forgotten(claim: Claim | None, now: datetime) -> None:
         what = (
             f"{claim.holder} holds the cycle since {claim.at:%Y-%m-%d %H:%M} UTC and nobody can tell whether it lives"
         )
-        raise Trouble(what, "if it is certainly dead: ralph memory recover --take-over")
+        raise UserError(what, "if it is certainly dead: ralph memory recover --take-over")
 
 
-def _cycle(run: Run, past: Recollection | None) -> Account:
+def _cycle(run: CycleRun, past: MemorySnapshot | None) -> CycleResult:
     ports = run.ports
     _check_position(run, past)
     ports.voice.phase("check", gathering.slots(past, run.charter))
@@ -136,42 +138,42 @@ def _cycle(run: Run, past: Recollection | None) -> Account:
     ports.recorder.record("situation", situation)
     ports.recorder.record("decisions", decided.decisions)
 
-    ports.voice.phase("act", f"{len(_allowed(decided))} of {len(decided.decisions)} proposals allowed")
+    ports.voice.phase("act", f"{len(_allowed_decisions(decided))} of {len(decided.decisions)} proposals allowed")
     if run.request.staged:
-        return _tell(run, situation, decided, _pretend(ports, decided), settled)[0]
+        return _report(run, situation, decided, _stage_all(ports, decided), settled)[0]
     claimed, known = _intend(run, situation, decided, past)
     look = partial(facts_about, ports, run.charter, state=situation.state)
-    acts = acting.act(ports, _allowed(decided), known, look)
+    acts = acting.execute_decisions(ports, _allowed_decisions(decided), known, look)
 
     ports.voice.phase("reflect")
-    account, conclusion = _tell(run, situation, decided, acts, settled)
+    account, conclusion = _report(run, situation, decided, acts, settled)
     base = claimed.state if claimed else situation.state
     batch = chronicle.write(situation, decided, acts, conclusion, known, *account, base, ports.dashboard)
     landed = ports.store.commit(batch, claimed)
-    raising.raise_stuck(ports, past, landed, run.secrets)
+    raising.notify_stuck(ports, past, landed, run.secrets)
     ports.forge.set_anchor(gathering.anchor_of(landed))
     return _wake(run, landed, account) if conclusion.at_once else account
 
 
-def _check_position(run: Run, past: Recollection | None) -> None:
+def _check_position(run: CycleRun, past: MemorySnapshot | None) -> None:
     """Raises Trouble when forge and memory disagree; Lost when only because somebody was at work since we recalled."""
     try:
         gathering.check_anchor(run.ports, past)
-    except Trouble:
+    except UserError:
         now = run.ports.store.recall()
         if (now.oid if now else "") != (past.oid if past else ""):
             raise Lost from None
         raise
 
 
-def _wake(run: Run, landed: Recollection, account: Account) -> Account:
+def _wake(run: CycleRun, landed: MemorySnapshot, account: CycleResult) -> CycleResult:
     """Ask for the next cycle now. Memory says already that it is due, so a wake that gets lost is made up for."""
     header = landed.memory.header
     receipt = run.ports.waker.wake(header.next_due_at or run.started, header.generation)
-    return telling.woken(account, receipt) if receipt else account
+    return telling.report_wake(account, receipt) if receipt else account
 
 
-def _settle(run: Run, past: Recollection | None) -> tuple[Recollection | None, tuple[Deed, ...]]:
+def _settle(run: CycleRun, past: MemorySnapshot | None) -> tuple[MemorySnapshot | None, tuple[AppliedEffect, ...]]:
     """What an earlier run left open: looked for and adopted, unknown, or left to what is decided now."""
     if past is None or not (past.state.effects or past.state.unknown) or run.request.staged:
         return past, ()
@@ -183,26 +185,26 @@ def _settle(run: Run, past: Recollection | None) -> tuple[Recollection | None, t
     return run.ports.store.commit(chronicle.settle_open(past, deeds, records), past), told
 
 
-def _gather(run: Run, past: Recollection | None) -> Situation:
+def _gather(run: CycleRun, past: MemorySnapshot | None) -> Situation:
     """Everything that decisions will rest on."""
     with run.ports.scratch() as scratch:
         situation = gathering.situate(run.ports, run.charter, past, run.request.cycle_id, run.started)
         situation = observing.observe(run.ports, situation, past, scratch, run.secrets)
-        situation = thinking.think(run.ports, situation, run.secrets)
-        situation = thinking.word(run.ports, situation, past)
+        situation = thinking.rank_findings(run.ports, situation, run.secrets)
+        situation = thinking.word_posts(run.ports, situation, past)
         return verifying.verify(run.ports, situation, scratch, run.secrets)
 
 
-def _work(run: Run, past: Recollection | None, situation: Situation) -> tuple[Recollection | None, Situation]:
+def _work(run: CycleRun, past: MemorySnapshot | None, situation: Situation) -> tuple[MemorySnapshot | None, Situation]:
     """Missions that wait for an agent are gone on with, within this cycle's money and time."""
     if past is None or run.request.staged or run.ports.coder is None:
         return past, situation
-    return commissioning.work(run.ports, Discreet(run.ports.coder, run.secrets), situation, past)
+    return commissioning.run_coding_tasks(run.ports, RedactingCoder(run.ports.coder, run.secrets), situation, past)
 
 
 def _intend(
-    run: Run, situation: Situation, decided: Decided, past: Recollection | None
-) -> tuple[Recollection | None, Mapping[str, Record]]:
+    run: CycleRun, situation: Situation, decided: CycleDecisions, past: MemorySnapshot | None
+) -> tuple[MemorySnapshot | None, Mapping[str, Record]]:
     """Claim and intents in one batch, durable before anything happens; nothing to do claims nothing."""
     store = run.ports.store
     known = {**situation.records, **gathering.read_effects(run.ports, decided, past)}
@@ -212,27 +214,35 @@ def _intend(
     return store.commit(batch, past), {**known, **{record.key: record for record in batch.records}}
 
 
-def _tell(
-    run: Run, situation: Situation, decided: Decided, acts: tuple[Act, ...], settled: tuple[Deed, ...]
-) -> tuple[Account, Conclusion]:
+def _report(
+    run: CycleRun,
+    situation: Situation,
+    decided: CycleDecisions,
+    acts: tuple[ExecutedDecision, ...],
+    settled: tuple[AppliedEffect, ...],
+) -> tuple[CycleResult, Conclusion]:
     """What the cycle came to, told to machines and to people."""
     conclusion = conclude(situation, decided, acts)
     how, now, request = run.ports.forge.how, run.ports.clock.now(), run.request
-    account = telling.tell(situation, decided, acts, conclusion, settled, request.trigger, request.staged, now, how)
+    account = telling.report_cycle(
+        situation, decided, acts, conclusion, settled, request.trigger, request.staged, now, how
+    )
     return account, conclusion
 
 
-def _pretend(ports: Ports, decided: Decided) -> tuple[Act, ...]:
+def _stage_all(ports: CyclePorts, decided: CycleDecisions) -> tuple[ExecutedDecision, ...]:
     """What would be done, with receipts that say that nothing was; posts are put where a person can read them."""
     return tuple(
-        Act(decision, tuple(Deed(effect, _staged(ports, effect)) for effect in decision.proposal.effects))
-        for decision in _allowed(decided)
+        ExecutedDecision(
+            decision, tuple(AppliedEffect(effect, _stage_effect(ports, effect)) for effect in decision.proposal.effects)
+        )
+        for decision in _allowed_decisions(decided)
     )
 
 
-def _staged(ports: Ports, effect: Effect) -> Receipt:
+def _stage_effect(ports: CyclePorts, effect: Effect) -> Receipt:
     return ports.press.stage(effect) if isinstance(effect, Publish) else Receipt(effect.key, "staged")
 
 
-def _allowed(decided: Decided) -> list[Decision]:
+def _allowed_decisions(decided: CycleDecisions) -> list[Decision]:
     return [decision for decision in decided.decisions if decision.verdict is Verdict.ALLOW]

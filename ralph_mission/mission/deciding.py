@@ -11,28 +11,29 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 
 from ralph_mission.mission import completed, do_not_repeat, findings, posting
-from ralph_mission.mission.commissions import Made
-from ralph_mission.mission.draft_parts import Desk
+from ralph_mission.mission.commissions import CodingResult
+from ralph_mission.mission.draft_parts import DraftContext
 from ralph_mission.mission.drafting import draft_all
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.kinds import KINDS
 from ralph_mission.mission.ledger import MonitorRecord, OpenState, Record, monitor_key
-from ralph_mission.mission.lifecycle import Facts, read
+from ralph_mission.mission.lifecycle import MissionFacts, interpret_facts
 from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.model import Branch, Finding, Issue, Limits, Mission, Pull, Sighting, Status, Usage
-from ralph_mission.mission.overlap import others
+from ralph_mission.mission.model import Finding, Limits, Mission, Observation, Status, Usage
+from ralph_mission.mission.overlap import other_pulls
 from ralph_mission.mission.policy import judge_all
 from ralph_mission.mission.ports import Plan
 from ralph_mission.mission.posts import Wording
-from ralph_mission.mission.proposal import Bench, Decision, Proposal, Spent
+from ralph_mission.mission.proposal import BudgetUsed, Decision, PolicyContext, Proposal
 from ralph_mission.mission.reflect import WINDOW
-from ralph_mission.mission.schedule import Rhythm, day
-from ralph_mission.mission.step_parts import Circumstances, Step
-from ralph_mission.mission.steps import step
+from ralph_mission.mission.schedule import Rhythm, day_of
+from ralph_mission.mission.step_parts import MissionStep, StepContext
+from ralph_mission.mission.steps import next_step
+from ralph_mission.mission.threads import Branch, Issue, Pull
 
 
 @dataclass(frozen=True, slots=True)
-class Charter:
+class CycleSettings:
     """What the owners decided: ceilings (already within the built-in ones), rhythm, who may decide."""
 
     limits: Limits = Limits()
@@ -47,7 +48,7 @@ class Charter:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class ForgeSnapshot:
     """What the forge said at the start of the cycle."""
 
     bot: int
@@ -55,7 +56,7 @@ class World:
     branches: tuple[str, ...]
     issues: tuple[Issue, ...]
     pulls: tuple[Pull, ...]
-    facts: tuple[tuple[int, Facts], ...]  # by mission id
+    facts: tuple[tuple[int, MissionFacts], ...]  # by mission id
     adopted: tuple[Mission, ...] = ()  # missions that people made by setting the label
     unwanted: tuple[str, ...] = ()  # kinds whose monitoring issue a person has just closed
 
@@ -67,15 +68,15 @@ class Situation:
     cycle: int
     cycle_id: str
     now: datetime
-    charter: Charter
+    charter: CycleSettings
     memory: Memory
     state: OpenState
-    world: World
+    world: ForgeSnapshot
     records: dict[str, Record] = field(default_factory=dict)
-    sightings: tuple[Sighting, ...] = ()
+    sightings: tuple[Observation, ...] = ()
     plan: Plan = Plan(())
     refused: tuple[str, ...] = ()  # changes that the repository's own checks refused, and why
-    made: tuple[Made, ...] = ()  # what agents came to
+    made: tuple[CodingResult, ...] = ()  # what agents came to
     wordings: tuple[Wording, ...] = ()  # what findings would say in public
     judged_at: datetime | None = None  # when it is decided, which may be long after `now`: agents take their time
 
@@ -102,10 +103,10 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class CycleDecisions:
     """What follows from a situation."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[MissionStep, ...]
     findings: tuple[Finding, ...]
     fresh: tuple[Finding, ...]  # those that nothing was done about yet
     decisions: tuple[Decision, ...]
@@ -118,7 +119,7 @@ def active(missions: tuple[Mission, ...]) -> int:
 
 def present(situation: Situation) -> tuple[Finding, ...]:
     """All findings now, fresh and waiting, and what is to be announced."""
-    announced = completed.findings(situation.state.finished)
+    announced = completed.finished_findings(situation.state.finished)
     return findings.unique((*findings.gather(situation.sightings, situation.state.backlog), *announced))
 
 
@@ -128,7 +129,7 @@ def to_think_about(situation: Situation) -> tuple[Finding, ...]:
     bans, _ = do_not_repeat.understand(situation.memory.do_not_repeat, frozenset(KINDS))
     return tuple(
         finding
-        for finding in findings.undone(present(situation), situation.records)
+        for finding in findings.not_yet_handled(present(situation), situation.records)
         if finding.kind not in silenced
         and not any(
             do_not_repeat.forbids(bans, path, finding.kind, finding.signal.reference) for path in finding.signal.paths
@@ -146,7 +147,7 @@ def silenced_kinds(situation: Situation) -> frozenset[str]:
 def drafts(situation: Situation) -> tuple[Proposal, ...]:
     """What would be done about the plan's thoughts."""
     verified = situation.world.default.sha
-    desk = Desk(
+    desk = DraftContext(
         situation.world.default,
         situation.cycle,
         situation.now,
@@ -156,37 +157,39 @@ def drafts(situation: Situation) -> tuple[Proposal, ...]:
         situation.records,
         recent_lines(situation),
         frozenset(key for key, base in situation.state.unverified if base == verified),
-        others(situation.world.pulls, situation.world.bot),
+        other_pulls(situation.world.pulls, situation.world.bot),
         frozenset(mission.kind for mission in situation.missions if mission.status is Status.EXECUTING),
         {(wording.fingerprint, wording.occurrence): wording for wording in situation.wordings},
-        hushed(situation),
+        is_quiet_period(situation),
     )
     return draft_all(situation.plan.thoughts, to_think_about(situation), desk)
 
 
-def hushed(situation: Situation) -> bool:
+def is_quiet_period(situation: Situation) -> bool:
     """Whether memory was recovered a short while ago: what was said before it may be forgotten, so nothing is said."""
     until = situation.state.hushed_until
     return until is not None and situation.now < until
 
 
-def said(situation: Situation, receipts: Mapping[str, Receipt]) -> tuple[Finding, ...]:
+def findings_fully_posted(situation: Situation, receipts: Mapping[str, Receipt]) -> tuple[Finding, ...]:
     """The findings of which nothing is left to be said in public, given what came of this cycle's posts."""
     about = to_think_about(situation)
-    return posting.said(about, situation.wordings, situation.records, receipts, situation.now, hushed(situation))
+    return posting.fully_posted(
+        about, situation.wordings, situation.records, receipts, situation.now, is_quiet_period(situation)
+    )
 
 
-def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = False) -> Decided:
+def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = False) -> CycleDecisions:
     """Steps of what is under way first, then what is new; every one of them judged."""
     steps = tuple(_steps(situation))
     proposals = [s.proposal for s in steps if s.proposal] + list(drafts(situation))
-    decisions = judge_all(proposals, bench(situation, secrets, paused))
-    return Decided(steps, present(situation), to_think_about(situation), decisions)
+    decisions = judge_all(proposals, policy_context(situation, secrets, paused))
+    return CycleDecisions(steps, present(situation), to_think_about(situation), decisions)
 
 
-def _steps(situation: Situation) -> tuple[Step, ...]:
+def _steps(situation: Situation) -> tuple[MissionStep, ...]:
     facts = dict(situation.world.facts)
-    around = Circumstances(
+    around = StepContext(
         situation.cycle,
         situation.now,
         situation.charter.owners,
@@ -197,20 +200,22 @@ def _steps(situation: Situation) -> tuple[Step, ...]:
         recent_lines(situation),
         {made.mission: made for made in situation.made},
     )
-    found: list[Step] = []
+    found: list[MissionStep] = []
     for mission in situation.missions:
         if mission.issue and mission.id in facts:
-            found += step(mission, facts[mission.id], read(mission, facts[mission.id], situation.now), around)
+            found += next_step(
+                mission, facts[mission.id], interpret_facts(mission, facts[mission.id], situation.now), around
+            )
     return tuple(found)
 
 
-def bench(situation: Situation, secrets: tuple[str, ...], paused: bool) -> Bench:
+def policy_context(situation: Situation, secrets: tuple[str, ...], paused: bool) -> PolicyContext:
     """What judgement rests on."""
     header, charter, world = situation.memory.header, situation.charter, situation.world
-    today = header.today == day(header, situation.now)
+    today = header.today == day_of(header, situation.now)
     bans, _ = do_not_repeat.understand(situation.memory.do_not_repeat, frozenset(KINDS))
     posted, records, now = situation.state.posted, situation.records, situation.judged_at or situation.now
-    spent = Spent(
+    spent = BudgetUsed(
         active=active(situation.missions),
         usd_cycle=situation.usage.cost_usd,
         usd_day=(header.spend_usd if today else 0.0) + situation.usage.cost_usd,
@@ -218,7 +223,7 @@ def bench(situation: Situation, secrets: tuple[str, ...], paused: bool) -> Bench
         posts_day=posting.on_day(posted, now, records),
         posts_lately=posting.within(charter.post_pause, posted, now, records),
     )
-    return Bench(
+    return PolicyContext(
         charter.limits,
         spent,
         world.default.name,

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ralph_mission.mission import announced, wording
-from ralph_mission.mission.draft_parts import Desk, carrying, facts_of, mission_of, subject_of
+from ralph_mission.mission.draft_parts import DraftContext, carrying, facts_of, mission_of, subject_of
 from ralph_mission.mission.draft_questions import question
 from ralph_mission.mission.effects import OpenIssue, Ref
 from ralph_mission.mission.kinds import BUMPS
 from ralph_mission.mission.ledger import key_of
 from ralph_mission.mission.model import Action, Finding, Status
-from ralph_mission.mission.ports import Thought
+from ralph_mission.mission.ports import RankedFinding
 from ralph_mission.mission.proposal import Proposal
-from ralph_mission.safety.bumps import counted
+from ralph_mission.safety.bumps import counted_patch
 from ralph_mission.safety.objections import MAX_BYTES, MAX_FILES, Objection, inspect, verdict
 from ralph_mission.safety.patch import Patch, measure
 
 
-def fixes(thought: Thought, members: Sequence[Finding], desk: Desk) -> Iterable[Proposal]:
+def fixes(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Iterable[Proposal]:
     """The pull that corrects most of them; where there is none, a question about the first that may be asked."""
     if thought.kind == BUMPS and BUMPS in desk.under_way:  # the same lines, and no pull yet that the observer could see
         return ()
@@ -34,7 +34,7 @@ def fixes(thought: Thought, members: Sequence[Finding], desk: Desk) -> Iterable[
     return tuple(question(thought, member, desk, member.signal.patch) for member in askable[:1])
 
 
-def _not_refused(thought: Thought, members: Sequence[Finding], desk: Desk) -> Proposal | None:
+def _not_refused(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Proposal | None:
     """The fix of all; where the repository's own checks refuse it, of a half: one file must not hold up the rest."""
     proposal = _fix(thought, members, desk)
     if proposal.key not in desk.unverified:
@@ -45,12 +45,12 @@ def _not_refused(thought: Thought, members: Sequence[Finding], desk: Desk) -> Pr
     return _not_refused(thought, members[:half], desk) or _not_refused(thought, members[half:], desk)
 
 
-def _asks(thought: Thought, desk: Desk) -> bool:
+def _asks(thought: RankedFinding, desk: DraftContext) -> bool:
     """Whether a person is asked about a fix however small it is: the thinker wants it, or none is allowed unasked."""
     return thought.ask or not desk.limits.auto_prs_per_cycle
 
 
-def _waiting(thought: Thought, members: Sequence[Finding], desk: Desk) -> Proposal:
+def _waiting(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Proposal:
     """What waits for a slot has a title and no effects: it is judged, held, and drafted anew when its turn comes."""
     what, action, title = "fix", Action.OPEN_FIX, wording.fix_title(thought.kind, members)
     if _asks(thought, desk):  # one at a time
@@ -60,16 +60,16 @@ def _waiting(thought: Thought, members: Sequence[Finding], desk: Desk) -> Propos
     return Proposal(key, action, thought.kind, title, members=tuple(members), why=thought.why, score=thought.score)
 
 
-def _objections(member: Finding, desk: Desk) -> tuple[Objection, ...]:
+def _objections(member: Finding, desk: DraftContext) -> tuple[Objection, ...]:
     """What speaks against a member's change even if it were the only one."""
     assert member.signal.patch is not None
     most, bumps = desk.limits.auto_pr_lines, member.kind == BUMPS
     return inspect(member.signal.patch, max_lines=most, recent=desk.recent_lines, bumps=bumps, by_fixer=True)
 
 
-def _largest_set(members: Sequence[Finding], desk: Desk) -> tuple[Finding, ...]:
+def _largest_set(members: Sequence[Finding], desk: DraftContext) -> tuple[Finding, ...]:
     """Smallest first gives the most files under every limit of size; one change per path."""
-    sizes = [(measure(_weighed(member)), member) for member in members if member.signal.patch]
+    sizes = [(measure(_counted_patch(member)), member) for member in members if member.signal.patch]
     room = (desk.limits.auto_pr_lines, MAX_BYTES, MAX_FILES)
     chosen: dict[str, Finding] = {}
     for size, member in sorted(sizes, key=lambda row: (row[0].lines, row[0].bytes, row[1].signal.path)):
@@ -79,20 +79,20 @@ def _largest_set(members: Sequence[Finding], desk: Desk) -> tuple[Finding, ...]:
     return tuple(chosen[path] for path in sorted(chosen))
 
 
-def _weighed(member: Finding) -> Patch:
+def _counted_patch(member: Finding) -> Patch:
     """What counts of a member's change: of bumps, all but what follows from them."""
     assert member.signal.patch is not None
-    return counted(member.signal.patch) if member.kind == BUMPS else member.signal.patch
+    return counted_patch(member.signal.patch) if member.kind == BUMPS else member.signal.patch
 
 
-def _fix(thought: Thought, members: Sequence[Finding], desk: Desk) -> Proposal:
+def _fix(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Proposal:
     subject = subject_of("fix", thought.kind, members)
     title = wording.fix_title(thought.kind, members)
-    patch = _combined(members, desk.default.sha)
+    patch = _combine_patches(members, desk.default.sha)
     issue = key_of(subject, "open_issue")
     facts = facts_of(thought.kind, members, desk.next_mission)
     branch = carrying(subject, thought.kind, title, members, patch, desk, Ref(issue), thought.why)
-    named = announced.line(branch, asked=False)
+    named = announced.announcement_line(branch, asked=False)
     opened = OpenIssue(
         issue,
         title,
@@ -116,7 +116,7 @@ def _fix(thought: Thought, members: Sequence[Finding], desk: Desk) -> Proposal:
     )
 
 
-def _combined(members: Sequence[Finding], base: str) -> Patch:
+def _combine_patches(members: Sequence[Finding], base: str) -> Patch:
     """The members' changes as one patch."""
     changes = (change for m in members if m.signal.patch for change in m.signal.patch.changes)
     return Patch(base, tuple(sorted(changes, key=lambda change: change.path)))

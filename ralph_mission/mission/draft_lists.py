@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ralph_mission.mission import succession, wording
-from ralph_mission.mission.draft_parts import Desk, subject_of
+from ralph_mission.mission.draft_parts import DraftContext, subject_of
 from ralph_mission.mission.effects import EditComment, Effect, OpenIssue
 from ralph_mission.mission.ledger import MonitorRecord, Record, key_of, monitor_key
 from ralph_mission.mission.model import Action, Finding
-from ralph_mission.mission.ports import Thought
+from ralph_mission.mission.ports import RankedFinding
 from ralph_mission.mission.proposal import Proposal
 
 KEPT_LINES = 100  # of a monitoring issue
 
 
-def lists(thought: Thought, members: Sequence[Finding], desk: Desk) -> Iterable[Proposal]:
+def lists(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Iterable[Proposal]:
     """The list of their kind, opened or edited, with the lines that it has not yet."""
     record = desk.records.get(monitor_key(thought.kind))
     before = record if isinstance(record, MonitorRecord) else None

@@ -10,16 +10,17 @@ from ralph_mission.mission import wording
 from ralph_mission.mission.effects import OpenPull, PushBranch, Ref, fact
 from ralph_mission.mission.kinds import lookup
 from ralph_mission.mission.ledger import Record, key_of
-from ralph_mission.mission.model import Action, Branch, Finding, Limits, Mission, Pull, Status
+from ralph_mission.mission.model import Action, Finding, Limits, Mission, Status
 from ralph_mission.mission.overlap import touched_by
 from ralph_mission.mission.posts import Wording
+from ralph_mission.mission.threads import Branch, Pull
 from ralph_mission.safety.patch import Patch, deltas, measure, patch_ids
 
 PATCH_LINES = 2_000  # a proposal shows its patch; nobody reads more than this on a forge
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class DraftContext:
     """What drafting needs to know besides the thought."""
 
     default: Branch
@@ -48,7 +49,9 @@ def facts_of(kind: str, members: Sequence[Finding], mission: int) -> dict[str, s
     return {"mission": str(mission), "kind": fact(kind), "finding": listed}
 
 
-def mission_of(subject: str, title: str, action: Action, kind: str, members: Sequence[Finding], desk: Desk) -> Mission:
+def mission_of(
+    subject: str, title: str, action: Action, kind: str, members: Sequence[Finding], desk: DraftContext
+) -> Mission:
     """The mission that begins with the proposal."""
     return Mission(
         id=desk.next_mission,
@@ -75,7 +78,14 @@ _OPENED = {
 
 
 def carrying(
-    subject: str, kind: str, title: str, members: Sequence[Finding], patch: Patch, desk: Desk, issue: Ref, why: str
+    subject: str,
+    kind: str,
+    title: str,
+    members: Sequence[Finding],
+    patch: Patch,
+    desk: DraftContext,
+    issue: Ref,
+    why: str,
 ) -> tuple[PushBranch, OpenPull]:
     """The branch and the pull that carry a patch."""
     branch = f"ralph/{kind}-{subject[:8]}"

@@ -7,24 +7,24 @@ from dataclasses import replace
 
 from ralph_mission.mission import announced, content_text, posting, wording
 from ralph_mission.mission.approval import about
-from ralph_mission.mission.draft_parts import Desk, carrying, facts_of, mission_of, showable, subject_of
+from ralph_mission.mission.draft_parts import DraftContext, carrying, facts_of, mission_of, showable, subject_of
 from ralph_mission.mission.draft_texts import to_read
 from ralph_mission.mission.effects import Effect, OpenIssue, Ref
 from ralph_mission.mission.kinds import CONTENT, RESEARCH, lookup
 from ralph_mission.mission.ledger import key_of
 from ralph_mission.mission.model import Action, Finding, Mission
-from ralph_mission.mission.ports import Thought
+from ralph_mission.mission.ports import RankedFinding
 from ralph_mission.mission.posts import Post
 from ralph_mission.mission.proposal import Proposal
 from ralph_mission.safety.patch import Patch
 
 
-def questions(thought: Thought, members: Sequence[Finding], desk: Desk) -> Iterable[Proposal]:
+def questions(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Iterable[Proposal]:
     """An issue about the first of them: one question at a time."""
     return tuple(question(thought, member, desk, None) for member in members[:1])
 
 
-def question(thought: Thought, finding: Finding, desk: Desk, patch: Patch | None) -> Proposal:
+def question(thought: RankedFinding, finding: Finding, desk: DraftContext, patch: Patch | None) -> Proposal:
     """An issue that asks; with a patch, the effects that a yes releases are planned with it."""
     subject = subject_of("ask", thought.kind, (finding,))
     if posts := to_read(thought, finding, desk):
@@ -33,15 +33,17 @@ def question(thought: Thought, finding: Finding, desk: Desk, patch: Patch | None
     shown = patch if patch and showable(patch) else None
     issue = key_of(subject, "open_issue")
     planned = carrying(subject, thought.kind, title, (finding,), shown, desk, Ref(issue), thought.why) if shown else ()
-    named = announced.line(planned, asked=True)
+    named = announced.announcement_line(planned, asked=True)
     body = wording.proposal_body(finding, thought.why, shown, named, thought.sections)
     mission = mission_of(subject, title, Action.OPEN_PROPOSAL, thought.kind, (finding,), desk)
-    asked = _asked(thought, finding, mission, body, subject, lookup(thought.kind).labels or RESEARCH, planned)
+    asked = _question_proposal(
+        thought, finding, mission, body, subject, lookup(thought.kind).labels or RESEARCH, planned
+    )
     return replace(asked, patch=shown)
 
 
-def _asked(
-    thought: Thought,
+def _question_proposal(
+    thought: RankedFinding,
     finding: Finding,
     mission: Mission,
     body: str,
@@ -51,7 +53,7 @@ def _asked(
 ) -> Proposal:
     """The issue that asks, sealed with the hash that a yes is bound to."""
     issue = key_of(subject, "open_issue")
-    sealed, _ = wording.sealed(mission.title, body, issue, facts_of(thought.kind, (finding,), mission.id))
+    sealed, _ = wording.seal_proposal(mission.title, body, issue, facts_of(thought.kind, (finding,), mission.id))
     mission = replace(about(mission, mission.title, body), pending=tuple(effect.key for effect in planned))
     return Proposal(
         subject,
@@ -68,9 +70,19 @@ def _asked(
     )
 
 
-def _content(thought: Thought, finding: Finding, desk: Desk, subject: str, posts: tuple[Post, ...]) -> Proposal:
+def _content(
+    thought: RankedFinding, finding: Finding, desk: DraftContext, subject: str, posts: tuple[Post, ...]
+) -> Proposal:
     """An issue that shows what would be published; the posts are kept for their charts, their texts are the issue's."""
     title = wording.proposal_title(finding)
     mission = mission_of(subject, title, Action.PUBLISH, thought.kind, (finding,), desk)
     planned = posting.publishing(mission.key, posts)
-    return _asked(thought, finding, mission, content_text.body(finding, thought.why, posts), subject, CONTENT, planned)
+    return _question_proposal(
+        thought,
+        finding,
+        mission,
+        content_text.content_issue_body(finding, thought.why, posts),
+        subject,
+        CONTENT,
+        planned,
+    )

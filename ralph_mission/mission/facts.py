@@ -8,23 +8,24 @@ from datetime import datetime
 from typing import TypeVar
 
 from ralph_mission.mission import announced, approval, belonging, coding, content, orders
-from ralph_mission.mission.deciding import Charter, Situation
+from ralph_mission.mission.deciding import CycleSettings, Situation
 from ralph_mission.mission.ledger import OpenState
-from ralph_mission.mission.lifecycle import Facts, brought_back
-from ralph_mission.mission.model import Action, Actor, Issue, Mission, Pull, Status
-from ralph_mission.mission.ports import Ports
+from ralph_mission.mission.lifecycle import MissionFacts, brought_back
+from ralph_mission.mission.model import Action, Mission, Status
+from ralph_mission.mission.ports import CyclePorts
+from ralph_mission.mission.threads import Actor, Issue, Pull
 from ralph_mission.trouble import Missing
 
 T = TypeVar("T", Issue, Pull)
 
 
-def facts_about(ports: Ports, charter: Charter, mission: Mission, state: OpenState) -> Facts:
+def facts_about(ports: CyclePorts, charter: CycleSettings, mission: Mission, state: OpenState) -> MissionFacts:
     """What the forge says of one mission now, with what owners said of it in a chat."""
     ((_, facts),) = orders.known_to(((mission.id, read_facts(ports, charter, mission)),), state, ports.seal)
     return facts
 
 
-def refreshed(ports: Ports, situation: Situation) -> Situation:
+def refresh_facts(ports: CyclePorts, situation: Situation) -> Situation:
     """The situation with what the forge says of missions, issues and pulls now: an agent's work takes a while."""
     ports.forge.look_anew()
     issues, pulls = ports.forge.issues("open"), ports.forge.pulls("all")
@@ -35,53 +36,55 @@ def refreshed(ports: Ports, situation: Situation) -> Situation:
     return replace(situation, world=world)
 
 
-def read_facts(ports: Ports, charter: Charter, mission: Mission) -> Facts:
+def read_facts(ports: CyclePorts, charter: CycleSettings, mission: Mission) -> MissionFacts:
     """What the forge says of one mission; nothing of what turns out not to be this mission's."""
-    issue = there(mission.issue, ports.forge.issue)
-    pull = there(mission.pull, ports.forge.pull) if mission.pull else None
+    issue = read_if_there(mission.issue, ports.forge.issue)
+    pull = read_if_there(mission.pull, ports.forge.pull) if mission.pull else None
     ports.voice.note(f"#{mission.issue} {mission.title}: {mission.status}")
     coder, us = ports.coder is not None, ports.forge.identity().id
     told = coder and mission.status in coding.WAITS
     asks = bool(mission.proposal_hash) and not mission.pull
     edits = ports.forge.edits(mission.issue) if (told or asks) and issue and charter.owners else ()
-    heard = (coding.heard(issue, pull) if told else frozenset()) | {edit.actor for edit in edits}
+    heard = (coding.list_speakers(issue, pull) if told else frozenset()) | {edit.actor for edit in edits}
     authorised = authorised_among(ports, charter, issue, pull, heard)
     if foreign := belonging.why_foreign(mission, issue, pull, us, authorised):
         ports.voice.note(f"{foreign}: nothing is written there")
         return _of_another(mission, issue, pull, us, authorised, foreign)
-    facts = replace(_named(mission, issue, us, authorised), pull=pull, authorised=authorised, coder=coder)
+    facts = replace(_issue_facts(mission, issue, us, authorised), pull=pull, authorised=authorised, coder=coder)
     if asks:
         theirs = (edit.at for edit in edits if edit.actor.id not in {*authorised, us})
         facts = replace(facts, edited_at=max(theirs, default=None))
     if mission.action is Action.PUBLISH and issue:
-        said = content.measured(ports.press, issue.body) if issue.author.id == us else content.FOREIGN
+        said = content.measure_posts(ports.press, issue.body) if issue.author.id == us else content.FOREIGN
         facts = replace(facts, shown=said)
     if issue is None or not charter.owners:
         return facts
     at = approval.asked_at(issue, authorised, "ralph:mission", approval.APPROVED)
-    reworded = _reworded(ports, pull) if told and pull and mission.status is Status.FIXING else frozenset()
-    altered = approval.altered(edits, {*authorised, us}, at) if told else None
+    reworded = _reworded_reviews(ports, pull) if told and pull and mission.status is Status.FIXING else frozenset()
+    altered = approval.find_altering_editor(edits, {*authorised, us}, at) if told else None
     return replace(facts, asked_at=at, altered=altered, reworded=reworded)
 
 
 def _of_another(
     mission: Mission, issue: Issue | None, pull: Pull | None, us: int, authorised: frozenset[int], foreign: str
-) -> Facts:
+) -> MissionFacts:
     """What is left to know of what is not, or no more, this mission's."""
     ours = not belonging.why_foreign(mission, issue, None, us, authorised)
     left = None if ours else belonging.own_pull(mission, pull, us)
-    return Facts(None, None, frozenset(), foreign, ours=ours, left=left, seen_at=_newest(issue))
+    return MissionFacts(None, None, frozenset(), foreign, ours=ours, left=left, seen_at=_newest(issue))
 
 
-def _named(mission: Mission, issue: Issue | None, us: int, authorised: frozenset[int]) -> Facts:
+def _issue_facts(mission: Mission, issue: Issue | None, us: int, authorised: frozenset[int]) -> MissionFacts:
     """The issue, and what our own words there say will be sent, or would be after a yes."""
     shown = belonging.own_change(mission, issue, us)
     texts = (issue.body if issue and issue.author.id == us else "", shown.body if shown else "")
-    named, asked = (frozenset().union(*(announced.announced(text, yes) for text in texts)) for yes in (False, True))
-    offered_at = shown.created_at if shown and announced.announced(shown.body, True) else None
+    named, asked = (
+        frozenset().union(*(announced.announced_digests(text, yes) for text in texts)) for yes in (False, True)
+    )
+    offered_at = shown.created_at if shown and announced.announced_digests(shown.body, True) else None
     wished = issue is not None and brought_back(issue, authorised, us)
-    unasked, seen_at = bool(announced.announced(texts[0], False)) and not wished, _newest(issue)
-    return Facts(issue, None, frozenset(), "", named, asked, offered_at, us=us, seen_at=seen_at, unasked=unasked)
+    unasked, seen_at = bool(announced.announced_digests(texts[0], False)) and not wished, _newest(issue)
+    return MissionFacts(issue, None, frozenset(), "", named, asked, offered_at, us=us, seen_at=seen_at, unasked=unasked)
 
 
 def _newest(issue: Issue | None) -> datetime | None:
@@ -91,13 +94,13 @@ def _newest(issue: Issue | None) -> datetime | None:
     return max([issue.created_at, *(event.at for event in issue.events), *(one.created_at for one in issue.remarks)])
 
 
-def _reworded(ports: Ports, pull: Pull) -> frozenset[int]:
+def _reworded_reviews(ports: CyclePorts, pull: Pull) -> frozenset[int]:
     """Reviews that need not say what their authors wrote. The pull was read before, so no later edit is missed."""
     own = ports.forge.own_reviews(pull.number)
     return frozenset(review.id for review in pull.reviews if review.id not in own)
 
 
-def there(number: int, get: Callable[[int], T]) -> T | None:
+def read_if_there(number: int, get: Callable[[int], T]) -> T | None:
     """An issue or pull; None when somebody deleted it. Raises Trouble for any other reason."""
     try:
         return get(number)
@@ -106,7 +109,11 @@ def there(number: int, get: Callable[[int], T]) -> T | None:
 
 
 def authorised_among(
-    ports: Ports, charter: Charter, issue: Issue | None, pull: Pull | None, also: frozenset[Actor] = frozenset()
+    ports: CyclePorts,
+    charter: CycleSettings,
+    issue: Issue | None,
+    pull: Pull | None,
+    also: frozenset[Actor] = frozenset(),
 ) -> frozenset[int]:
     """The ids of those who spoke there, and of `also`, whose verdict counts."""
     people = approval.voices(issue, pull) | also

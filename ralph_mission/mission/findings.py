@@ -13,13 +13,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission.ledger import FindingRecord, MonitorRecord, Record, key_of, monitor_key
-from ralph_mission.mission.model import Finding, Sighting, Signal
+from ralph_mission.mission.model import Finding, Observation, Signal
 
 BACKLOG = 200  # findings remembered while they wait; a bound so that memory stays small
 WIDTH = 300  # characters of one line that count for an essence
 
 
-def normalised(line: str) -> str:
+def normalise_line(line: str) -> str:
     """A line as an essence has it: without what a move or a new indentation changes, cut to `WIDTH`."""
     return " ".join(line.split())[:WIDTH]
 
@@ -35,7 +35,7 @@ def identify(signals: Iterable[Signal]) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def known(finding: Finding, records: Mapping[str, Record]) -> bool:
+def is_known(finding: Finding, records: Mapping[str, Record]) -> bool:
     """Whether this instance was acted on, or the thing itself was turned down by a person."""
     record = records.get(finding.fingerprint)
     if not isinstance(record, FindingRecord):
@@ -51,13 +51,13 @@ def _never_listed(finding: Finding, records: Mapping[str, Record]) -> bool:
     return isinstance(record, MonitorRecord) and not record.issue and not record.total
 
 
-def rejected(finding: Finding, records: Mapping[str, Record]) -> bool:
+def is_rejected(finding: Finding, records: Mapping[str, Record]) -> bool:
     """Whether a person said no to the thing, whatever the instance."""
     record = records.get(finding.fingerprint)
     return isinstance(record, FindingRecord) and record.verdict == "rejected"
 
 
-def gather(sightings: Iterable[Sighting], backlog: Iterable[Finding]) -> tuple[Finding, ...]:
+def gather(sightings: Iterable[Observation], backlog: Iterable[Finding]) -> tuple[Finding, ...]:
     """All findings now: fresh ones, and what waits from before.
 
     Nothing waits on an observer that looked at everything again, that saw it go, or that is configured no longer.
@@ -89,7 +89,7 @@ def unique(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple({(f.fingerprint, f.signal.occurrence): f for f in reversed(tuple(findings))}.values())[::-1]
 
 
-def remembered(findings: Iterable[Finding], now: datetime | None = None) -> tuple[Finding, ...]:
+def to_backlog(findings: Iterable[Finding], now: datetime | None = None) -> tuple[Finding, ...]:
     """What goes into the backlog: bounded, and without patches, which are made anew when needed.
 
     `now` is since when whatever is new waits.
@@ -98,6 +98,6 @@ def remembered(findings: Iterable[Finding], now: datetime | None = None) -> tupl
     return tuple(replace(f, signal=replace(f.signal, patch=None), seen_at=f.seen_at or now) for f in kept)
 
 
-def undone(present: Iterable[Finding], records: Mapping[str, Record]) -> tuple[Finding, ...]:
+def not_yet_handled(present: Iterable[Finding], records: Mapping[str, Record]) -> tuple[Finding, ...]:
     """The findings that nothing was done about yet."""
-    return tuple(finding for finding in present if not known(finding, records))
+    return tuple(finding for finding in present if not is_known(finding, records))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ralph_mission.mission.memory import SCHEMA, Header
 from ralph_mission.mission.model import Urgency
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
     from ralph_mission.safety.front_matter import FrontMatter
@@ -31,15 +31,15 @@ _NAMES = {written[1:]: character for character, written in _NAMED.items()}
 Front = dict[str, Any]
 
 
-def broken(what: str, line: int = 0) -> Trouble:
+def memory_error(what: str, line: int = 0) -> UserError:
     """The one error of an unreadable memory file; `line` is 1-based, 0 when it is about the whole."""
     where = f"line {line} of the memory file: " if line else "the memory file "
-    return Trouble(f"{where}{what}", RECOVER)
+    return UserError(f"{where}{what}", RECOVER)
 
 
 def escape(text: str) -> str:
     """`text` on one line, readable, with nothing an editor would strip; `unescape` is its inverse."""
-    return _AWKWARD.sub(lambda match: _written(match[0]), text)
+    return _AWKWARD.sub(lambda match: _escape_character(match[0]), text)
 
 
 def unescape(text: str) -> str:
@@ -61,19 +61,19 @@ def split(text: str) -> FrontMatter:
     try:
         return parse_front_matter(text)
     except FrontMatterError as error:
-        raise broken(error.what, error.line) from None
+        raise memory_error(error.what, error.line) from None
 
 
 def read(found: FrontMatter) -> Header:
     """The header of a front matter, migrated to our schema. Raises Trouble."""
     if not isinstance(found.value, dict):
-        raise broken("has no settings in its front matter", 2)
-    front = migrated(found.value)
+        raise memory_error("has no settings in its front matter", 2)
+    front = migrate(found.value)
     try:
         return _header(front)
     except (ValueError, TypeError, OverflowError) as error:
         name = str(error)
-        raise broken(f"{name} is missing or cannot be read", found.lines.get(name, 1)) from None
+        raise memory_error(f"{name} is missing or cannot be read", found.lines.get(name, 1)) from None
 
 
 def _exported(front: Mapping[str, Any]) -> str:
@@ -82,13 +82,13 @@ def _exported(front: Mapping[str, Any]) -> str:
     return "".join([*lines, "cursors:\n" if pairs else "cursors: []\n", *pairs])
 
 
-def migrated(front: Front) -> Front:
+def migrate(front: Front) -> Front:
     """The front matter in our schema, one migration at a time. Raises Trouble when it is newer."""
     schema = front.get("schema")
     if type(schema) is not int or schema < 0:
-        raise broken("names no schema in its front matter")
+        raise memory_error("names no schema in its front matter")
     if schema > SCHEMA:
-        raise Trouble(f"the memory file has schema {schema}, this ralph knows {SCHEMA}", NEWER)
+        raise UserError(f"the memory file has schema {schema}, this ralph knows {SCHEMA}", NEWER)
     for version in range(schema, SCHEMA):
         front = MIGRATIONS[version](front)
     return front
@@ -109,7 +109,7 @@ MIGRATIONS: Mapping[int, Callable[[Front], Front]] = {0: _from_0}
 """Schema number -> what turns its front matter into the next schema's."""
 
 
-def _written(character: str) -> str:
+def _escape_character(character: str) -> str:
     if character in _NAMED:
         return _NAMED[character]
     number = ord(character)

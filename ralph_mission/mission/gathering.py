@@ -8,14 +8,21 @@ from datetime import datetime
 
 from ralph_mission.mission import belonging, findings, orders, succession, wishes
 from ralph_mission.mission.adopting import adopt
-from ralph_mission.mission.deciding import Charter, Decided, Situation, World, keys_to_read, present
+from ralph_mission.mission.deciding import (
+    CycleDecisions,
+    CycleSettings,
+    ForgeSnapshot,
+    Situation,
+    keys_to_read,
+    present,
+)
 from ralph_mission.mission.facts import read_facts
 from ralph_mission.mission.kinds import Route, lookup
 from ralph_mission.mission.ledger import (
     Anchor,
     EffectRecord,
+    MemorySnapshot,
     OpenState,
-    Recollection,
     Record,
     key_of,
     monitor_key,
@@ -23,21 +30,21 @@ from ralph_mission.mission.ledger import (
 )
 from ralph_mission.mission.memory import Header, Memory
 from ralph_mission.mission.model import Action, Verdict
-from ralph_mission.mission.ports import Forge, Ports
+from ralph_mission.mission.ports import CyclePorts, Forge
 from ralph_mission.mission.position import check_position, refuse
-from ralph_mission.trouble import Missing, Trouble
+from ralph_mission.trouble import Missing, UserError
 
 
-def check_anchor(ports: Ports, past: Recollection | None) -> None:
+def check_anchor(ports: CyclePorts, past: MemorySnapshot | None) -> None:
     """Raises Trouble when the forge remembers more than memory does, or has work of ours that memory lacks."""
     check_position(anchor_of(past) if past else None, [ports.forge.anchor()])
     if past is None and ports.forge.has_our_work():
-        raise Trouble(
+        raise UserError(
             "there is no memory, but the forge holds issues or pulls that Ralph made",
             "rebuild it with `ralph memory recover`",
         )
     if past and (is_forge_lost(ports.forge, past.state) or _is_forge_new(ports.forge, past)):
-        raise Trouble(
+        raise UserError(
             "memory knows issues and pulls of Ralph's, and the forge holds none of them",
             "put back what was deleted (.ralph/forge), or go on without it: ralph memory recover",
         )
@@ -51,7 +58,7 @@ def is_forge_lost(forge: Forge, state: OpenState) -> bool:
     return not forge.has_our_work()
 
 
-def _is_forge_new(forge: Forge, past: Recollection) -> bool:
+def _is_forge_new(forge: Forge, past: MemorySnapshot) -> bool:
     """Whether it was never told of memory and has nothing of ours, though work had come to its end there."""
     if not past.memory.completed or not forge.lists_at_once or forge.anchor() is not None:
         return False
@@ -66,18 +73,18 @@ def _has_issue(forge: Forge, number: int) -> bool:
     return True
 
 
-def anchor_of(past: Recollection) -> Anchor:
+def anchor_of(past: MemorySnapshot) -> Anchor:
     """Where memory stands."""
     return Anchor(past.memory.header.lineage, past.memory.header.serial, past.oid)
 
 
-def slots(past: Recollection | None, charter: Charter) -> str:
+def slots(past: MemorySnapshot | None, charter: CycleSettings) -> str:
     """ "2 of 3 missions active"."""
     taken = sum(mission.status.active for mission in past.state.missions) if past else 0
     return f"{taken} of {charter.limits.active_missions} missions active"
 
 
-def read_open(ports: Ports, past: Recollection) -> dict[str, Record]:
+def read_open(ports: CyclePorts, past: MemorySnapshot) -> dict[str, Record]:
     """The records of effects that are still open, and of what settling them may change."""
     records = dict(ports.store.records((*past.state.effects, *past.state.unknown), past))
     opened = [record for record in records.values() if isinstance(record, EffectRecord)]
@@ -88,7 +95,7 @@ def read_open(ports: Ports, past: Recollection) -> dict[str, Record]:
     return records | lists | dict(ports.store.records(referred | {*map(monitor_key, watched)} | members, past))
 
 
-def read_effects(ports: Ports, decided: Decided, past: Recollection | None) -> dict[str, Record]:
+def read_effects(ports: CyclePorts, decided: CycleDecisions, past: MemorySnapshot | None) -> dict[str, Record]:
     """What the ledger knows of the effects that were allowed, and of those they refer to."""
     allowed = [d.proposal for d in decided.decisions if d.verdict is Verdict.ALLOW]
     effects = [effect for proposal in allowed for effect in proposal.effects]
@@ -96,9 +103,11 @@ def read_effects(ports: Ports, decided: Decided, past: Recollection | None) -> d
     return dict(ports.store.records(keys, past))
 
 
-def situate(ports: Ports, charter: Charter, past: Recollection | None, cycle_id: str, now: datetime) -> Situation:
+def situate(
+    ports: CyclePorts, charter: CycleSettings, past: MemorySnapshot | None, cycle_id: str, now: datetime
+) -> Situation:
     """What memory holds and what the forge says of every mission."""
-    memory, state = (past.memory, past.state) if past else (born(ports, now), OpenState())
+    memory, state = (past.memory, past.state) if past else (first_memory(ports, now), OpenState())
     cycle = memory.header.cycle + 1
     cycle_id = cycle_id or f"{cycle:06d}-{key_of('cycle', memory.header.lineage, past.oid if past else '')[:8]}"
     _refuse_twins(state)
@@ -116,15 +125,15 @@ def _refuse_twins(state: OpenState) -> None:
         raise refuse("memory holds two missions of one number")
 
 
-def _believable(state: OpenState, world: World, records: Mapping[str, Record]) -> OpenState:
+def _believable(state: OpenState, world: ForgeSnapshot, records: Mapping[str, Record]) -> OpenState:
     """The state without what only memory says: a change that no fixer showed, a remark that is not ours."""
     issues = {number: facts.issue for number, facts in world.facts if facts.issue}
     remarks = (belonging.own_remark(m, records, issues.get(m.id), world.bot) for m in state.missions)
     missions = tuple(replace(m, comment=remark) for m, remark in zip(state.missions, remarks, strict=True))
-    return replace(state, missions=missions, backlog=findings.remembered(state.backlog))
+    return replace(state, missions=missions, backlog=findings.to_backlog(state.backlog))
 
 
-def _look(ports: Ports, charter: Charter, state: OpenState, cycle: int, now: datetime) -> World:
+def _look(ports: CyclePorts, charter: CycleSettings, state: OpenState, cycle: int, now: datetime) -> ForgeSnapshot:
     forge = ports.forge
     issues, pulls = forge.issues("open"), forge.pulls("all")
     facts = tuple((mission.id, read_facts(ports, charter, mission)) for mission in state.missions if mission.issue)
@@ -133,17 +142,17 @@ def _look(ports: Ports, charter: Charter, state: OpenState, cycle: int, now: dat
     facts += tuple((mission.id, read_facts(ports, charter, mission)) for mission in adopted)
     branches = tuple(pull.head for pull in pulls)
     facts = orders.known_to(facts, state, ports.seal)
-    return World(forge.identity().id, forge.default_branch(), branches, issues, pulls, facts, adopted)
+    return ForgeSnapshot(forge.identity().id, forge.default_branch(), branches, issues, pulls, facts, adopted)
 
 
-def born(ports: Ports, now: datetime) -> Memory:
+def first_memory(ports: CyclePorts, now: datetime) -> Memory:
     """The first memory of a repository."""
     lineage = key_of("lineage", ports.forge.default_branch().sha, now.isoformat())
     return Memory(Header(lineage=lineage))
 
 
 def read_records(
-    ports: Ports, situation: Situation, keys: Iterable[str], past: Recollection | None
+    ports: CyclePorts, situation: Situation, keys: Iterable[str], past: MemorySnapshot | None
 ) -> dict[str, Record]:
     """What the ledger says, of these keys and of lists; none names an open issue as a list that is none."""
     kinds = {finding.kind for finding in present(situation) if lookup(finding.kind).route is Route.MONITOR}

@@ -10,31 +10,31 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from ralph_mission.mission import gathering, orders
-from ralph_mission.mission.ledger import Batch, Recollection
+from ralph_mission.mission.ledger import MemoryBatch, MemorySnapshot
 from ralph_mission.mission.memory import Header, Memory
 from ralph_mission.mission.model import Limits
-from ralph_mission.mission.orders import Answer, Asked, Desk
-from ralph_mission.mission.ports import Inbox, Ports
-from ralph_mission.mission.posts import Order
+from ralph_mission.mission.orders import ChatProposal, ChatReply, CommandContext
+from ralph_mission.mission.ports import CyclePorts, Inbox
+from ralph_mission.mission.posts import ChatCommand
 from ralph_mission.safety.secrets import redact
-from ralph_mission.safety.text import cut
-from ralph_mission.trouble import Missing, Trouble
+from ralph_mission.safety.text import truncate
+from ralph_mission.trouble import Missing, UserError
 
 LONGEST = 3_900  # characters of an answer; a network takes 4,096
 NAMED = 5  # orders in the subject of a commit
 
-Aside = Callable[[Order], str | None]
+Unaddressed = Callable[[ChatCommand], str | None]
 """Obeys an order on the spot, so that doing it twice is doing it once, and gives the answer; None: it is memory's."""
 
 
-def nobody(order: Order) -> str | None:
+def nobody(order: ChatCommand) -> str | None:
     """None: nothing but memory obeys here."""
     return None
 
 
-def hear(
-    ports: Ports, past: Recollection, limits: Limits, secrets: Sequence[str] = (), aside: Aside = nobody
-) -> Recollection:
+def apply_chat_commands(
+    ports: CyclePorts, past: MemorySnapshot, limits: Limits, secrets: Sequence[str] = (), aside: Unaddressed = nobody
+) -> MemorySnapshot:
     """Memory once the orders that wait are obeyed. A chat that cannot be read is a line of the cycle, no more.
 
     Raises Lost when somebody else's commit came first, Trouble when memory is not what it should be: nothing is
@@ -44,36 +44,38 @@ def hear(
         return past
     try:
         waiting, cursor = ports.inbox.read(cursor_of(past))
-    except Trouble as trouble:
+    except UserError as trouble:
         ports.voice.note(f"telegram: {trouble.what}; {trouble.next_step}")
         return past
     if not waiting:
         return past
     gathering.check_anchor(ports, past)
     answers, rest = _aside(waiting, aside, ports)
-    obeyed = orders.obey(_cleaned(rest, secrets), past.state, _desk(ports, past, limits, rest))
+    obeyed = orders.apply_commands(_redact_commands(rest, secrets), past.state, _desk(ports, past, limits, rest))
     memory = with_cursor(past.memory, cursor)
     verbs = ", ".join(f"/{order.verb}" for order in waiting[:NAMED])
     subject = f"ralph: heard {verbs}{' …' if len(waiting) > NAMED else ''} in a chat"
-    landed = ports.store.commit(Batch(memory, obeyed.state, (), subject, paused=obeyed.paused), past)
+    landed = ports.store.commit(MemoryBatch(memory, obeyed.state, (), subject, paused=obeyed.paused), past)
     ports.voice.note(f"telegram: heard {verbs}")
-    answer(ports.inbox, (*answers, *obeyed.answers), ports.voice.note, secrets)
+    send_replies(ports.inbox, (*answers, *obeyed.answers), ports.voice.note, secrets)
     ports.forge.set_anchor(gathering.anchor_of(landed))
     return landed
 
 
-def _aside(waiting: Iterable[Order], aside: Aside, ports: Ports) -> tuple[tuple[Answer, ...], tuple[Order, ...]]:
-    now, answers, rest = ports.clock.now(), list[Answer](), list[Order]()
+def _aside(
+    waiting: Iterable[ChatCommand], aside: Unaddressed, ports: CyclePorts
+) -> tuple[tuple[ChatReply, ...], tuple[ChatCommand, ...]]:
+    now, answers, rest = ports.clock.now(), list[ChatReply](), list[ChatCommand]()
     for order in waiting:
         said = None if orders.too_old(order, now) else aside(order)
         if said is None:
             rest.append(order)
         else:
-            answers.append(Answer(order.chat, said))
+            answers.append(ChatReply(order.chat, said))
     return tuple(answers), tuple(rest)
 
 
-def cursor_of(past: Recollection) -> str:
+def cursor_of(past: MemorySnapshot) -> str:
     """How far orders were obeyed."""
     return dict(past.memory.header.cursors).get(orders.CURSOR, "")
 
@@ -85,32 +87,34 @@ def with_cursor(memory: Memory, cursor: str) -> Memory:
     return replace(memory, header=replace(header, cursors=tuple(sorted(pairs.items()))))
 
 
-def answer(inbox: Inbox, answers: Sequence[Answer], note: Callable[[str], None], secrets: Sequence[str] = ()) -> None:
+def send_replies(
+    inbox: Inbox, answers: Sequence[ChatReply], note: Callable[[str], None], secrets: Sequence[str] = ()
+) -> None:
     """Say it, once for each chat; what does not get through is noted and not said again."""
     for one in orders.by_chat(answers):
         try:
-            inbox.say(one.chat, cut(redact(one.text, secrets), LONGEST))
-        except Trouble as trouble:
+            inbox.say(one.chat, truncate(redact(one.text, secrets), LONGEST))
+        except UserError as trouble:
             note(f"telegram: no answer to chat {one.chat}: {trouble.what}")
 
 
-def _cleaned(waiting: Iterable[Order], secrets: Sequence[str]) -> tuple[Order, ...]:
+def _redact_commands(waiting: Iterable[ChatCommand], secrets: Sequence[str]) -> tuple[ChatCommand, ...]:
     """Memory is as public as the repository: no secret gets there from a chat."""
     return tuple(replace(order, words=redact(order.words, secrets)) for order in waiting)
 
 
-def _desk(ports: Ports, past: Recollection, limits: Limits, waiting: Sequence[Order]) -> Desk:
+def _desk(ports: CyclePorts, past: MemorySnapshot, limits: Limits, waiting: Sequence[ChatCommand]) -> CommandContext:
     now = ports.clock.now()
-    asked = {number: _asked(ports, past, number) for number in orders.named(waiting, now)}
+    asked = {number: _read_proposal(ports, past, number) for number in orders.list_named_proposals(waiting, now)}
     stands = orders.status(past.memory, past.state, limits.active_missions)
-    return Desk(now, stands, asked, ports.seal or orders.unsealed)
+    return CommandContext(now, stands, asked, ports.seal or orders.no_seal)
 
 
-def _asked(ports: Ports, past: Recollection, number: int) -> Asked:
+def _read_proposal(ports: CyclePorts, past: MemorySnapshot, number: int) -> ChatProposal:
     try:
         issue = ports.forge.issue(number)
     except Missing:
         issue = None
-    except Trouble as trouble:
-        return Asked(why=f"it could not be read ({trouble.what}); say it again later")
-    return orders.asked(issue, past.state.missions, ports.forge.identity().id)
+    except UserError as trouble:
+        return ChatProposal(why=f"it could not be read ({trouble.what}); say it again later")
+    return orders.describe_proposal(issue, past.state.missions, ports.forge.identity().id)

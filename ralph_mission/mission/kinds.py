@@ -25,7 +25,7 @@ class Route(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FindingKind:
     """One row. `impact` is 1 (cosmetic) to 10 (people are harmed); `words` name it in people's issues."""
 
     route: Route
@@ -41,31 +41,33 @@ _FIX, _MONITOR, _PROPOSE, _SAY = Route.FIX, Route.MONITOR, Route.PROPOSE, Route.
 _LOW, _HIGH = Tier.LOW, Tier.HIGH
 RESEARCH, CONTENT = ("ralph:research",), ("ralph:content", "content:review")
 
-KINDS: dict[str, Kind] = {
-    "spelling": Kind(_FIX, _LOW, 2, "misspelling", "misspellings", words=("typo", "spelling", "misspell")),
-    "lint-fix": Kind(_FIX, _LOW, 3, "lint finding", "lint findings", words=("lint",)),
-    "dependency-patch": Kind(_FIX, _LOW, 4, "patch-level update", "patch-level updates", words=("bump", "update")),
-    "todo": Kind(_MONITOR, _LOW, 1.5, "new TODO, FIXME or HACK marker", "TODO, FIXME and HACK markers"),
-    "ts-ignore": Kind(_MONITOR, _LOW, 2, "new ts-ignore comment", "ts-ignore comments"),
-    "any": Kind(_MONITOR, _LOW, 1, "new `any` type", "`any` types"),
-    "code-quality": Kind(_MONITOR, _LOW, 2, "code quality finding", "code quality findings"),
-    "dead-code": Kind(_MONITOR, _LOW, 2, "unused definition", "unused definitions"),
-    "stale-issue": Kind(_MONITOR, _LOW, 3, "issue nobody has taken", "issues nobody has taken"),
-    "pull-waiting": Kind(_MONITOR, _LOW, 4, "pull waiting for review", "pulls waiting for review"),
-    "question": Kind(_MONITOR, _LOW, 4, "question without an answer", "questions without an answer"),
-    "community": Kind(_MONITOR, _LOW, 2, "sign of how the project fares", "signs of how the project fares"),
-    "news": Kind(_MONITOR, _LOW, 2, "piece of news", "pieces of news"),
-    "dependency": Kind(_MONITOR, _LOW, 3, "outdated dependency", "outdated dependencies"),
-    "dependency-minor": Kind(_PROPOSE, _HIGH, 2, "minor update", "minor updates", RESEARCH),
-    "dependency-major": Kind(_PROPOSE, _HIGH, 3, "major update", "major updates", RESEARCH),
-    "bug": Kind(_PROPOSE, _HIGH, 8, "bug", "bugs", RESEARCH),
-    "vulnerability": Kind(_PROPOSE, _HIGH, 9, "vulnerability", "vulnerabilities", RESEARCH),
-    "anomaly": Kind(_PROPOSE, _HIGH, 6, "anomaly", "anomalies", RESEARCH),
-    "feature": Kind(_PROPOSE, _HIGH, 4, "feature idea", "feature ideas", RESEARCH),
-    "architecture": Kind(_PROPOSE, _HIGH, 5, "architecture change", "architecture changes", RESEARCH),
-    "integration": Kind(_PROPOSE, _HIGH, 5, "new integration", "new integrations", RESEARCH),
-    "content": Kind(_PROPOSE, _HIGH, 3, "piece of content", "pieces of content", CONTENT),
-    "completed": Kind(_SAY, _LOW, 2, "completed mission", "completed missions"),
+KINDS: dict[str, FindingKind] = {
+    "spelling": FindingKind(_FIX, _LOW, 2, "misspelling", "misspellings", words=("typo", "spelling", "misspell")),
+    "lint-fix": FindingKind(_FIX, _LOW, 3, "lint finding", "lint findings", words=("lint",)),
+    "dependency-patch": FindingKind(
+        _FIX, _LOW, 4, "patch-level update", "patch-level updates", words=("bump", "update")
+    ),
+    "todo": FindingKind(_MONITOR, _LOW, 1.5, "new TODO, FIXME or HACK marker", "TODO, FIXME and HACK markers"),
+    "ts-ignore": FindingKind(_MONITOR, _LOW, 2, "new ts-ignore comment", "ts-ignore comments"),
+    "any": FindingKind(_MONITOR, _LOW, 1, "new `any` type", "`any` types"),
+    "code-quality": FindingKind(_MONITOR, _LOW, 2, "code quality finding", "code quality findings"),
+    "dead-code": FindingKind(_MONITOR, _LOW, 2, "unused definition", "unused definitions"),
+    "stale-issue": FindingKind(_MONITOR, _LOW, 3, "issue nobody has taken", "issues nobody has taken"),
+    "pull-waiting": FindingKind(_MONITOR, _LOW, 4, "pull waiting for review", "pulls waiting for review"),
+    "question": FindingKind(_MONITOR, _LOW, 4, "question without an answer", "questions without an answer"),
+    "community": FindingKind(_MONITOR, _LOW, 2, "sign of how the project fares", "signs of how the project fares"),
+    "news": FindingKind(_MONITOR, _LOW, 2, "piece of news", "pieces of news"),
+    "dependency": FindingKind(_MONITOR, _LOW, 3, "outdated dependency", "outdated dependencies"),
+    "dependency-minor": FindingKind(_PROPOSE, _HIGH, 2, "minor update", "minor updates", RESEARCH),
+    "dependency-major": FindingKind(_PROPOSE, _HIGH, 3, "major update", "major updates", RESEARCH),
+    "bug": FindingKind(_PROPOSE, _HIGH, 8, "bug", "bugs", RESEARCH),
+    "vulnerability": FindingKind(_PROPOSE, _HIGH, 9, "vulnerability", "vulnerabilities", RESEARCH),
+    "anomaly": FindingKind(_PROPOSE, _HIGH, 6, "anomaly", "anomalies", RESEARCH),
+    "feature": FindingKind(_PROPOSE, _HIGH, 4, "feature idea", "feature ideas", RESEARCH),
+    "architecture": FindingKind(_PROPOSE, _HIGH, 5, "architecture change", "architecture changes", RESEARCH),
+    "integration": FindingKind(_PROPOSE, _HIGH, 5, "new integration", "new integrations", RESEARCH),
+    "content": FindingKind(_PROPOSE, _HIGH, 3, "piece of content", "pieces of content", CONTENT),
+    "completed": FindingKind(_SAY, _LOW, 2, "completed mission", "completed missions"),
 }
 BUMPS = "dependency-patch"
 """The one kind whose change may touch manifests and lock files unasked: see `safety.bumps`."""
@@ -104,20 +106,20 @@ def reason(kind: str) -> str:
     return MATTERS.get(kind, "no rule says what it is worth, so a person has to")
 
 
-UNKNOWN = Kind(_PROPOSE, _HIGH, 3, "finding", "findings", RESEARCH)
+UNKNOWN = FindingKind(_PROPOSE, _HIGH, 3, "finding", "findings", RESEARCH)
 
 
-def lookup(kind: str) -> Kind:
+def lookup(kind: str) -> FindingKind:
     """The row of a kind; `UNKNOWN` when no rule classifies it."""
     return KINDS.get(kind, UNKNOWN)
 
 
-def begun(noun: str) -> str:
+def capitalise(noun: str) -> str:
     """It at the beginning of a sentence: what is written in capitals stays so."""
     return noun[:1].upper() + noun[1:]
 
 
-def counted(number: int, kind: str) -> str:
+def count_noun(number: int, kind: str) -> str:
     """ "1 misspelling", "7 misspellings"."""
     row = lookup(kind)
     return f"{number} {row.noun if number == 1 else row.plural}"

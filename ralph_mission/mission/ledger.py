@@ -144,7 +144,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedMission:
     """A mission that was merged or published, to be announced where the owners want that."""
 
     mission: int
@@ -202,7 +202,7 @@ class OpenState:
     wakes: tuple[tuple[datetime, int], ...] = ()  # (start, seconds after it was due) of the last cycles
     working: tuple[int, ...] = ()  # issues whose work is not at its end
     posted: tuple[Posted, ...] = ()  # what went out, newest first, at most `KEPT_POSTS`
-    finished: tuple[Finished, ...] = ()  # missions that came to an end and were not announced yet
+    finished: tuple[FinishedMission, ...] = ()  # missions that came to an end and were not announced yet
     hushed_until: datetime | None = None  # memory was recovered: what it sees until then may have been said before
     yes: tuple[ChatYes, ...] = ()  # what owners approved in a chat, newest last
     guidance: tuple[ChatGuidance, ...] = ()  # what they said there to sessions to come, newest last
@@ -218,7 +218,7 @@ class Anchor:
 
 
 @dataclass(frozen=True, slots=True)
-class Recollection:
+class MemorySnapshot:
     """Memory as of one commit."""
 
     memory: Memory
@@ -228,7 +228,7 @@ class Recollection:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class MemoryBatch:
     """One commit's worth of memory: everything in it lands together or not at all.
 
     `journal` is the cycle's audit document (None: not written in this commit); `archive` maps
@@ -315,7 +315,7 @@ def refers_to(effect: Effect) -> str:
 def absorb(mission: Mission, effect: Effect, receipt: Receipt) -> Mission:
     """The mission once the receipt of one of its effects is in."""
     if receipt.status not in SETTLED:
-        return _failed(mission, receipt)
+        return _count_failure(mission, receipt)
     if isinstance(effect, Publish):  # what a network got is looked up by its key, for ever
         return mission
     mission = replace(mission, pending=tuple(key for key in mission.pending if key != effect.key))
@@ -330,7 +330,7 @@ def absorb(mission: Mission, effect: Effect, receipt: Receipt) -> Mission:
     return mission
 
 
-def _failed(mission: Mission, receipt: Receipt) -> Mission:
+def _count_failure(mission: Mission, receipt: Receipt) -> Mission:
     if receipt.status != "failed" or receipt.detail.startswith(NOT_ATTEMPTED):
         return mission
     same = mission.failure == receipt.detail

@@ -16,10 +16,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from ralph_mission.mission import approval
-from ralph_mission.mission.approval import NONE, Opinion
-from ralph_mission.mission.content import NOTHING, Shown
+from ralph_mission.mission.approval import NO_VERDICT, PersonVerdict
+from ralph_mission.mission.content import NOTHING_SHOWN, ShownPosts
 from ralph_mission.mission.ledger import BEHIND, NEEDS_PERSON, ChatGuidance, ChatYes
-from ralph_mission.mission.model import Action, Actor, Issue, LabelEvent, Mission, Pull, Status
+from ralph_mission.mission.model import Action, Mission, Status
+from ralph_mission.mission.threads import Actor, Issue, LabelEvent, Pull
 
 S = Status
 STUCK_CYCLES = 3  # "3 cycles without progress or 3 equal failures"
@@ -30,7 +31,7 @@ UNANSWERED_FOR = timedelta(days=14)
 PUBLISHED = "content:published"
 
 
-class Event(StrEnum):
+class MissionEvent(StrEnum):
     """What can happen to a mission."""
 
     APPROVED = "approved"  # a person said yes to what was proposed or shown
@@ -53,40 +54,40 @@ class Event(StrEnum):
 
 _ACTIVE = tuple(status for status in Status if status.active)
 
-TRANSITIONS: dict[tuple[Status, Event], Status] = {
-    (S.DISCOVERED, Event.APPROVED): S.PLANNED,
-    (S.DISCOVERED, Event.STARTED): S.EXECUTING,
-    (S.PLANNED, Event.STARTED): S.EXECUTING,
-    (S.PLANNED, Event.OFFERED): S.DISCOVERED,
-    (S.EXECUTING, Event.OFFERED): S.DISCOVERED,
-    (S.EXECUTING, Event.PULL_OPENED): S.IN_REVIEW,
-    (S.IN_REVIEW, Event.CHANGES_REQUESTED): S.FIXING,
-    (S.FIXING, Event.REVISED): S.IN_REVIEW,
-    (S.FIXING, Event.OFFERED): S.IN_REVIEW,
-    (S.IN_REVIEW, Event.APPROVED): S.FIXING,
-    (S.DISCOVERED, Event.UNANSWERED): S.PARKED,
-    (S.IN_REVIEW, Event.UNANSWERED): S.PARKED,
-    (S.ESCALATED, Event.UNANSWERED): S.PARKED,
-    (S.ESCALATED, Event.REVIVED): S.PLANNED,
-    (S.ESCALATED, Event.PULL_OPENED): S.IN_REVIEW,
-    (S.PARKED, Event.REVIVED): S.DISCOVERED,
-    (S.PARKED, Event.PULL_OPENED): S.IN_REVIEW,
-    (S.PARKED, Event.REFUSED): S.REJECTED,
-    (S.PARKED, Event.MERGED): S.COMPLETED,
-    (S.PARKED, Event.DONE): S.COMPLETED,
-    (S.PARKED, Event.PUBLISHED): S.COMPLETED,
-    (S.PARKED, Event.GONE): S.REJECTED,
-    **{(status, Event.GONE): S.REJECTED for status in _ACTIVE},
-    **{(status, Event.REFUSED): S.REJECTED for status in _ACTIVE},
-    **{(status, Event.MERGED): S.COMPLETED for status in _ACTIVE},
-    **{(status, Event.DONE): S.COMPLETED for status in _ACTIVE},
-    **{(status, Event.PUBLISHED): S.COMPLETED for status in _ACTIVE},
-    **{(status, Event.STUCK): S.ESCALATED for status in _ACTIVE if status is not S.ESCALATED},
+TRANSITIONS: dict[tuple[Status, MissionEvent], Status] = {
+    (S.DISCOVERED, MissionEvent.APPROVED): S.PLANNED,
+    (S.DISCOVERED, MissionEvent.STARTED): S.EXECUTING,
+    (S.PLANNED, MissionEvent.STARTED): S.EXECUTING,
+    (S.PLANNED, MissionEvent.OFFERED): S.DISCOVERED,
+    (S.EXECUTING, MissionEvent.OFFERED): S.DISCOVERED,
+    (S.EXECUTING, MissionEvent.PULL_OPENED): S.IN_REVIEW,
+    (S.IN_REVIEW, MissionEvent.CHANGES_REQUESTED): S.FIXING,
+    (S.FIXING, MissionEvent.REVISED): S.IN_REVIEW,
+    (S.FIXING, MissionEvent.OFFERED): S.IN_REVIEW,
+    (S.IN_REVIEW, MissionEvent.APPROVED): S.FIXING,
+    (S.DISCOVERED, MissionEvent.UNANSWERED): S.PARKED,
+    (S.IN_REVIEW, MissionEvent.UNANSWERED): S.PARKED,
+    (S.ESCALATED, MissionEvent.UNANSWERED): S.PARKED,
+    (S.ESCALATED, MissionEvent.REVIVED): S.PLANNED,
+    (S.ESCALATED, MissionEvent.PULL_OPENED): S.IN_REVIEW,
+    (S.PARKED, MissionEvent.REVIVED): S.DISCOVERED,
+    (S.PARKED, MissionEvent.PULL_OPENED): S.IN_REVIEW,
+    (S.PARKED, MissionEvent.REFUSED): S.REJECTED,
+    (S.PARKED, MissionEvent.MERGED): S.COMPLETED,
+    (S.PARKED, MissionEvent.DONE): S.COMPLETED,
+    (S.PARKED, MissionEvent.PUBLISHED): S.COMPLETED,
+    (S.PARKED, MissionEvent.GONE): S.REJECTED,
+    **{(status, MissionEvent.GONE): S.REJECTED for status in _ACTIVE},
+    **{(status, MissionEvent.REFUSED): S.REJECTED for status in _ACTIVE},
+    **{(status, MissionEvent.MERGED): S.COMPLETED for status in _ACTIVE},
+    **{(status, MissionEvent.DONE): S.COMPLETED for status in _ACTIVE},
+    **{(status, MissionEvent.PUBLISHED): S.COMPLETED for status in _ACTIVE},
+    **{(status, MissionEvent.STUCK): S.ESCALATED for status in _ACTIVE if status is not S.ESCALATED},
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class MissionFacts:
     """What the forge says of one mission now, and which ids may decide."""
 
     issue: Issue | None  # None: it was deleted
@@ -102,7 +103,7 @@ class Facts:
     altered: Actor | None = None  # who changed its issue's text, since it was asked for, without a say
     asked_at: datetime | None = None  # when it was; None where whoever may edit may decide too
     reworded: frozenset[int] = frozenset()  # reviews that somebody else than their author may have changed
-    shown: Shown = NOTHING  # the texts that its issue shows, of a mission that publishes
+    shown: ShownPosts = NOTHING_SHOWN  # the texts that its issue shows, of a mission that publishes
     edited_at: datetime | None = None  # when somebody without a say last changed the text that a yes is asked to
     left: Pull | None = None  # its pull, where its issue is this mission's no more
     yes: tuple[ChatYes, ...] = ()  # what owners approved in a chat
@@ -113,18 +114,18 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Interpretation:
     """The facts, read: what happened, who said what, which rules a refused yes ran into."""
 
-    event: Event | None = None
-    opinion: Opinion = NONE
+    event: MissionEvent | None = None
+    opinion: PersonVerdict = NO_VERDICT
     words: str = ""
 
 
-QUIET = Reading()
+QUIET = Interpretation()
 
 
-def advance(mission: Mission, event: Event, now: datetime) -> Mission:
+def advance(mission: Mission, event: MissionEvent, now: datetime) -> Mission:
     """The mission after an event. Raises ValueError when the table has no such step."""
     try:
         status = TRANSITIONS[mission.status, event]
@@ -133,12 +134,12 @@ def advance(mission: Mission, event: Event, now: datetime) -> Mission:
     return replace(mission, status=status, changed_at=now, stalled_cycles=0)
 
 
-def allows(mission: Mission, event: Event) -> bool:
+def allows(mission: Mission, event: MissionEvent) -> bool:
     """Whether the table has this step."""
     return (mission.status, event) in TRANSITIONS
 
 
-def read(mission: Mission, facts: Facts, now: datetime) -> Reading:
+def interpret_facts(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
     """What the facts mean for this mission: the first thing that applies and that the table allows.
 
     A yes that was refused is told only when nothing else happened.
@@ -146,36 +147,40 @@ def read(mission: Mission, facts: Facts, now: datetime) -> Reading:
     refused = QUIET
     for reader in (_read_published, _read_end, _read_offer, _read_pull, _read_issue, _read_patience):
         reading = reader(mission, facts, now)
-        if reading.event in (Event.MERGEABLE, Event.BEHIND) or (reading.event and allows(mission, reading.event)):
+        if reading.event in (MissionEvent.MERGEABLE, MissionEvent.BEHIND) or (
+            reading.event and allows(mission, reading.event)
+        ):
             return reading
         if reading.opinion.rules and refused is QUIET:
-            refused = Reading(None, reading.opinion, reading.words)
+            refused = Interpretation(None, reading.opinion, reading.words)
     return refused
 
 
-def _read_published(mission: Mission, facts: Facts, now: datetime) -> Reading:
+def _read_published(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
     """That we labelled it so: everything was sent then, and an interrupted run did not tell."""
     label = approval.standing_label(facts.issue, PUBLISHED) if facts.issue else None
     ours = mission.action is Action.PUBLISH and label is not None and label.actor.id == facts.us
-    return Reading(Event.PUBLISHED) if ours else QUIET
+    return Interpretation(MissionEvent.PUBLISHED) if ours else QUIET
 
 
-def _read_end(mission: Mission, facts: Facts, now: datetime) -> Reading:
+def _read_end(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
     issue, pull = facts.issue, facts.pull
     if pull and pull.state == "merged":
-        return Reading(Event.MERGED, Opinion("approved", _who_merged(mission, facts, pull)), pull.merged_sha)
+        return Interpretation(
+            MissionEvent.MERGED, PersonVerdict("approved", _who_merged(mission, facts, pull)), pull.merged_sha
+        )
     if issue is None:
-        return Reading(Event.GONE, words="its issue was deleted")
+        return Interpretation(MissionEvent.GONE, words="its issue was deleted")
     said = approval.on_issue(issue, mission, facts.authorised, facts.offered_at)
     if said.state == "rejected":
-        return Reading(Event.REFUSED, said, said.words)
+        return Interpretation(MissionEvent.REFUSED, said, said.words)
     closed: list[Issue | Pull] = [thing for thing in (pull, issue) if thing and thing.state == "closed"]
     # Of two, one may have been closed by us, because of the other.
     closed.sort(key=lambda thing: thing.closed_by is None or thing.closed_by.id not in facts.authorised)
-    return _closed(mission, facts, closed[0]) if closed else QUIET
+    return _interpret_closure(mission, facts, closed[0]) if closed else QUIET
 
 
-def _who_merged(mission: Mission, facts: Facts, pull: Pull) -> Actor | None:
+def _who_merged(mission: Mission, facts: MissionFacts, pull: Pull) -> Actor | None:
     """A person; behind a merge of ours, of which an interrupted run did not tell, stands whoever approved it."""
     if pull.merged_by is None or not pull.merged_by.is_bot:
         return pull.merged_by
@@ -183,16 +188,18 @@ def _who_merged(mission: Mission, facts: Facts, pull: Pull) -> Actor | None:
     return opinion.actor if opinion.state == "approved" else pull.merged_by
 
 
-def _closed(mission: Mission, facts: Facts, thing: Issue | Pull) -> Reading:
+def _interpret_closure(mission: Mission, facts: MissionFacts, thing: Issue | Pull) -> Interpretation:
     closer = thing.closed_by
     if closer is None or closer.id not in facts.authorised:
-        return Reading(
-            Event.UNANSWERED if allows(mission, Event.UNANSWERED) else Event.STUCK,
+        return Interpretation(
+            MissionEvent.UNANSWERED if allows(mission, MissionEvent.UNANSWERED) else MissionEvent.STUCK,
             words="closed by someone whose verdict does not count",
         )
     done = isinstance(thing, Issue) and thing.state_reason == "completed"
     words = _last_words(thing, closer.id)
-    return Reading(Event.DONE if done else Event.REFUSED, Opinion("rejected", closer, words), words)
+    return Interpretation(
+        MissionEvent.DONE if done else MissionEvent.REFUSED, PersonVerdict("rejected", closer, words), words
+    )
 
 
 def _last_words(thing: Issue | Pull, author: int) -> str:
@@ -201,7 +208,7 @@ def _last_words(thing: Issue | Pull, author: int) -> str:
     return said[-1] if said else ""
 
 
-def _read_offer(mission: Mission, facts: Facts, now: datetime) -> Reading:
+def _read_offer(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
     """A yes to an answer that is shown and not pushed, while nobody reviewed or pushed anything since."""
     issue, pull = facts.issue, facts.pull
     if not (mission.offered_until and issue and pull and pull.state == "open" and facts.offered):
@@ -210,32 +217,36 @@ def _read_offer(mission: Mission, facts: Facts, now: datetime) -> Reading:
         return QUIET
     said = approval.on_offer(issue, mission, facts.authorised, facts.offered_at)
     if said.state == "approved":
-        return Reading(Event.PULL_OPENED if mission.status is S.PARKED else Event.APPROVED, said)
-    return Reading(None, said) if "approval-author" in said.rules else QUIET  # an older yes was to something else
+        return Interpretation(MissionEvent.PULL_OPENED if mission.status is S.PARKED else MissionEvent.APPROVED, said)
+    return (
+        Interpretation(None, said) if "approval-author" in said.rules else QUIET
+    )  # an older yes was to something else
 
 
-def _read_pull(mission: Mission, facts: Facts, now: datetime) -> Reading:
+def _read_pull(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
     pull = facts.pull
     if pull is None:
         return QUIET
     if mission.status is S.EXECUTING:
-        return Reading(Event.PULL_OPENED)
+        return Interpretation(MissionEvent.PULL_OPENED)
     opinion = approval.on_pull(pull, mission, facts.authorised)
     if pull.head_sha != mission.head_sha:
         words = "someone else pushed to our branch" if pull.head_sha else "our branch was deleted"
         rules = tuple(dict.fromkeys(("foreign-commit", *opinion.rules)))
-        return Reading(Event.STUCK, Opinion("refused", opinion.actor, rules=rules), words)
+        return Interpretation(MissionEvent.STUCK, PersonVerdict("refused", opinion.actor, rules=rules), words)
     if opinion.state == "approved":
         return _read_approved(mission, opinion)
     if opinion.state == "changes":
-        return Reading(Event.CHANGES_REQUESTED, opinion, opinion.words)
-    return Reading(None, opinion) if opinion.rules else QUIET
+        return Interpretation(MissionEvent.CHANGES_REQUESTED, opinion, opinion.words)
+    return Interpretation(None, opinion) if opinion.rules else QUIET
 
 
-def _read_approved(mission: Mission, opinion: Opinion) -> Reading:
+def _read_approved(mission: Mission, opinion: PersonVerdict) -> Interpretation:
     if _hopeless(mission):
         return QUIET
-    return Reading(Event.BEHIND if mission.failure.startswith(BEHIND) else Event.MERGEABLE, opinion)
+    return Interpretation(
+        MissionEvent.BEHIND if mission.failure.startswith(BEHIND) else MissionEvent.MERGEABLE, opinion
+    )
 
 
 def _hopeless(mission: Mission) -> bool:
@@ -243,23 +254,23 @@ def _hopeless(mission: Mission) -> bool:
     return mission.failures >= STUCK_CYCLES or mission.failure.startswith(NEEDS_PERSON)
 
 
-def _read_issue(mission: Mission, facts: Facts, now: datetime) -> Reading:
+def _read_issue(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
     issue = facts.issue
     if issue is None or mission.status not in (S.DISCOVERED, S.PARKED, S.ESCALATED):
         return QUIET
-    if mission.status is not S.DISCOVERED and _revived(issue, mission, facts.authorised):
-        return Reading(Event.PULL_OPENED if facts.pull else Event.REVIVED)
+    if mission.status is not S.DISCOVERED and _is_revived(issue, mission, facts.authorised):
+        return Interpretation(MissionEvent.PULL_OPENED if facts.pull else MissionEvent.REVIVED)
     if facts.pull or not mission.proposal_hash or _refused_by_networks(mission):
         return QUIET
     opinion = approval.on_issue(issue, mission, facts.authorised, facts.offered_at, facts.yes, facts.edited_at)
     if opinion.state == "approved" and mission.status is S.DISCOVERED:
-        return Reading(Event.APPROVED, opinion)
+        return Interpretation(MissionEvent.APPROVED, opinion)
     if opinion.state == "approved":
-        return Reading(Event.REVIVED, opinion) if _said_since(issue, mission, facts) else QUIET
-    return Reading(None, opinion) if opinion.rules else QUIET
+        return Interpretation(MissionEvent.REVIVED, opinion) if _said_since(issue, mission, facts) else QUIET
+    return Interpretation(None, opinion) if opinion.rules else QUIET
 
 
-def _said_since(issue: Issue, mission: Mission, facts: Facts) -> bool:
+def _said_since(issue: Issue, mission: Mission, facts: MissionFacts) -> bool:
     """Whether there is a yes from after the mission was set aside: an older one was obeyed, and came to nothing.
 
     What was said in a chat is compared with what was heard there: its clock is another one than the forge's. Where
@@ -283,7 +294,7 @@ def _refused_by_networks(mission: Mission) -> bool:
     return mission.action is Action.PUBLISH and mission.status is S.ESCALATED
 
 
-def _revived(issue: Issue, mission: Mission, authorised: frozenset[int]) -> bool:
+def _is_revived(issue: Issue, mission: Mission, authorised: frozenset[int]) -> bool:
     """A person set `ralph:mission` again, or took our parked or escalated label off, after we put it there.
 
     Where none of ours got there, whatever is newer than what had been seen counts.
@@ -306,19 +317,19 @@ def _calls_back(issue: Issue, authorised: frozenset[int]) -> Iterator[LabelEvent
             yield event
 
 
-def _read_patience(mission: Mission, facts: Facts, now: datetime) -> Reading:
+def _read_patience(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
     if mission.status is S.ESCALATED and now - mission.changed_at >= ESCALATED_FOR:
-        return Reading(Event.UNANSWERED, words="nobody took up the escalation for 7 days")
+        return Interpretation(MissionEvent.UNANSWERED, words="nobody took up the escalation for 7 days")
     waiting = mission.waiting_since or mission.changed_at
     if mission.status in (S.DISCOVERED, S.IN_REVIEW) and now - waiting >= UNANSWERED_FOR:
-        return Reading(Event.UNANSWERED, words="nobody answered for 14 days")
+        return Interpretation(MissionEvent.UNANSWERED, words="nobody answered for 14 days")
     if mission.status in (S.PLANNED, S.EXECUTING, S.FIXING) and mission.stalled_cycles >= STUCK_CYCLES:
         rules = f": what was to be sent was refused by {', '.join(mission.refused)}" if mission.refused else ""
-        return Reading(Event.STUCK, words=f"{STUCK_CYCLES} cycles without progress{rules}")
+        return Interpretation(MissionEvent.STUCK, words=f"{STUCK_CYCLES} cycles without progress{rules}")
     if mission.turns >= MOST_TURNS and mission.status is not S.ESCALATED:
-        return Reading(Event.STUCK, words=f"an agent did not finish it in {mission.turns} cycles")
+        return Interpretation(MissionEvent.STUCK, words=f"an agent did not finish it in {mission.turns} cycles")
     if _hopeless(mission) and mission.status is not S.ESCALATED:
-        return Reading(Event.STUCK, words=_why_hopeless(mission))
+        return Interpretation(MissionEvent.STUCK, words=_why_hopeless(mission))
     return QUIET
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ralph_mission.mission import front_matter
-from ralph_mission.mission.front_matter import broken, unescape
+from ralph_mission.mission.front_matter import memory_error, unescape
 from ralph_mission.mission.memory import CompletedNote, CycleNote, Header, IssueNote, Memory, MissionNote
 from ralph_mission.mission.memory_text import (
     ACTIVE,
@@ -28,7 +28,7 @@ from ralph_mission.mission.memory_text import (
     TITLE,
 )
 from ralph_mission.mission.model import Status, Urgency
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 MAX_BYTES = 1024 * 1024
 REQUIRED = (TITLE, ACTIVE, COMPLETED, OBSERVATIONS)
@@ -44,18 +44,18 @@ _ISSUE = re.compile(r"### Issue #(\d{1,18}):(?: (.*))?")
 _CYCLE = re.compile(r"### Cycle #(\d{1,18}) \(([^)]*)\)")
 
 
-def parse(data: str | bytes) -> Memory:
+def parse_memory(data: str | bytes) -> Memory:
     """The value of a memory file, CRLF or not. Raises Trouble that names the line."""
-    text = _decoded(data)
+    text = _decode(data)
     front = front_matter.split(text)
     header = front_matter.read(front)
-    machine, people = _divided(front.body)
+    machine, people = _split_people(front.body)
     learnings, measured, do_not_repeat = _people(people, "\r\n" if text.startswith("---\r\n") else "\n")
     active, completed, observations, *issues = _sections(machine, front.body_line)
     return Memory(
         header=header,
         active=tuple(_mission(entry) for entry in active),
-        completed=tuple(_completed(entry) for entry in completed),
+        completed=tuple(_parse_completed(entry) for entry in completed),
         observations=tuple(_cycle(entry) for entry in observations),
         issues=tuple(_issue(entry) for section in issues for entry in section),
         learnings=learnings,
@@ -66,15 +66,15 @@ def parse(data: str | bytes) -> Memory:
 
 def peek(data: str | bytes) -> Header:
     """The front matter alone. Raises Trouble."""
-    return front_matter.read(front_matter.split(_decoded(data)))
+    return front_matter.read(front_matter.split(_decode(data)))
 
 
 def people_sections(data: str | bytes) -> tuple[str, str] | None:
     """(Learnings, Do Not Repeat) of a file whose machine part may be beyond repair; None if they are too."""
     try:
-        text = _decoded(data)
-        learnings, _, do_not_repeat = _people(_divided(text)[1], "\r\n" if text.startswith("---\r\n") else "\n")
-    except Trouble:
+        text = _decode(data)
+        learnings, _, do_not_repeat = _people(_split_people(text)[1], "\r\n" if text.startswith("---\r\n") else "\n")
+    except UserError:
         return None
     return learnings, do_not_repeat
 
@@ -82,22 +82,22 @@ def people_sections(data: str | bytes) -> tuple[str, str] | None:
 def parse_notes(text: str) -> tuple[tuple[CompletedNote, ...], tuple[CycleNote, ...]]:
     """What `render_notes` wrote, any number of times over. Raises Trouble."""
     entries = list(_entries(((number, line.rstrip(" \t\r")) for number, line in enumerate(text.split("\n"), 1))))
-    completed = tuple(_completed(entry) for entry in entries if _FINISHED.fullmatch(entry.heading))
+    completed = tuple(_parse_completed(entry) for entry in entries if _FINISHED.fullmatch(entry.heading))
     return completed, tuple(_cycle(entry) for entry in entries if not _FINISHED.fullmatch(entry.heading))
 
 
-def _decoded(data: str | bytes) -> str:
+def _decode(data: str | bytes) -> str:
     if len(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        raise broken(f"is larger than {MAX_BYTES // 1024} KiB")
+        raise memory_error(f"is larger than {MAX_BYTES // 1024} KiB")
     try:
         text = data if isinstance(data, str) else data.decode()
     except UnicodeDecodeError as error:
-        raise broken("is not valid UTF-8", error.object[: error.start].count(b"\n") + 1) from None
+        raise memory_error("is not valid UTF-8", error.object[: error.start].count(b"\n") + 1) from None
     if text.startswith("\ufeff"):
-        raise broken("starts with a byte order mark", 1)
+        raise memory_error("starts with a byte order mark", 1)
     for what, at in (("holds a NUL character", text.find("\0")), ("is a conflict marker", _conflict(text))):
         if at >= 0:
-            raise broken(what, text.count("\n", 0, at) + 1)
+            raise memory_error(what, text.count("\n", 0, at) + 1)
     return text
 
 
@@ -106,11 +106,11 @@ def _conflict(text: str) -> int:
     return match.start() if match else -1
 
 
-def _divided(body: str) -> tuple[str, str]:
+def _split_people(body: str) -> tuple[str, str]:
     """What is ours above `## Learnings`, and what is people's below that line."""
     match = re.search(rf"^{LEARNINGS}[ \t]*\r?\n", body, re.MULTILINE)
     if match is None:
-        raise broken(f"is cut short: the section `{LEARNINGS}` is missing")
+        raise memory_error(f"is cut short: the section `{LEARNINGS}` is missing")
     return body[: match.start()], body[match.end() :]
 
 
@@ -118,7 +118,7 @@ def _people(text: str, eol: str) -> tuple[str, tuple[str, ...], str]:
     """(learnings, measured, do not repeat); text below our list joins the learnings above it."""
     last = re.search(rf"^{DO_NOT_REPEAT}[ \t]*\r?(?:\n|\Z)", text, re.MULTILINE)
     if last is None:
-        raise broken(f"is cut short: the section `{DO_NOT_REPEAT}` is missing")
+        raise memory_error(f"is cut short: the section `{DO_NOT_REPEAT}` is missing")
     above, do_not_repeat = text[: last.start()], text[last.end() :]
     ours = re.search(rf"^{MEASURED}[ \t]*\r?\n", above, re.MULTILINE)
     if ours is None:
@@ -126,11 +126,11 @@ def _people(text: str, eol: str) -> tuple[str, tuple[str, ...], str]:
     learnings = above[: ours.start()].removesuffix(eol)
     list_ = _OURS.match(above, ours.end())
     lines, end = (list_[1], list_.end()) if list_ else ("", ours.end())
-    learnings = _ESCAPED_LOOKALIKE.sub(r"\1", _joined(learnings, above[end:], eol))
+    learnings = _ESCAPED_LOOKALIKE.sub(r"\1", _join_people(learnings, above[end:], eol))
     return learnings, tuple(unescape(line[2:].rstrip(" \t\r")) for line in lines.split("\n") if line), do_not_repeat
 
 
-def _joined(learnings: str, below: str, eol: str) -> str:
+def _join_people(learnings: str, below: str, eol: str) -> str:
     if not below.strip():
         return learnings
     between = "" if not learnings or learnings.endswith("\n") else eol
@@ -155,17 +155,17 @@ def _sections(machine: str, first: int) -> list[list[_Entry]]:
         if line.startswith(("# ", "## ")):
             expected = next(wanted, LEARNINGS)
             if line != expected and not (line == ISSUES and len(groups) == len(REQUIRED)):
-                raise broken(f"`{expected}` should stand here", number)
+                raise memory_error(f"`{expected}` should stand here", number)
             groups.append([])
         elif line and not groups:
-            raise broken(f"`{TITLE}` should stand here", number)
+            raise memory_error(f"`{TITLE}` should stand here", number)
         elif line:
             groups[-1].append((number, line))
     missing = next(wanted, "")
     if missing:
-        raise broken(f"is cut short: `{missing}` is missing")
+        raise memory_error(f"is cut short: `{missing}` is missing")
     if groups[0]:
-        raise broken(f"`{ACTIVE}` should stand here", groups[0][0][0])
+        raise memory_error(f"`{ACTIVE}` should stand here", groups[0][0][0])
     return [list(_entries(group)) for group in groups[1:]]
 
 
@@ -183,7 +183,7 @@ def _entries(lines: Iterable[tuple[int, str]]) -> Iterator[_Entry]:
         elif entry and last and (match := _ITEM.fullmatch(line)):
             entry.items[last].append(unescape(match[1] or ""))
         elif line:
-            raise broken("Ralph would not have written this line", number)
+            raise memory_error("Ralph would not have written this line", number)
     if entry:
         yield entry
 
@@ -202,7 +202,7 @@ def _mission(entry: _Entry) -> MissionNote:
     )
 
 
-def _completed(entry: _Entry) -> CompletedNote:
+def _parse_completed(entry: _Entry) -> CompletedNote:
     match = _heading(_FINISHED, entry)
     return CompletedNote(
         date=unescape(match[1]),
@@ -218,7 +218,7 @@ def _cycle(entry: _Entry) -> CycleNote:
     try:
         at = datetime.strptime(match[2], "%Y-%m-%dT%H:%M").replace(tzinfo=UTC)
     except ValueError:
-        raise broken("this is no time", entry.line) from None
+        raise memory_error("this is no time", entry.line) from None
     return CycleNote(
         cycle=int(match[1]),
         at=at,
@@ -243,14 +243,14 @@ def _issue(entry: _Entry) -> IssueNote:
 def _heading(pattern: re.Pattern[str], entry: _Entry) -> re.Match[str]:
     match = pattern.fullmatch(entry.heading)
     if match is None:
-        raise broken("Ralph would not have written this heading", entry.line)
+        raise memory_error("Ralph would not have written this heading", entry.line)
     return match
 
 
 def _value(entry: _Entry, name: str, pattern: str = "(?s:.*)") -> str:
     value = entry.values.get(name)
     if value is None or not re.fullmatch(pattern, value):
-        raise broken(f"{name} is missing below it or cannot be read", entry.line)
+        raise memory_error(f"{name} is missing below it or cannot be read", entry.line)
     return value
 
 

@@ -39,7 +39,7 @@ BOUND = rf"(?:{re.escape(MEASURED)}|{re.escape(DO_NOT_REPEAT)})[ \t]*\r?$"
 _LOOKALIKE = re.compile(rf"^(\\*{BOUND})", re.MULTILINE)
 
 
-def render(memory: Memory) -> str:
+def render_memory(memory: Memory) -> str:
     """The memory file. `parse` reads it back; raises nothing."""
     machine = "\n".join(
         [
@@ -74,7 +74,7 @@ def render_notes(completed: Iterable[CompletedNote], observations: Iterable[Cycl
     return "".join(f"{line}\n" for line in lines)
 
 
-def trimmed(memory: Memory) -> tuple[Memory, str]:
+def trim_memory(memory: Memory) -> tuple[Memory, str]:
     """The memory within its bounds, and the text of what fell off: it belongs in the archive."""
     kept = replace(
         memory, completed=memory.completed[:KEEP_COMPLETED], observations=memory.observations[:KEEP_OBSERVATIONS]

@@ -13,29 +13,40 @@ from enum import StrEnum
 from typing import Literal
 
 from ralph_mission.mission.posts import Measured
-from ralph_mission.mission.threads import Actor, Branch, Edit, Issue, LabelEvent, Pull, Pulse, Remark, Review, Touch
+from ralph_mission.mission.threads import (
+    Actor,
+    BodyEdit,
+    Branch,
+    Issue,
+    LabelEvent,
+    Pull,
+    Pulse,
+    Review,
+    ThreadComment,
+    Touch,
+)
 from ralph_mission.safety.patch import Patch
 
 __all__ = [
     "Acceptance",
     "Action",
     "Actor",
+    "BodyEdit",
     "Branch",
-    "Edit",
     "Finding",
     "Issue",
     "LabelEvent",
     "Limits",
     "Mission",
+    "Observation",
     "Pull",
     "Pulse",
-    "Remark",
     "Repository",
     "Review",
     "Severity",
-    "Sighting",
     "Signal",
     "Status",
+    "ThreadComment",
     "Tier",
     "Touch",
     "Urgency",
@@ -166,7 +177,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class Observation:
     """What came of asking one observer. `cursor` is remembered for its next call.
 
     `complete`: the signals are everything that is there now, not only the news since the cursor; if they are

@@ -7,50 +7,50 @@ from dataclasses import replace
 from functools import partial
 
 from ralph_mission.mission.deciding import Situation, keys_to_read, silenced_kinds
-from ralph_mission.mission.facts import authorised_among, there
+from ralph_mission.mission.facts import authorised_among, read_if_there
 from ralph_mission.mission.gathering import read_records
-from ralph_mission.mission.ledger import MonitorRecord, Recollection
-from ralph_mission.mission.model import Sighting, Signal
-from ralph_mission.mission.ports import Gaze, Ports
+from ralph_mission.mission.ledger import MemorySnapshot, MonitorRecord
+from ralph_mission.mission.model import Observation, Signal
+from ralph_mission.mission.ports import CyclePorts, ObservationContext
 from ralph_mission.safety.secrets import find_secrets, redact
 
 
 def observe(
-    ports: Ports, situation: Situation, past: Recollection | None, scratch: str, secrets: tuple[str, ...]
+    ports: CyclePorts, situation: Situation, past: MemorySnapshot | None, scratch: str, secrets: tuple[str, ...]
 ) -> Situation:
     """Ask every observer, if there is a free slot; one that fails is unavailable and nothing more."""
     ports.voice.phase("observe", "" if situation.free_slot else "skipped, no free slot")
     if situation.free_slot:
-        asked = ((observer, _gaze(observer.name, situation, scratch)) for observer in ports.observers)
+        asked = ((observer, _observation_context(observer.name, situation, scratch)) for observer in ports.observers)
         sightings = tuple(redact_sighting(ports, sighting, secrets) for sighting in ports.looks(asked))
     else:
-        skipped = partial(Sighting, status="skipped", detail="no free mission slot")
+        skipped = partial(Observation, status="skipped", detail="no free mission slot")
         sightings = tuple(skipped(observer.name) for observer in ports.observers)
     situation = replace(situation, sightings=sightings)
     missing = keys_to_read(situation) - set(situation.records)
     situation = replace(situation, records=read_records(ports, situation, missing, past))
-    return replace(situation, world=replace(situation.world, unwanted=tuple(_unwanted(ports, situation))))
+    return replace(situation, world=replace(situation.world, unwanted=tuple(_newly_silenced(ports, situation))))
 
 
-def _unwanted(ports: Ports, situation: Situation) -> Iterable[str]:
+def _newly_silenced(ports: CyclePorts, situation: Situation) -> Iterable[str]:
     """Finding kinds whose monitoring issue was closed since the last cycle by a person whose verdict counts."""
     newly = silenced_kinds(situation) - set(situation.state.silenced)
     for record in situation.records.values():
         if isinstance(record, MonitorRecord) and record.kind in newly:
-            issue = there(record.issue, ports.forge.issue)
+            issue = read_if_there(record.issue, ports.forge.issue)
             closer = issue.closed_by if issue else None
             if closer and closer.id in authorised_among(ports, situation.charter, issue, None):
                 yield record.kind
 
 
-def _gaze(name: str, situation: Situation, scratch: str) -> Gaze:
+def _observation_context(name: str, situation: Situation, scratch: str) -> ObservationContext:
     header = situation.memory.header
-    return Gaze(
+    return ObservationContext(
         situation.world.default, situation.now, header.last_cycle_at, dict(header.cursors).get(name, ""), scratch
     )
 
 
-def redact_sighting(ports: Ports, sighting: Sighting, secrets: tuple[str, ...]) -> Sighting:
+def redact_sighting(ports: CyclePorts, sighting: Observation, secrets: tuple[str, ...]) -> Observation:
     """A sighting without any secret that an observed text or an error held."""
     # A cursor cannot be redacted and still be one: without it the observer looks as if for the first time.
     cursor = "" if "known-value" in find_secrets(sighting.cursor, secrets) else sighting.cursor

@@ -6,15 +6,16 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ralph_mission.mission.effects import Effect, OpenPull, PushBranch
-from ralph_mission.mission.model import Finding, Pull, Touch
+from ralph_mission.mission.model import Finding
+from ralph_mission.mission.threads import Pull, Touch
+from ralph_mission.safety.detect import closing_keywords
 from ralph_mission.safety.patch import Edit, Patch, edits, patch_ids
-from ralph_mission.safety.text import closing_keywords
 
 _NUMBER = re.compile(r"(?<!\d)\d{1,18}$")
 """What a reference ends in. No forge counts further, and some thousand digits are none that `int` takes."""
 
 
-def others(pulls: Iterable[Pull], bot: int) -> tuple[Pull, ...]:
+def other_pulls(pulls: Iterable[Pull], bot: int) -> tuple[Pull, ...]:
     """Open pulls of anybody but us."""
     return tuple(pull for pull in pulls if pull.author.id != bot and pull.state == "open")
 
@@ -38,10 +39,10 @@ def same_change(pull: Pull, patch: Patch | None) -> bool:
 def does_the_same(pull: Pull, effect: Effect) -> bool:
     """Whether a pull makes the change that an effect would send, or changes a line that it changes."""
     ids = frozenset(effect.patch_ids) if isinstance(effect, OpenPull) else frozenset()
-    return bool(ids and ids <= pull.patch_ids) or _meet(pull.touches, _sent(effect))
+    return bool(ids and ids <= pull.patch_ids) or _meet(pull.touches, _touched_lines(effect))
 
 
-def _sent(effect: Effect) -> tuple[Touch, ...]:
+def _touched_lines(effect: Effect) -> tuple[Touch, ...]:
     if isinstance(effect, PushBranch):
         return tuple(_touch(file.path, edit) for file in effect.files for edit in file.edits)
     return effect.touches if isinstance(effect, OpenPull) else ()
@@ -71,7 +72,7 @@ def touches(pull: Pull, finding: Finding) -> bool:
     return _meet(pull.touches, [*own, *here])
 
 
-def untouched(members: Sequence[Finding], pulls: Sequence[Pull]) -> Sequence[Finding]:
+def drop_touched(members: Sequence[Finding], pulls: Sequence[Pull]) -> Sequence[Finding]:
     """What one proposal is about, without the members that a pull touches: they must not hold up the others.
 
     Where every member is touched they all stay: whoever judges them says why they wait.

@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ralph_mission.mission.model import Verdict
-from ralph_mission.mission.proposal import Bench, Decision, Proposal, Spent
+from ralph_mission.mission.proposal import BudgetUsed, Decision, PolicyContext, Proposal
 from ralph_mission.mission.rules import RULES, Rule
 
 LIFTED_BY_APPROVAL = frozenset({"diff-size", "protected-path", "file-mode", "kind-tier"})
 
 
-def judge_all(proposals: Sequence[Proposal], bench: Bench, rules: Sequence[Rule] = RULES) -> tuple[Decision, ...]:
+def judge_all(
+    proposals: Sequence[Proposal], bench: PolicyContext, rules: Sequence[Rule] = RULES
+) -> tuple[Decision, ...]:
     """Every proposal in order."""
     decisions = []
     for proposal in proposals:
@@ -28,7 +30,7 @@ def judge_all(proposals: Sequence[Proposal], bench: Bench, rules: Sequence[Rule]
     return tuple(decisions)
 
 
-def judge(proposal: Proposal, bench: Bench, rules: Sequence[Rule] = RULES) -> Decision:
+def judge(proposal: Proposal, bench: PolicyContext, rules: Sequence[Rule] = RULES) -> Decision:
     """One proposal against every rule: denied if any denies, held if any holds, else allowed."""
     said = {rule.id: _ask(rule, proposal, bench) for rule in rules}
     against = {rule: verdict for rule, verdict in said.items() if verdict is not Verdict.ALLOW}
@@ -37,7 +39,7 @@ def judge(proposal: Proposal, bench: Bench, rules: Sequence[Rule] = RULES) -> De
     return Decision(proposal, verdict, tuple(against))
 
 
-def spend(spent: Spent, proposal: Proposal) -> Spent:
+def spend(spent: BudgetUsed, proposal: Proposal) -> BudgetUsed:
     """What is used up once this proposal is carried out."""
     return replace(
         spent,
@@ -52,7 +54,7 @@ def spend(spent: Spent, proposal: Proposal) -> Spent:
     )
 
 
-def _ask(rule: Rule, proposal: Proposal, bench: Bench) -> Verdict:
+def _ask(rule: Rule, proposal: Proposal, bench: PolicyContext) -> Verdict:
     if proposal.approved and rule.id in LIFTED_BY_APPROVAL:
         return Verdict.ALLOW
     try:

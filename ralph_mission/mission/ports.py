@@ -12,31 +12,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from ralph_mission.mission.commissions import Commission, Made
+from ralph_mission.mission.commissions import CodingResult, CodingTask
 from ralph_mission.mission.effects import Effect, Publish, Receipt
-from ralph_mission.mission.ledger import Anchor, Batch, OpenState, Recollection, Record
+from ralph_mission.mission.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
 from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.model import (
-    Acceptance,
-    Actor,
-    Branch,
-    Edit,
-    Finding,
-    Issue,
-    Limits,
-    Mission,
-    Pull,
-    Pulse,
-    Sighting,
-    Usage,
-)
-from ralph_mission.mission.posts import Order, Post, Wording
+from ralph_mission.mission.model import Acceptance, Finding, Limits, Mission, Observation, Usage
+from ralph_mission.mission.posts import ChatCommand, Post, Wording
+from ralph_mission.mission.threads import Actor, BodyEdit, Branch, Issue, Pull, Pulse
 from ralph_mission.safety.patch import Patch
-from ralph_mission.safety.text import cut
-from ralph_mission.trouble import Trouble
+from ralph_mission.safety.text import truncate
+from ralph_mission.trouble import UserError
 
 
-class Clock(Protocol):
+class CycleClock(Protocol):
     """The only source of time."""
 
     def now(self) -> datetime:
@@ -59,18 +47,18 @@ class Store(Protocol):
         """Whether the holder of an old claim is *proven* dead. Waiting is never proof."""
         ...
 
-    def recall(self) -> Recollection | None:
+    def recall(self) -> MemorySnapshot | None:
         """Memory, open keys and claim as of one commit; None when there is no memory yet.
 
         Raises Trouble on rollback, foreign changes, corruption: before any effect.
         """
         ...
 
-    def records(self, keys: Iterable[str], at: Recollection | None) -> Mapping[str, Record]:
+    def records(self, keys: Iterable[str], at: MemorySnapshot | None) -> Mapping[str, Record]:
         """The ledger's records for `keys`, as of what was recalled; missing keys are left out."""
         ...
 
-    def commit(self, batch: Batch, after: Recollection | None) -> Recollection:
+    def commit(self, batch: MemoryBatch, after: MemorySnapshot | None) -> MemorySnapshot:
         """One commit on top of `after`. Merges a human's edit of human sections that came between.
 
         Raises Lost when someone else's machine state got there first.
@@ -105,7 +93,7 @@ class Forge(Protocol):
         """One issue with its remarks and label events. Raises Missing when there is none."""
         ...
 
-    def edits(self, number: int) -> tuple[Edit, ...]:
+    def edits(self, number: int) -> tuple[BodyEdit, ...]:
         """The last change of an issue's title and that of its text, as far as the forge knows. Raises Trouble."""
         ...
 
@@ -172,7 +160,7 @@ class Forge(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Gaze:
+class ObservationContext:
     """What an observer is told: the commit to look at, when it looked last, and how far it got."""
 
     head: Branch
@@ -198,12 +186,12 @@ class Observer(Protocol):
         """How the report calls it."""
         ...
 
-    def observe(self, gaze: Gaze) -> Sighting:
+    def observe(self, gaze: ObservationContext) -> Observation:
         """Look once. May raise anything; the cycle goes on without it."""
         ...
 
 
-class Press(Protocol):
+class PostPublisher(Protocol):
     """The networks that posts go to. Making a text asks nobody; `publish` alone speaks."""
 
     @property
@@ -237,7 +225,7 @@ LATER = "later: "
 """Begins the detail of a failed receipt of a post that may be tried again: a rate limit, a network out of reach."""
 
 
-class Silent:
+class NoPublisher:
     """Nothing is published."""
 
     networks: tuple[str, ...] = ()
@@ -248,7 +236,7 @@ class Silent:
 
     def measure(self, network: str, parts: Sequence[str]) -> Post:
         """Raises Trouble."""
-        raise Trouble(f"nothing is published on {network} here", "set it up in publishers of ralph.yml")
+        raise UserError(f"nothing is published on {network} here", "set it up in publishers of ralph.yml")
 
     def find(self, effect: Publish) -> Receipt | None:
         """None."""
@@ -263,7 +251,7 @@ class Silent:
         return Receipt(effect.key, "staged")
 
 
-SILENT = Silent()
+NO_PUBLISHER = NoPublisher()
 
 
 class Inbox(Protocol):
@@ -274,7 +262,7 @@ class Inbox(Protocol):
         """Where an owner is told things unasked."""
         ...
 
-    def read(self, cursor: str) -> tuple[tuple[Order, ...], str]:
+    def read(self, cursor: str) -> tuple[tuple[ChatCommand, ...], str]:
         """Orders since `cursor`, oldest first, and the next cursor. Raises Trouble."""
         ...
 
@@ -297,7 +285,7 @@ class Brief:
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class RankedFinding:
     """One finding (or a coherent group) worth doing something about, best first in a plan."""
 
     members: tuple[str, ...]  # fingerprints, all of them known findings
@@ -312,7 +300,7 @@ class Thought:
 class Plan:
     """A thinker's reply; validated, never trusted."""
 
-    thoughts: tuple[Thought, ...]
+    thoughts: tuple[RankedFinding, ...]
     usage: Usage = Usage()
     remark: str = ""  # e.g. why the rules thinker answered instead
     cursor: str = ""  # what the thinker is to be given back in the next cycle
@@ -321,22 +309,22 @@ class Plan:
 THINKER = "thinker"
 """The name under which memory keeps a plan's cursor, beside those of observers."""
 
-Looks = Callable[[Iterable[tuple[Observer, Gaze]]], Iterable[Sighting]]
+Looks = Callable[[Iterable[tuple[Observer, ObservationContext]]], Iterable[Observation]]
 """Asks observers, each with what it is told: one sighting for each, in the same order."""
 
 
-def in_turn(asked: Iterable[tuple[Observer, Gaze]]) -> Iterator[Sighting]:
+def in_turn(asked: Iterable[tuple[Observer, ObservationContext]]) -> Iterator[Observation]:
     """One after another; one that fails is unavailable and nothing more."""
     return (_look(observer, gaze) for observer, gaze in asked)
 
 
-def _look(observer: Observer, gaze: Gaze) -> Sighting:
+def _look(observer: Observer, gaze: ObservationContext) -> Observation:
     try:
         return observer.observe(gaze)
     except Exception as error:  # a dead observer is a line in the report, never the end of the cycle
         # A foreign error's text may hold a connection string or a token, so only its type is told.
-        said = error.what if isinstance(error, Trouble) else f"failed unexpectedly ({type(error).__name__})"
-        return Sighting(observer.name, "unavailable", detail=cut(said, 200), cursor=gaze.cursor)
+        said = error.what if isinstance(error, UserError) else f"failed unexpectedly ({type(error).__name__})"
+        return Observation(observer.name, "unavailable", detail=truncate(said, 200), cursor=gaze.cursor)
 
 
 class Thinker(Protocol):
@@ -348,17 +336,17 @@ class Thinker(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class PatchVerification:
     """What the repository's own checks said of a patch; `detail` is for people when not ok."""
 
     ok: bool
     detail: str = ""
 
 
-class Hands(Protocol):
+class PatchVerifier(Protocol):
     """Tries a change where it can do no harm: a separate clone without remotes or credentials."""
 
-    def verify(self, patch: Patch, scratch: str) -> Verification:
+    def verify(self, patch: Patch, scratch: str) -> PatchVerification:
         """Runs the configured `verify` commands on `patch.base` with the patch applied."""
         ...
 
@@ -366,7 +354,7 @@ class Hands(Protocol):
 class Coder(Protocol):
     """Has an agent carry out what no fixer can: in a clone of its own, with no way to the forge."""
 
-    def work(self, commission: Commission) -> Made:
+    def work(self, commission: CodingTask) -> CodingResult:
         """Begin, or go on with what was begun here earlier. What goes wrong is what it came to; an interrupt too."""
         ...
 
@@ -383,7 +371,7 @@ class Recorder(Protocol):
         ...
 
 
-class Voice(Protocol):
+class CycleProgress(Protocol):
     """Tells a person what is going on while it goes on. Stands on stderr."""
 
     def phase(self, name: str, note: str = "") -> None:
@@ -403,23 +391,23 @@ Seal = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
+class CyclePorts:
     """Everything a cycle may touch, built in `bootstrap.py`."""
 
-    clock: Clock
+    clock: CycleClock
     store: Store
     forge: Forge
     observers: tuple[Observer, ...]
     thinker: Thinker
-    hands: Hands
+    hands: PatchVerifier
     recorder: Recorder
-    voice: Voice
+    voice: CycleProgress
     switch: Switch
     waker: Waker
     scratch: Callable[[], AbstractContextManager[str]]
     dashboard: Callable[[Memory, OpenState], str]
     coder: Coder | None = None
     looks: Looks = in_turn
-    press: Press = SILENT
+    press: PostPublisher = NO_PUBLISHER
     inbox: Inbox | None = None
     seal: Seal | None = None  # None: what memory holds of a chat counts for nothing

@@ -13,15 +13,15 @@ from typing import TypeVar
 
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.mission.memory import Memory
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 T = TypeVar("T")
 NEXT = "look at it with `ralph memory verify`, then run `ralph memory recover`"
 
 
-def refuse(what: str) -> Trouble:
+def refuse(what: str) -> UserError:
     """The error of a memory branch that is not what we left."""
-    return Trouble(what, NEXT)
+    return UserError(what, NEXT)
 
 
 def check_position(
@@ -62,7 +62,7 @@ def people_edits(before: Memory, after: Memory) -> tuple[str, ...] | None:
     return tuple(line for line in told if line)
 
 
-def merged(ours: Memory, before: Memory, theirs: Memory) -> Memory:
+def merge_edits(ours: Memory, before: Memory, theirs: Memory) -> Memory:
     """`ours` with what a person changed from `before` to `theirs`.
 
     A line that a person put into our measured list becomes theirs; what they did to our

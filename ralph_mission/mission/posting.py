@@ -15,7 +15,7 @@ from typing import TypeGuard
 from ralph_mission.mission.effects import Effect, Publish, Receipt
 from ralph_mission.mission.ledger import KEPT_POSTS, NOT_ATTEMPTED, SETTLED, EffectRecord, Record, key_of, settle
 from ralph_mission.mission.model import Action, Finding
-from ralph_mission.mission.ports import LATER, Thought
+from ralph_mission.mission.ports import LATER, RankedFinding
 from ralph_mission.mission.posts import Measured, Post, Posted, Wording
 from ralph_mission.mission.proposal import Proposal
 
@@ -29,7 +29,7 @@ def subject(finding: Finding) -> str:
     return key_of("publish", finding.kind, finding.fingerprint, finding.signal.occurrence)
 
 
-def data_post(thought: Thought, finding: Finding, effects: Iterable[Publish]) -> Proposal:
+def data_post(thought: RankedFinding, finding: Finding, effects: Iterable[Publish]) -> Proposal:
     """What a template of the owner's says of one finding, to be said at once."""
     return Proposal(
         subject(finding),
@@ -56,7 +56,7 @@ def effects_of(finding: Finding, wording: Wording) -> tuple[Publish, ...]:
 # --- what may still be sent -------------------------------------------------------------
 
 
-def left(effects: Iterable[Publish], records: Mapping[str, Record], now: datetime) -> tuple[Publish, ...]:
+def sendable_effects(effects: Iterable[Publish], records: Mapping[str, Record], now: datetime) -> tuple[Publish, ...]:
     """The effects that may be sent now: never sent before, or certainly not got through and worth another try."""
     return tuple(effect for effect in effects if may_send(records.get(effect.key), now))
 
@@ -102,7 +102,7 @@ def after(
     return known
 
 
-def said(
+def fully_posted(
     findings: Iterable[Finding],
     wordings: Iterable[Wording],
     records: Mapping[str, Record],
@@ -146,7 +146,7 @@ def _fresh_doubt(record: Record, now: datetime) -> TypeGuard[EffectRecord]:
 # --- what went out ----------------------------------------------------------------------
 
 
-def posted(effect: Effect, receipt: Receipt, kind: str, at: datetime) -> Posted | None:
+def to_posted(effect: Effect, receipt: Receipt, kind: str, at: datetime) -> Posted | None:
     """What is remembered of a post; None when it did not go out. Its id stands in the receipt's detail, `id=…`.
 
     `at` stands in where the receipt has no time.
@@ -157,7 +157,7 @@ def posted(effect: Effect, receipt: Receipt, kind: str, at: datetime) -> Posted 
     return Posted(effect.key, effect.network, kind, receipt.at or at, next(words, ""), receipt.url)
 
 
-def remembered(
+def remember_posts(
     before: Iterable[Posted], new: Iterable[Posted], measured: Iterable[Measured] = (), now: datetime | None = None
 ) -> tuple[Posted, ...]:
     """What went out, newest first, with what came of it as far as that was told now; no post is there twice."""
@@ -170,17 +170,17 @@ def remembered(
 
 def on_day(posts: Iterable[Posted], now: datetime, records: Mapping[str, Record] = {}) -> dict[str, int]:
     """How many posts each network got on the day of `now`, in UTC; one that is in doubt may be among them."""
-    return dict(Counter(network for network, at in _told(posts, records) if at.date() == now.date()))
+    return dict(Counter(network for network, at in _sent_times(posts, records) if at.date() == now.date()))
 
 
 def within(
     pause: timedelta, posts: Iterable[Posted], now: datetime, records: Mapping[str, Record] = {}
 ) -> dict[str, int]:
     """How many posts each network got less than `pause` ago, those in doubt among them."""
-    return dict(Counter(network for network, at in _told(posts, records) if now - at < pause))
+    return dict(Counter(network for network, at in _sent_times(posts, records) if now - at < pause))
 
 
-def _told(posts: Iterable[Posted], records: Mapping[str, Record]) -> Iterator[tuple[str, datetime]]:
+def _sent_times(posts: Iterable[Posted], records: Mapping[str, Record]) -> Iterator[tuple[str, datetime]]:
     """What each network was told, or may have been, and when."""
     yield from ((post.network, post.at) for post in posts)
     for record in records.values():

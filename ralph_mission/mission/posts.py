@@ -80,7 +80,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ChatCommand:
     """What an owner said in a chat that counts: a verb of `VERBS`, its words, and the number that it is about.
 
     `at` by the network's clock, `chat` the id it came from, `id` its own: the same one is never obeyed twice.

@@ -10,7 +10,8 @@ from ralph_mission.mission.do_not_repeat import Ban
 from ralph_mission.mission.effects import Effect, Publish
 from ralph_mission.mission.kinds import lookup
 from ralph_mission.mission.ledger import MonitorRecord, Record
-from ralph_mission.mission.model import Action, Finding, Issue, Limits, Mission, Pull, Tier, Verdict
+from ralph_mission.mission.model import Action, Finding, Limits, Mission, Tier, Verdict
+from ralph_mission.mission.threads import Issue, Pull
 from ralph_mission.safety.patch import Patch
 
 
@@ -78,7 +79,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class BudgetUsed:
     """What has been used up: this cycle's actions, and today's money and dispatches."""
 
     active: int = 0
@@ -93,11 +94,11 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class PolicyContext:
     """All that a judgement rests on; nothing else may influence it."""
 
     limits: Limits
-    spent: Spent
+    spent: BudgetUsed
     default_branch: str
     memory_branch: str
     bot: int

@@ -10,23 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from ralph_mission.mission import acting, hearing
-from ralph_mission.mission.ledger import Recollection
+from ralph_mission.mission.ledger import MemorySnapshot
 from ralph_mission.mission.model import Mission, Status
-from ralph_mission.mission.orders import Answer
-from ralph_mission.mission.ports import Ports
-from ralph_mission.safety.text import said
+from ralph_mission.mission.orders import ChatReply
+from ralph_mission.mission.ports import CyclePorts
+from ralph_mission.safety.text import inline_words
 
 SHOWN = 300  # characters of what a stranger may have written: a title, and what a mission got stuck on
 
 
-def raise_stuck(ports: Ports, past: Recollection | None, landed: Recollection, secrets: Sequence[str] = ()) -> None:
+def notify_stuck(
+    ports: CyclePorts, past: MemorySnapshot | None, landed: MemorySnapshot, secrets: Sequence[str] = ()
+) -> None:
     """Tell the owner's chat of what is escalated in `landed` and was not in `past`. What fails is a line of the cycle;
     a stop leaves it unsaid."""
     stuck = newly_stuck(past.state.missions if past else (), landed.state.missions)
-    if not stuck or ports.inbox is None or acting.stopped(ports):
+    if not stuck or ports.inbox is None or acting.is_stopped(ports):
         return
-    answers = [Answer(ports.inbox.chat, notice(mission, ports.forge.how)) for mission in stuck]
-    hearing.answer(ports.inbox, answers, ports.voice.note, secrets)
+    answers = [ChatReply(ports.inbox.chat, notice(mission, ports.forge.how)) for mission in stuck]
+    hearing.send_replies(ports.inbox, answers, ports.voice.note, secrets)
 
 
 def newly_stuck(before: Iterable[Mission], after: Iterable[Mission]) -> tuple[Mission, ...]:
@@ -38,5 +40,5 @@ def newly_stuck(before: Iterable[Mission], after: Iterable[Mission]) -> tuple[Mi
 
 def notice(mission: Mission, how: Callable[[str, int], str]) -> str:
     """Which one, why, and where to look; all that others may have worded is one harmless line."""
-    words = said(f"{mission.title}: {mission.last_action}", SHOWN)
+    words = inline_words(f"{mission.title}: {mission.last_action}", SHOWN)
     return f"Mission {mission.id} is stuck and needs a person.\n{words}\n{how('show_issue', mission.issue)}"

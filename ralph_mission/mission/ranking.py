@@ -13,7 +13,7 @@ from math import log2
 
 from ralph_mission.mission.kinds import Route, lookup
 from ralph_mission.mission.model import Acceptance, Finding, Severity
-from ralph_mission.mission.ports import Thought
+from ralph_mission.mission.ports import RankedFinding
 
 SEVERITY = {Severity.LOW: 1.0, Severity.MEDIUM: 1.5, Severity.HIGH: 2.5}
 
@@ -36,16 +36,16 @@ def rank(
     acceptance: Mapping[str, Acceptance],
     weights: Mapping[str, float],
     resonance: Mapping[str, float] = {},
-) -> tuple[Thought, ...]:
+) -> tuple[RankedFinding, ...]:
     """Thoughts, best first: fixes and monitored kinds in one group each, everything else alone."""
     scored = {f: score(f, acceptance, weights, resonance) for f in findings}
     groups = [tuple(group) for _, group in groupby(sorted(findings, key=_group), key=_group)]
-    thoughts = [_thought(group, scored, acceptance, resonance) for group in groups]
+    thoughts = [_rank_group(group, scored, acceptance, resonance) for group in groups]
     ordered = sorted(thoughts, key=lambda t: (-t.score, t.kind, t.members))
-    return tuple(_placed(thought, place, len(ordered)) for place, thought in enumerate(ordered, 1))
+    return tuple(_with_place(thought, place, len(ordered)) for place, thought in enumerate(ordered, 1))
 
 
-def _placed(thought: Thought, place: int, of: int) -> Thought:
+def _with_place(thought: RankedFinding, place: int, of: int) -> RankedFinding:
     return replace(thought, why=f"{thought.why}; number {place} of {of} by score ({thought.score:.2f})")
 
 
@@ -54,17 +54,17 @@ def _group(finding: Finding) -> tuple[str, ...]:
     return (finding.kind, finding.fingerprint if alone else "")
 
 
-def _thought(
+def _rank_group(
     group: Sequence[Finding],
     scored: Mapping[Finding, float],
     acceptance: Mapping[str, Acceptance],
     resonance: Mapping[str, float],
-) -> Thought:
+) -> RankedFinding:
     best = sorted(group, key=lambda f: (-scored[f], f.fingerprint))
     # Many alike are worth more than one, but ten are not worth ten times as much of a person's day.
     total = scored[best[0]] * (1 + log2(len(group)) / 4)
     members = tuple(finding.fingerprint for finding in best)
-    return Thought(members, group[0].kind, round(total, 4), explain(best, acceptance, resonance))
+    return RankedFinding(members, group[0].kind, round(total, 4), explain(best, acceptance, resonance))
 
 
 def explain(group: Sequence[Finding], acceptance: Mapping[str, Acceptance], resonance: Mapping[str, float] = {}) -> str:
@@ -77,11 +77,11 @@ def explain(group: Sequence[Finding], acceptance: Mapping[str, Acceptance], reso
     ready = "a correction is ready" if signal.patch else effort(signal.effort)
     return (
         f"impact {lookup(kind).impact:g} of 10, severity {signal.severity}{age}, "
-        f"{signal.confidence:.0%} sure, {ready}, {history}{_heard(resonance.get(kind, 1.0))}"
+        f"{signal.confidence:.0%} sure, {ready}, {history}{_engagement_words(resonance.get(kind, 1.0))}"
     )
 
 
-def _heard(factor: float) -> str:
+def _engagement_words(factor: float) -> str:
     """How posts of the kind did, where that is known and makes a difference."""
     return "" if factor == 1 else f", posts about its kind do {'better' if factor > 1 else 'worse'} than most"
 

@@ -12,7 +12,7 @@ from typing import Any
 from ralph_mission.mission.ledger import KEPT_POSTS
 from ralph_mission.mission.model import Acceptance
 from ralph_mission.mission.posts import Posted
-from ralph_mission.mission.reflect import counted, learnings
+from ralph_mission.mission.reflect import count_verdict, learnings
 
 Documents = Iterable[Mapping[str, Any]]
 
@@ -22,7 +22,7 @@ def acceptance(documents: Documents) -> dict[str, Acceptance]:
     tallies: dict[str, Acceptance] = {}
     for document in documents:
         for lesson in document.get("counted", ()):
-            tallies[lesson["kind"]] = counted(tallies.get(lesson["kind"], Acceptance()), lesson["verdict"])
+            tallies[lesson["kind"]] = count_verdict(tallies.get(lesson["kind"], Acceptance()), lesson["verdict"])
     return tallies
 
 
@@ -39,7 +39,7 @@ def _post(told: Mapping[str, Any]) -> Posted:
     return Posted(**{**told, "at": at, "measured_at": datetime.fromisoformat(measured) if measured else None})
 
 
-def recounted(documents: Documents) -> tuple[str, ...]:
+def recount_learnings(documents: Documents) -> tuple[str, ...]:
     """The lines that stand under `### Measured by Ralph`, if nobody made them up."""
     documents = tuple(documents)
     return learnings(acceptance(documents), posts(documents))

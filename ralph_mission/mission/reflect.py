@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from ralph_mission.mission import resonance
-from ralph_mission.mission.kinds import begun, lookup
+from ralph_mission.mission.kinds import capitalise, lookup
 from ralph_mission.mission.ledger import FindingRecord, Record
 from ralph_mission.mission.memory import CompletedNote, CycleNote, Memory, MissionNote
 from ralph_mission.mission.model import Acceptance, Finding, Mission, Status
@@ -24,17 +24,17 @@ def learn(
 ) -> dict[str, Acceptance]:
     """The tallies with each lesson counted once: a verdict that is already on record counts no second time."""
     tallies = dict(acceptance)
-    for lesson in telling(lessons, records):
-        tallies[lesson.kind] = counted(tallies.get(lesson.kind, Acceptance()), lesson.verdict)
+    for lesson in worth_telling(lessons, records):
+        tallies[lesson.kind] = count_verdict(tallies.get(lesson.kind, Acceptance()), lesson.verdict)
     return tallies
 
 
-def telling(lessons: Iterable[Lesson], records: Mapping[str, Record]) -> tuple[Lesson, ...]:
+def worth_telling(lessons: Iterable[Lesson], records: Mapping[str, Record]) -> tuple[Lesson, ...]:
     """The lessons that count: whose verdict is not on record already."""
     return tuple(lesson for lesson in lessons if not _already(lesson, records))
 
 
-def counted(tally: Acceptance, verdict: str) -> Acceptance:
+def count_verdict(tally: Acceptance, verdict: str) -> Acceptance:
     """The tally with one more verdict."""
     if verdict == "accepted":
         return replace(tally, accepted=tally.accepted + 1)
@@ -47,7 +47,7 @@ def _already(lesson: Lesson, records: Mapping[str, Record]) -> bool:
     return verdicts == {lesson.verdict}
 
 
-def taught(lessons: Iterable[Lesson], records: Mapping[str, Record]) -> tuple[FindingRecord, ...]:
+def apply_lessons(lessons: Iterable[Lesson], records: Mapping[str, Record]) -> tuple[FindingRecord, ...]:
     """The finding records with what people said: a no marks every member."""
     return tuple(
         replace(record, verdict=lesson.verdict, reason=lesson.reason)
@@ -89,7 +89,7 @@ def learnings(acceptance: Mapping[str, Acceptance], posts: Sequence[Posted]) -> 
 
 def _verdicts(acceptance: Mapping[str, Acceptance]) -> tuple[str, ...]:
     return tuple(
-        f"{begun(lookup(kind).plural)} ({kind}): people accepted {tally.accepted} of "
+        f"{capitalise(lookup(kind).plural)} ({kind}): people accepted {tally.accepted} of "
         f"{tally.accepted + tally.rejected}; the next one is expected to be accepted with {tally.mean:.0%}."
         for kind, tally in sorted(acceptance.items())
     )
@@ -107,7 +107,7 @@ def narrate(
     return replace(
         memory,
         active=under_way(missions),
-        completed=(*(_completed(mission, note.cycle) for mission in ended), *memory.completed),
+        completed=(*(_completed_note(mission, note.cycle) for mission in ended), *memory.completed),
         observations=(note, *memory.observations),
         measured=learnings(acceptance, posts),
     )
@@ -116,7 +116,7 @@ def narrate(
 def retold(memory: Memory, missions: Sequence[Mission], ended: Sequence[Mission]) -> Memory:
     """The memory file after a step outside of a cycle: missions as they stand now, and nothing else."""
     cycle = memory.header.cycle
-    completed = (*(_completed(mission, cycle) for mission in ended), *memory.completed)
+    completed = (*(_completed_note(mission, cycle) for mission in ended), *memory.completed)
     active = under_way(missions)
     return replace(memory, active=active, completed=completed)
 
@@ -139,17 +139,17 @@ def _note(mission: Mission) -> MissionNote:
     )
 
 
-def _completed(mission: Mission, cycle: int) -> CompletedNote:
+def _completed_note(mission: Mission, cycle: int) -> CompletedNote:
     date = (mission.finished_at or mission.changed_at).date().isoformat()
     cycles = cycle - mission.started_cycle + 1
     return CompletedNote(date, mission.title, cycles, mission.outcome, mission.learning)
 
 
-def ended(missions: Iterable[Mission], now: datetime) -> tuple[Mission, ...]:
+def ended_missions(missions: Iterable[Mission], now: datetime) -> tuple[Mission, ...]:
     """Missions that leave the state: what they taught stays in the ledger and the memory file."""
-    return tuple(mission for mission in missions if _ended(mission, now))
+    return tuple(mission for mission in missions if _has_ended(mission, now))
 
 
-def _ended(mission: Mission, now: datetime) -> bool:
+def _has_ended(mission: Mission, now: datetime) -> bool:
     forgotten = mission.status is Status.PARKED and now - mission.changed_at >= PARKED_FOR
     return forgotten or mission.status in (Status.COMPLETED, Status.REJECTED)

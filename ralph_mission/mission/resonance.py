@@ -18,7 +18,7 @@ FLOOR = 0.75
 
 
 @dataclass(frozen=True, slots=True)
-class Resonance:
+class Engagement:
     """How the measured posts of one kind fared; `better` counts those that did better than most."""
 
     measured: int
@@ -38,16 +38,16 @@ class Resonance:
 
 def factors(posts: Iterable[Posted]) -> dict[str, float]:
     """What ranking multiplies by, for each finding kind that was posted about, over all networks."""
-    return {kind: fared.factor for (kind,), fared in _tallied(posts, lambda post: (post.kind,)).items()}
+    return {kind: fared.factor for (kind,), fared in _tally_posts(posts, lambda post: (post.kind,)).items()}
 
 
 def lines(posts: Iterable[Posted]) -> tuple[str, ...]:
     """What people learn of it: a line for each kind and network."""
-    fared = _tallied(posts, lambda post: (post.kind, post.network))
+    fared = _tally_posts(posts, lambda post: (post.kind, post.network))
     return tuple(_line(kind, network, one) for (kind, network), one in fared.items())
 
 
-def _line(kind: str, network: str, fared: Resonance) -> str:
+def _line(kind: str, network: str, fared: Engagement) -> str:
     posts = "post" if fared.measured == 1 else "posts"
     return (
         f"Posts about {lookup(kind).plural} ({kind}) on {network}: {fared.measured} {posts} measured, "
@@ -56,13 +56,15 @@ def _line(kind: str, network: str, fared: Resonance) -> str:
     )
 
 
-def _tallied(posts: Iterable[Posted], name: Callable[[Posted], tuple[str, ...]]) -> dict[tuple[str, ...], Resonance]:
+def _tally_posts(
+    posts: Iterable[Posted], name: Callable[[Posted], tuple[str, ...]]
+) -> dict[tuple[str, ...], Engagement]:
     known = [post for post in posts if post.measured_at and post.network != OUTBOX]
     usual = _usual(known)
     groups: dict[tuple[str, ...], list[Posted]] = {}
     for post in known:
         groups.setdefault(name(post), []).append(post)
-    return {group: _fared(groups[group], usual) for group in sorted(groups)}
+    return {group: _tally_group(groups[group], usual) for group in sorted(groups)}
 
 
 def _usual(posts: Iterable[Posted]) -> dict[str, float]:
@@ -72,9 +74,9 @@ def _usual(posts: Iterable[Posted]) -> dict[str, float]:
     return {network: median(reactions) for network, reactions in by_network.items()}
 
 
-def _fared(posts: list[Posted], usual: Mapping[str, float]) -> Resonance:
+def _tally_group(posts: list[Posted], usual: Mapping[str, float]) -> Engagement:
     better = sum(_credit(post.reactions - usual[post.network]) for post in posts)
-    return Resonance(len(posts), better, median(post.reactions for post in posts))
+    return Engagement(len(posts), better, median(post.reactions for post in posts))
 
 
 def _credit(above: float) -> float:

@@ -14,8 +14,9 @@ from typing import Literal
 from ralph_mission.mission.belonging import BRANCHES, facts_in
 from ralph_mission.mission.effects import MARKER, EditReview, PostReview, marker
 from ralph_mission.mission.ledger import SETTLED, EffectRecord, Record, key_of
-from ralph_mission.mission.model import Action, Mission, Pull, Review
+from ralph_mission.mission.model import Action, Mission
 from ralph_mission.mission.proposal import Proposal
+from ralph_mission.mission.threads import Pull, Review
 from ralph_mission.safety.secrets import redact
 
 KIND = "review"
@@ -26,12 +27,12 @@ MOST = 30
 
 Gravity = Literal["critical", "major", "minor"]
 GRAVEST: tuple[Gravity, ...] = ("critical", "major", "minor")
-Shown = Mapping[str, Sequence[tuple[int, int]]]
+DiffLines = Mapping[str, Sequence[tuple[int, int]]]
 """The files of a diff, and which of their lines it shows: first and last, of the changed side."""
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ReviewPoint:
     """One thing that a reviewer found. `file` "" and `line` 0: it stands nowhere in the diff."""
 
     gravity: Gravity
@@ -43,7 +44,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PostedReview:
     """Our review of a pull as it stands. `id` 0: there is none yet; `head` is the commit that was read.
 
     `doubt`: one was sent, and nobody can tell whether it arrived.
@@ -75,20 +76,24 @@ def task_of(pull: Pull, missions: Iterable[Mission]) -> int:
 # --- our review -----------------------------------------------------------------------
 
 
-def key(pull: int) -> str:
+def review_key(pull: int) -> str:
     """The key of the one review of a pull."""
     return key_of("review", str(pull))
 
 
-def standing(pull: Pull, record: Record | None, us: int) -> Standing:
+def find_posted_review(pull: Pull, record: Record | None, us: int) -> PostedReview:
     """Our review as the pull shows it; what only memory knows of, a list may be late with."""
     for review in reversed(pull.reviews):
-        if review.author.id == us and review.state == "commented" and _markers(review)[-1:] == [key(pull.number)]:
+        if (
+            review.author.id == us
+            and review.state == "commented"
+            and _markers(review)[-1:] == [review_key(pull.number)]
+        ):
             return _read(review)
     if not isinstance(record, EffectRecord) or record.receipt is None:
-        return Standing()
+        return PostedReview()
     sent = record.receipt.number if record.state in SETTLED else 0
-    return Standing(id=sent, round=1, doubt=not sent) if record.state in (*SETTLED, "unknown") else Standing()
+    return PostedReview(id=sent, round=1, doubt=not sent) if record.state in (*SETTLED, "unknown") else PostedReview()
 
 
 def _markers(review: Review) -> list[str]:
@@ -96,18 +101,18 @@ def _markers(review: Review) -> list[str]:
     return found
 
 
-def _read(review: Review) -> Standing:
+def _read(review: Review) -> PostedReview:
     facts = facts_in([found[0] for found in MARKER.finditer(review.body)][-1])
     rounds = re.fullmatch("[0-9]{1,9}", facts.get("round", ""))
-    return Standing(review.id, review.body, facts.get("head", ""), int(rounds[0]) if rounds else 1)
+    return PostedReview(review.id, review.body, facts.get("head", ""), int(rounds[0]) if rounds else 1)
 
 
-def signed(pull: Pull, text: str, before: Standing) -> str:
+def sign_text(pull: Pull, text: str, before: PostedReview) -> str:
     """The text with our marker, as the review that follows `before`."""
-    return f"{text}\n\n{marker(key(pull.number), head=pull.head_sha, round=str(before.round + 1))}"
+    return f"{text}\n\n{marker(review_key(pull.number), head=pull.head_sha, round=str(before.round + 1))}"
 
 
-def same(before: Standing, text: str) -> bool:
+def says_the_same(before: PostedReview, text: str) -> bool:
     """Whether the review says this already."""
     return bool(before.id) and plain_body(before.body) == text.strip()
 
@@ -117,10 +122,10 @@ def plain_body(body: str) -> str:
     return MARKER.sub("", body).replace("\r\n", "\n").strip()
 
 
-def proposal(pull: Pull, text: str, before: Standing) -> Proposal:
+def review_proposal(pull: Pull, text: str, before: PostedReview) -> Proposal:
     """The one effect that makes our review say `text`, as policy judges it."""
-    body = signed(pull, text, before)
-    effect: PostReview | EditReview = PostReview(key(pull.number), pull.number, pull.head_sha, body)
+    body = sign_text(pull, text, before)
+    effect: PostReview | EditReview = PostReview(review_key(pull.number), pull.number, pull.head_sha, body)
     if before.id:
         effect = EditReview(key_of("review", str(pull.number), "edit", body), pull.number, before.id, body)
     return Proposal(effect.key, Action.ANSWER, KIND, f"review of #{pull.number}", (effect,))
@@ -129,12 +134,14 @@ def proposal(pull: Pull, text: str, before: Standing) -> Proposal:
 # --- points ---------------------------------------------------------------------------
 
 
-def placed(points: Iterable[Point], shown: Shown) -> tuple[Point, ...]:
+def place_points(points: Iterable[ReviewPoint], shown: DiffLines) -> tuple[ReviewPoint, ...]:
     """The points, gravest first, each at a place that the diff shows or at none."""
-    return tuple(sorted((_placed(point, shown) for point in points), key=lambda point: GRAVEST.index(point.gravity)))
+    return tuple(
+        sorted((_place_point(point, shown) for point in points), key=lambda point: GRAVEST.index(point.gravity))
+    )
 
 
-def _placed(point: Point, shown: Shown) -> Point:
+def _place_point(point: ReviewPoint, shown: DiffLines) -> ReviewPoint:
     file = point.file.removeprefix("./")
     if file not in shown:
         return replace(point, file="", line=0)
@@ -142,7 +149,7 @@ def _placed(point: Point, shown: Shown) -> Point:
     return replace(point, file=file, line=point.line if there else 0)
 
 
-def redacted(points: Iterable[Point], secrets: tuple[str, ...]) -> tuple[Point, ...]:
+def redact_points(points: Iterable[ReviewPoint], secrets: tuple[str, ...]) -> tuple[ReviewPoint, ...]:
     """The points without a secret in any of their texts."""
     return tuple(
         replace(
@@ -156,6 +163,6 @@ def redacted(points: Iterable[Point], secrets: tuple[str, ...]) -> tuple[Point, 
     )
 
 
-def gravest(points: Sequence[Point]) -> Gravity | None:
+def gravest(points: Sequence[ReviewPoint]) -> Gravity | None:
     """How grave the worst of them is, None without any."""
     return next((gravity for gravity in GRAVEST if any(point.gravity == gravity for point in points)), None)

@@ -14,9 +14,10 @@ from ralph_mission.mission import findings
 from ralph_mission.mission.do_not_repeat import forbids
 from ralph_mission.mission.effects import MARKER, Effect, OpenPull, Publish, PushBranch
 from ralph_mission.mission.kinds import BUMPS, lookup
-from ralph_mission.mission.model import Action, Issue, Tier, Verdict
+from ralph_mission.mission.model import Action, Tier, Verdict
 from ralph_mission.mission.overlap import closes, does_the_same, recent, same_change, touches
-from ralph_mission.mission.proposal import Bench, Proposal
+from ralph_mission.mission.proposal import PolicyContext, Proposal
+from ralph_mission.mission.threads import Issue
 from ralph_mission.safety import objections, paths, secrets, text
 from ralph_mission.safety.patch import sketch
 
@@ -27,55 +28,55 @@ class Rule:
 
     id: str
     verdict: Verdict
-    breaks: Callable[[Proposal, Bench], bool]
+    breaks: Callable[[Proposal, PolicyContext], bool]
     lifted_by: str
 
 
 # --- how much -------------------------------------------------------------------------
 
 
-def _mission_cap(proposal: Proposal, bench: Bench) -> bool:
+def _mission_cap(proposal: Proposal, bench: PolicyContext) -> bool:
     return proposal.new_mission and bench.spent.active >= bench.limits.active_missions
 
 
-def _new_mission_cap(proposal: Proposal, bench: Bench) -> bool:
+def _new_mission_cap(proposal: Proposal, bench: PolicyContext) -> bool:
     return proposal.new_mission and bench.spent.new_missions >= bench.limits.new_missions_per_cycle
 
 
-def _action_cap(proposal: Proposal, bench: Bench) -> bool:
+def _action_cap(proposal: Proposal, bench: PolicyContext) -> bool:
     return bench.spent.actions >= bench.limits.actions_per_cycle
 
 
-def _auto_pr_cap(proposal: Proposal, bench: Bench) -> bool:
+def _auto_pr_cap(proposal: Proposal, bench: PolicyContext) -> bool:
     # What a person wished for counts too, as nobody saw its change yet; it never waits for what nobody asked for.
     used_up = bench.spent.auto_pulls >= bench.limits.auto_prs_per_cycle
     return used_up and proposal.unasked and not proposal.wished
 
 
-def _spend_cycle(proposal: Proposal, bench: Bench) -> bool:
+def _spend_cycle(proposal: Proposal, bench: PolicyContext) -> bool:
     return proposal.cost_usd > 0 and bench.spent.usd_cycle + proposal.cost_usd > bench.limits.usd_per_cycle
 
 
-def _spend_day(proposal: Proposal, bench: Bench) -> bool:
+def _spend_day(proposal: Proposal, bench: PolicyContext) -> bool:
     return proposal.cost_usd > 0 and bench.spent.usd_day + proposal.cost_usd > bench.limits.usd_per_day
 
 
-def _dispatch_day(proposal: Proposal, bench: Bench) -> bool:
+def _dispatch_day(proposal: Proposal, bench: PolicyContext) -> bool:
     return proposal.dispatches > 0 and (
         bench.spent.dispatches_day + proposal.dispatches > bench.limits.dispatches_per_day
     )
 
 
-def _posts_day(proposal: Proposal, bench: Bench) -> bool:
+def _posts_day(proposal: Proposal, bench: PolicyContext) -> bool:
     said = bench.spent.posts_day
     return any(said.get(network, 0) >= bench.limits.posts_per_day for network in proposal.networks)
 
 
-def _posts_pause(proposal: Proposal, bench: Bench) -> bool:
+def _posts_pause(proposal: Proposal, bench: PolicyContext) -> bool:
     return bool(bench.post_pause) and any(bench.spent.posts_lately.get(network) for network in proposal.networks)
 
 
-def _quiet_hours(proposal: Proposal, bench: Bench) -> bool:
+def _quiet_hours(proposal: Proposal, bench: PolicyContext) -> bool:
     if proposal.action is not Action.PUBLISH or bench.quiet_hours is None:
         return False
     start, end = bench.quiet_hours
@@ -86,11 +87,11 @@ def _quiet_hours(proposal: Proposal, bench: Bench) -> bool:
 # --- what is changed ------------------------------------------------------------------
 
 
-def _patch(rule: str) -> Callable[[Proposal, Bench], bool]:
-    def breaks(proposal: Proposal, bench: Bench) -> bool:
+def _patch(rule: str) -> Callable[[Proposal, PolicyContext], bool]:
+    def breaks(proposal: Proposal, bench: PolicyContext) -> bool:
         if proposal.action is Action.OPEN_PROPOSAL or not _pushes(proposal):
             return False
-        return any(objection.rule == rule for objection in _inspected(proposal, bench))
+        return any(objection.rule == rule for objection in _inspect_patch(proposal, bench))
 
     return breaks
 
@@ -99,12 +100,12 @@ def _pushes(proposal: Proposal) -> bool:
     return any(isinstance(effect, PushBranch) for effect in proposal.effects)
 
 
-def _inspected(proposal: Proposal, bench: Bench) -> tuple[objections.Objection, ...]:
+def _inspect_patch(proposal: Proposal, bench: PolicyContext) -> tuple[objections.Objection, ...]:
     if proposal.patch is None:
         if proposal.before is None:
             raise ValueError("a branch without a patch cannot be measured")
         # What memory kept is measured again before it is sent, unless a person saw exactly that: memory grants nothing.
-        return () if proposal.approved else _kept(proposal, bench)
+        return () if proposal.approved else _inspect_kept(proposal, bench)
     return objections.inspect(
         proposal.patch,
         max_lines=bench.limits.auto_pr_lines,
@@ -116,7 +117,7 @@ def _inspected(proposal: Proposal, bench: Bench) -> tuple[objections.Objection, 
     )
 
 
-def _kept(proposal: Proposal, bench: Bench) -> tuple[objections.Objection, ...]:
+def _inspect_kept(proposal: Proposal, bench: PolicyContext) -> tuple[objections.Objection, ...]:
     found = (sketch(effect.files, effect.base_sha) for effect in _branches(proposal))
     most, known = bench.limits.auto_pr_lines, bench.secrets
     bumps = proposal.kind == BUMPS and not proposal.objections  # our issue announced exactly this
@@ -124,16 +125,16 @@ def _kept(proposal: Proposal, bench: Bench) -> tuple[objections.Objection, ...]:
     return tuple(objection for patch in told for objection in patch)
 
 
-def _kind_tier(proposal: Proposal, bench: Bench) -> bool:
+def _kind_tier(proposal: Proposal, bench: PolicyContext) -> bool:
     return proposal.automatic and lookup(proposal.kind).tier is Tier.HIGH
 
 
-def _branch_name(proposal: Proposal, bench: Bench) -> bool:
+def _branch_name(proposal: Proposal, bench: PolicyContext) -> bool:
     taken = [name for name in bench.branches if name not in {e.branch for e in _branches(proposal)}]
     return any(not paths.branch_name_ok(effect.branch, taken) for effect in _branches(proposal))
 
 
-def _default_branch(proposal: Proposal, bench: Bench) -> bool:
+def _default_branch(proposal: Proposal, bench: PolicyContext) -> bool:
     forbidden = {bench.default_branch.casefold(), bench.memory_branch.casefold()}
     pushed = {effect.branch.casefold() for effect in _branches(proposal)}
     heads = {effect.head.casefold() for effect in proposal.effects if isinstance(effect, OpenPull)}
@@ -147,13 +148,13 @@ def _branches(proposal: Proposal) -> Iterator[PushBranch]:
 # --- what was said before -------------------------------------------------------------
 
 
-def _known_finding(proposal: Proposal, bench: Bench) -> bool:
-    return _is_new(proposal) and any(findings.known(member, bench.records) for member in proposal.members)
+def _known_finding(proposal: Proposal, bench: PolicyContext) -> bool:
+    return _is_new(proposal) and any(findings.is_known(member, bench.records) for member in proposal.members)
 
 
-def _rejected_before(proposal: Proposal, bench: Bench) -> bool:
+def _rejected_before(proposal: Proposal, bench: PolicyContext) -> bool:
     return _is_new(proposal) and any(
-        findings.rejected(member, bench.records)
+        findings.is_rejected(member, bench.records)
         or any(forbids(bench.bans, path, member.kind, member.signal.reference) for path in member.signal.paths)
         for member in proposal.members
     )
@@ -163,7 +164,7 @@ def _is_new(proposal: Proposal) -> bool:
     return proposal.before is None and proposal.action is not Action.ANSWER
 
 
-def _human_duplicate(proposal: Proposal, bench: Bench) -> bool:
+def _human_duplicate(proposal: Proposal, bench: PolicyContext) -> bool:
     pulls = recent(bench.pulls, bench.bot)
     if proposal.before is not None:
         sent = [effect for effect in proposal.effects if isinstance(effect, PushBranch | OpenPull)]
@@ -214,21 +215,21 @@ def _said_in_public(effect: Effect) -> Iterator[_Text]:
             yield _Text(said, markdown=False)
 
 
-def _closing_keyword(proposal: Proposal, bench: Bench) -> bool:
+def _closing_keyword(proposal: Proposal, bench: PolicyContext) -> bool:
     return any(text.closing_keywords(t.content, markdown=t.markdown) for t in _texts(proposal.effects))
 
 
-def _mention(proposal: Proposal, bench: Bench) -> bool:
+def _mention(proposal: Proposal, bench: PolicyContext) -> bool:
     allowed = {name.casefold() for name in proposal.pings if name in bench.owners}
     found = (m for t in _texts(proposal.effects) for m in text.mentions(t.content, markdown=t.markdown))
     return any(mention.lstrip("@").casefold() not in allowed for mention in found)
 
 
-def _workflow_command(proposal: Proposal, bench: Bench) -> bool:
+def _workflow_command(proposal: Proposal, bench: PolicyContext) -> bool:
     return any(text.workflow_commands(t.content) for t in _texts(proposal.effects))
 
 
-def _secret(proposal: Proposal, bench: Bench) -> bool:
+def _secret(proposal: Proposal, bench: PolicyContext) -> bool:
     said = any(secrets.find_secrets(t.content, bench.secrets) for t in _texts(proposal.effects))
     return said or _patch("secret")(proposal, bench)
 
@@ -251,11 +252,11 @@ def ill_worded(effect: Effect, known: tuple[str, ...]) -> bool:
 # --- who said yes ---------------------------------------------------------------------
 
 
-def _objection(rule: str) -> Callable[[Proposal, Bench], bool]:
+def _objection(rule: str) -> Callable[[Proposal, PolicyContext], bool]:
     return lambda proposal, bench: rule in proposal.objections
 
 
-def _paused(proposal: Proposal, bench: Bench) -> bool:
+def _is_paused(proposal: Proposal, bench: PolicyContext) -> bool:
     return bench.paused
 
 
@@ -287,7 +288,7 @@ def _rows() -> Iterable[Rule]:
     yield Rule("approval-author", deny, _objection("approval-author"), "someone with write access")
     yield Rule("approval-content", deny, _objection("approval-content"), "an approval of the present text")
     yield Rule("approval-head", deny, _objection("approval-head"), "a review of the present head")
-    yield Rule("paused", deny, _paused, "`ralph resume`")
+    yield Rule("paused", deny, _is_paused, "`ralph resume`")
     yield Rule("scope", deny, _patch("scope"), "a patch inside what was proposed")
     yield Rule("foreign-commit", deny, _objection("foreign-commit"), "a person who decides about the other commit")
 

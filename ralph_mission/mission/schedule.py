@@ -77,7 +77,7 @@ def repeats(limit: int) -> int:
     return max(limit // 4, 1) if limit > 1 else 0
 
 
-def day(header: Header, now: datetime) -> str:
+def day_of(header: Header, now: datetime) -> str:
     """The day (YYYY-MM-DD) whose count of money and wakes goes on: today, or the later one that memory has reached.
 
     No clock takes it back: two runners whose clocks differ would begin the day anew with every cycle.
@@ -86,7 +86,7 @@ def day(header: Header, now: datetime) -> str:
     return header.today if today < header.today <= latest else today
 
 
-def granted(header: Header, today: str, limit: int) -> tuple[int, bool]:
+def count_granted_wakes(header: Header, today: str, limit: int) -> tuple[int, bool]:
     """How many due times of `today` (YYYY-MM-DD) were granted a wake, and whether the one that is being set is.
 
     The one count of all who wake: a due time has one wake, sent by the cycle itself or a timer. A new
@@ -102,7 +102,7 @@ def may_wake(header: Header, today: str) -> bool:
     return header.wake or (header.today != today and header.dispatches > 0)
 
 
-def begun(header: Header, today: str) -> Header:
+def begin_day(header: Header, today: str) -> Header:
     """The header on `today` by whoever is no cycle: of a new day nothing is spent, and its first wake is counted.
 
     Then `granted` and `may_wake` answer as they would without it.
@@ -127,7 +127,7 @@ def plan_next(header: Header, urgency: Urgency, rhythm: Rhythm, now: datetime, a
     return replace(header, urgency=urgency, next_due_at=due, generation=header.generation + 1)
 
 
-def spoken(pause: timedelta) -> str:
+def format_pause(pause: timedelta) -> str:
     """`6h`, `1h`, `15min`: as the memory file says it."""
     minutes = max(1, round(pause.total_seconds() / 60))
     if minutes % (24 * 60) == 0:

@@ -15,7 +15,7 @@ LEAST = 0.25
 
 def spent_today(header: Header, now: datetime) -> float:
     """What models cost today, and what is set aside for work that goes on."""
-    return header.spend_usd if header.today == schedule.day(header, now) else 0.0
+    return header.spend_usd if header.today == schedule.day_of(header, now) else 0.0
 
 
 def enough(usd: float, per_issue: float) -> bool:
@@ -28,7 +28,7 @@ def allowance(header: Header, now: datetime, limits: Limits, per_issue: float) -
     return max(0.0, min(per_issue, limits.usd_per_day - spent_today(header, now)))
 
 
-def settled(reserved: float, at: datetime, usd: float, now: datetime) -> float:
+def settle_reserve(reserved: float, at: datetime, usd: float, now: datetime) -> float:
     """What is booked now of `usd` that were spent of what was set aside `at` some time.
 
     Another day's money is given back to that day, which is over: nothing of it is to be had today.
@@ -36,7 +36,7 @@ def settled(reserved: float, at: datetime, usd: float, now: datetime) -> float:
     return usd - reserved if at.date() == now.date() else max(0.0, usd - reserved)
 
 
-def booked(header: Header, now: datetime, usd: float) -> Header:
+def book_spending(header: Header, now: datetime, usd: float) -> Header:
     """The header with `usd` more spent today; a new day begins at nothing, and with the wake that it owes."""
-    day = schedule.begun(header, schedule.day(header, now))
+    day = schedule.begin_day(header, schedule.day_of(header, now))
     return replace(day, spend_usd=round(max(0.0, day.spend_usd + usd), 6))

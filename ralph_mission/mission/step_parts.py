@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from ralph_mission.mission import succession, wording
-from ralph_mission.mission.commissions import Made
+from ralph_mission.mission.commissions import CodingResult
 from ralph_mission.mission.effects import CloseIssue, ClosePull, Comment, EditComment, Effect
 from ralph_mission.mission.ledger import Record, key_of
-from ralph_mission.mission.lifecycle import Facts, Reading
-from ralph_mission.mission.model import Action, Branch, Limits, Mission, Pull, Status
+from ralph_mission.mission.lifecycle import Interpretation, MissionFacts
+from ralph_mission.mission.model import Action, Limits, Mission, Status
 from ralph_mission.mission.proposal import Proposal
+from ralph_mission.mission.threads import Branch, Pull
 
 TICK = timedelta(milliseconds=1)  # the finest that a forge's times are told in
 
@@ -29,7 +30,7 @@ class Lesson:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MissionStep:
     """`mission` as it stands if nothing is sent; `proposal` what would be sent; `lesson` what a person taught."""
 
     mission: Mission
@@ -38,7 +39,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class StepContext:
     """What steps need besides the mission and its facts."""
 
     cycle: int
@@ -49,38 +50,38 @@ class Circumstances:
     default: Branch
     limits: Limits = Limits()
     recent: Mapping[str, int] = field(default_factory=dict)  # lines of automatic pulls on each path lately
-    made: Mapping[int, Made] = field(default_factory=dict)  # by mission: what an agent came to in this cycle
+    made: Mapping[int, CodingResult] = field(default_factory=dict)  # by mission: what an agent came to in this cycle
 
 
-def waited(mission: Mission) -> Mission:
+def count_wait(mission: Mission) -> Mission:
     """One more cycle without progress, where progress would be ours to make."""
     working = mission.status in (Status.PLANNED, Status.EXECUTING, Status.FIXING)
     return replace(mission, stalled_cycles=mission.stalled_cycles + 1) if working else mission
 
 
-def proposed(
+def propose_step(
     action: Action, before: Mission, after: Mission, effects: tuple[Effect, ...], who: str, lesson: Lesson | None
-) -> Step:
+) -> MissionStep:
     """A step that sends `effects`, and leads to `after` once they are done."""
     key = key_of(before.key, action, *(effect.key for effect in effects))
     proposal = Proposal(
         key, action, before.kind, before.title, effects, before=before, interim=before, after=after, approver=who
     )
-    return Step(waited(before), proposal, lesson)
+    return MissionStep(count_wait(before), proposal, lesson)
 
 
-def told(mission: Mission, around: Circumstances, line: str, next_step: str) -> Mission:
+def add_to_story(mission: Mission, around: StepContext, line: str, next_step: str) -> Mission:
     """The mission with one more line in its story."""
     story = (*mission.story, f"cycle {around.cycle}: {line}")
     return replace(mission, story=story, last_action=line, next_step=next_step)
 
 
-def finished(mission: Mission, around: Circumstances, outcome: str, learning: str) -> Mission:
+def finish_mission(mission: Mission, around: StepContext, outcome: str, learning: str) -> Mission:
     """The mission at its end."""
     return replace(mission, outcome=outcome, learning=learning, finished_at=around.now)
 
 
-def story(after: Mission, around: Circumstances, extra: str = "") -> Comment | EditComment:
+def story_comment(after: Mission, around: StepContext, extra: str = "") -> Comment | EditComment:
     """Our one standing remark: made once, then edited. Another text is another deed, whatever was said before.
 
     One that somebody deleted gets a successor. `extra` stands below the story.
@@ -93,7 +94,7 @@ def story(after: Mission, around: Circumstances, extra: str = "") -> Comment | E
     return EditComment(key_of(after.key, "edit_comment", body), after.issue, after.comment, body)
 
 
-def close_issue(mission: Mission, facts: Facts, reason: str) -> tuple[CloseIssue, ...]:
+def close_issue(mission: Mission, facts: MissionFacts, reason: str) -> tuple[CloseIssue, ...]:
     """Closes the mission's issue where it is still open."""
     still_open = facts.issue is not None and facts.issue.state == "open"
     return (CloseIssue(key_of(mission.key, "close_issue"), mission.issue, reason),) if still_open else ()
@@ -113,7 +114,7 @@ def lesson(mission: Mission, verdict: str, reason: str = "") -> Lesson:
     return Lesson(mission.id, mission.kind, mission.members, verdict, reason)
 
 
-def denied(mission: Mission, facts: Facts, reading: Reading) -> Step:
+def deny_step(mission: Mission, facts: MissionFacts, reading: Interpretation) -> MissionStep:
     """Shown as a denied decision, so that whoever said yes can see which rule it ran into."""
     action = Action.FINISH if facts.pull else Action.OPEN_FIX
     proposal = Proposal(
@@ -124,7 +125,7 @@ def denied(mission: Mission, facts: Facts, reading: Reading) -> Step:
         before=mission,
         interim=mission,
         after=mission,
-        approver=wording.person(reading.opinion.actor),
+        approver=wording.person_name(reading.opinion.actor),
         objections=reading.opinion.rules,
     )
-    return Step(waited(mission), proposal)
+    return MissionStep(count_wait(mission), proposal)

@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ralph_mission.mission.ledger import SETTLED, EffectRecord, Record, key_of, monitor_key
 
-Line = tuple[str, ...]  # the parts of the first one's key
+SuccessorKeys = tuple[str, ...]  # the parts of the first one's key
 
 
-def of_list(kind: str) -> Line:
+def of_list(kind: str) -> SuccessorKeys:
     """The monitoring issues of a finding kind."""
     return monitor_key(kind), "open_issue"
 
 
-def of_remark(mission: str) -> Line:
+def of_remark(mission: str) -> SuccessorKeys:
     """The standing remarks of the mission with this key."""
     return mission, "comment", "standing"
 
 
-def keys(line: Line, records: Mapping[str, Record]) -> Iterator[str]:
+def successor_keys(line: SuccessorKeys, records: Mapping[str, Record]) -> Iterator[str]:
     """The keys of those that were made, oldest first; then the key that the next one would have."""
     lost: tuple[str, ...] = ()
     while True:
@@ -35,22 +35,22 @@ def keys(line: Line, records: Mapping[str, Record]) -> Iterator[str]:
         lost = (*lost, str(record.receipt.number))
 
 
-def upcoming(line: Line, records: Mapping[str, Record]) -> str:
+def upcoming(line: SuccessorKeys, records: Mapping[str, Record]) -> str:
     """The key of the next one: that of nothing that was ever made."""
-    *_, last = keys(line, records)
+    *_, last = successor_keys(line, records)
     return last
 
 
-def latest(line: Line, records: Mapping[str, Record]) -> str:
+def latest(line: SuccessorKeys, records: Mapping[str, Record]) -> str:
     """The key of the last one that was made; without any, of the first."""
-    *made, last = keys(line, records)
+    *made, last = successor_keys(line, records)
     return made[-1] if made else last
 
 
-def read(lines: Iterable[Line], get: Callable[[set[str]], Mapping[str, Record]]) -> dict[str, Record]:
+def read(lines: Iterable[SuccessorKeys], get: Callable[[set[str]], Mapping[str, Record]]) -> dict[str, Record]:
     """The records of these lines, as far as they go; `get` looks keys up."""
     lines, asked, found = tuple(lines), set[str](), dict[str, Record]()
-    while wanted := {key for line in lines for key in keys(line, found)} - asked:
+    while wanted := {key for line in lines for key in successor_keys(line, found)} - asked:
         asked |= wanted
         found |= get(wanted)
     return found

@@ -10,24 +10,24 @@ from ralph_mission.mission import deciding, do_not_repeat, telling_posts
 from ralph_mission.mission.account import (
     REPORT_SCHEMA,
     CycleReport,
+    CycleSummary,
     DecisionLine,
     EffectLine,
     FindingLine,
     MissionLine,
     ObserverLine,
     Outcome,
-    Telling,
     Trigger,
 )
-from ralph_mission.mission.acting import Act, Deed
+from ralph_mission.mission.acting import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.coding import WAITS_FOR_AGENT
 from ralph_mission.mission.concluding import Conclusion
-from ralph_mission.mission.deciding import Decided, Situation
+from ralph_mission.mission.deciding import CycleDecisions, Situation
 from ralph_mission.mission.effects import Publish, Receipt, kind_of
-from ralph_mission.mission.findings import known
+from ralph_mission.mission.findings import is_known
 from ralph_mission.mission.kinds import KINDS
-from ralph_mission.mission.ledger import NEEDS_PERSON, NOT_ATTEMPTED, EffectRecord, OpenState, Recollection, Record
-from ralph_mission.mission.model import Action, Finding, Mission, Sighting, Status, Urgency, Usage, Verdict
+from ralph_mission.mission.ledger import NEEDS_PERSON, NOT_ATTEMPTED, EffectRecord, MemorySnapshot, OpenState, Record
+from ralph_mission.mission.model import Action, Finding, Mission, Observation, Status, Urgency, Usage, Verdict
 from ralph_mission.mission.proposal import Decision
 from ralph_mission.mission.rules import LIFTED_BY
 
@@ -35,9 +35,9 @@ How = Callable[[str, int], str]
 LATE = 15 * 60  # seconds of drift worth a line
 
 
-def left(
-    outcome: Outcome, past: Recollection | None, trigger: Trigger, staged: bool, started: datetime, finished: datetime
-) -> tuple[CycleReport, Telling]:
+def report_skipped(
+    outcome: Outcome, past: MemorySnapshot | None, trigger: Trigger, staged: bool, started: datetime, finished: datetime
+) -> tuple[CycleReport, CycleSummary]:
     """The account of a cycle that did not start."""
     header = past.memory.header if past else None
     missions = past.state.missions if past else ()
@@ -59,7 +59,7 @@ def left(
         header.next_due_at if header else None,
         Usage(),
     )
-    return report, Telling(remarks=(_why_left(outcome, report.next_due_at),))
+    return report, CycleSummary(remarks=(_why_left(outcome, report.next_due_at),))
 
 
 def _why_left(outcome: Outcome, due: datetime | None) -> str:
@@ -71,17 +71,17 @@ def _why_left(outcome: Outcome, due: datetime | None) -> str:
     }.get(outcome, outcome)
 
 
-def tell(
+def report_cycle(
     situation: Situation,
-    decided: Decided,
-    acts: Sequence[Act],
+    decided: CycleDecisions,
+    acts: Sequence[ExecutedDecision],
     conclusion: Conclusion,
-    settled: Sequence[Deed],
+    settled: Sequence[AppliedEffect],
     trigger: Trigger,
     staged: bool,
     finished: datetime,
     how: How,
-) -> tuple[CycleReport, Telling]:
+) -> tuple[CycleReport, CycleSummary]:
     """The account of a cycle that ran."""
     report = CycleReport(
         schema_version=REPORT_SCHEMA,
@@ -96,15 +96,15 @@ def tell(
         findings=_findings(situation, decided.findings),
         missions=_missions((*conclusion.missions, *conclusion.ended)),
         decisions=tuple(_decision(decision) for decision in decided.decisions),
-        effects=(*_settled(settled), *_effects(acts)),
+        effects=(*_settled_lines(settled), *_effects(acts)),
         urgency=conclusion.header.urgency,
         next_due_at=conclusion.header.next_due_at,
         usage=situation.usage,
     )
-    return report, _telling(situation, decided, acts, conclusion, how)
+    return report, _cycle_summary(situation, decided, acts, conclusion, how)
 
 
-def woken(account: tuple[CycleReport, Telling], receipt: Receipt) -> tuple[CycleReport, Telling]:
+def report_wake(account: tuple[CycleReport, CycleSummary], receipt: Receipt) -> tuple[CycleReport, CycleSummary]:
     """The account with the wake that was asked for at its end."""
     report, told = account
     line = EffectLine(receipt.key, "wake", "dispatch", receipt.status, receipt.url)
@@ -114,7 +114,7 @@ def woken(account: tuple[CycleReport, Telling], receipt: Receipt) -> tuple[Cycle
     return report, replace(told, remarks=(*told.remarks, f"the next cycle could not be asked for: {receipt.detail}"))
 
 
-def _observers(sightings: Iterable[Sighting]) -> tuple[ObserverLine, ...]:
+def _observers(sightings: Iterable[Observation]) -> tuple[ObserverLine, ...]:
     return tuple(ObserverLine(s.name, s.status, len(s.signals), round(s.seconds, 3), s.detail) for s in sightings)
 
 
@@ -127,7 +127,7 @@ def _findings(situation: Situation, findings: Iterable[Finding]) -> tuple[Findin
             f.kind,
             f.title,
             scores.get(f.fingerprint, 0.0),
-            known(f, situation.records),
+            is_known(f, situation.records),
         )
         for f in findings
     )
@@ -144,13 +144,13 @@ def _decision(decision: Decision) -> DecisionLine:
     return DecisionLine(proposal.key, proposal.action, proposal.kind, proposal.tier, decision.verdict, decision.rules)
 
 
-def _settled(deeds: Iterable[Deed]) -> tuple[EffectLine, ...]:
+def _settled_lines(deeds: Iterable[AppliedEffect]) -> tuple[EffectLine, ...]:
     return tuple(
         EffectLine(d.effect.key, "reconcile", kind_of(d.effect), d.receipt.status, d.receipt.url) for d in deeds
     )
 
 
-def _effects(acts: Iterable[Act]) -> tuple[EffectLine, ...]:
+def _effects(acts: Iterable[ExecutedDecision]) -> tuple[EffectLine, ...]:
     return tuple(
         EffectLine(
             deed.effect.key, act.decision.proposal.action, kind_of(deed.effect), deed.receipt.status, deed.receipt.url
@@ -163,10 +163,12 @@ def _effects(acts: Iterable[Act]) -> tuple[EffectLine, ...]:
 # --- for people -----------------------------------------------------------------------
 
 
-def _telling(situation: Situation, decided: Decided, acts: Sequence[Act], conclusion: Conclusion, how: How) -> Telling:
-    return Telling(
+def _cycle_summary(
+    situation: Situation, decided: CycleDecisions, acts: Sequence[ExecutedDecision], conclusion: Conclusion, how: How
+) -> CycleSummary:
+    return CycleSummary(
         why=tuple(_why(act) for act in acts if act.decision.proposal.action is not Action.MONITOR),
-        held=tuple(_held(d) for d in decided.decisions if d.verdict is not Verdict.ALLOW),
+        held=tuple(_held_line(d) for d in decided.decisions if d.verdict is not Verdict.ALLOW),
         waiting=waiting(conclusion.missions, how),
         remarks=tuple(_remarks(situation, acts, conclusion)),
         posts=tuple(telling_posts.lines(acts)),
@@ -175,14 +177,14 @@ def _telling(situation: Situation, decided: Decided, acts: Sequence[Act], conclu
     )
 
 
-def refusal(acts: Sequence[Act]) -> str:
+def refusal(acts: Sequence[ExecutedDecision]) -> str:
     """Why nothing that was tried got through, when all of it was refused and only a person can change that; else ""."""
     told = [deed.receipt for act in acts for deed in act.deeds if not deed.receipt.detail.startswith(NOT_ATTEMPTED)]
     refused = [r.detail for r in told if r.status == "failed" and r.detail.startswith(NEEDS_PERSON)]
     return refused[0].removeprefix(NEEDS_PERSON) if refused and len(refused) == len(told) else ""
 
 
-def _why(act: Act) -> str:
+def _why(act: ExecutedDecision) -> str:
     proposal = act.decision.proposal
     if proposal.why:
         return f"{proposal.title}: {proposal.why}"
@@ -192,7 +194,7 @@ def _why(act: Act) -> str:
     return f"{proposal.title}{moved}"
 
 
-def _held(decision: Decision) -> str:
+def _held_line(decision: Decision) -> str:
     waits = " and ".join(dict.fromkeys(LIFTED_BY.get(rule, "a person") for rule in decision.rules))
     word = "waits for" if decision.verdict is Verdict.HOLD else "refused, needs"
     return f"{decision.proposal.title}: {word} {waits} ({', '.join(decision.rules)})"
@@ -221,7 +223,7 @@ def waits_for_agent(mission: Mission) -> bool:
     return mission.next_step == WAITS_FOR_AGENT
 
 
-def _remarks(situation: Situation, acts: Sequence[Act], conclusion: Conclusion) -> Iterable[str]:
+def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion: Conclusion) -> Iterable[str]:
     if conclusion.header.drift_seconds >= LATE:
         yield f"this cycle started {conclusion.header.drift_seconds // 60} minutes after it was due"
     for made in situation.made:
@@ -240,14 +242,16 @@ def _remarks(situation: Situation, acts: Sequence[Act], conclusion: Conclusion) 
                 yield f"{kind_of(deed.effect)} {deed.receipt.status}: {deed.receipt.detail}"
     if any(act.cut for act in acts):
         yield "stopped half-way by the kill switch; what was intended is settled by the next cycle"
-    if deciding.hushed(situation) and (silent := deciding.said(situation, {})):
+    if deciding.is_quiet_period(situation) and (silent := deciding.findings_fully_posted(situation, {})):
         yield f"memory was recovered: what may have been said before is not said again ({len(silent)} findings)"
     yield from unknown(situation.state, acts, situation.records)
     if situation.plan.remark:
         yield situation.plan.remark
 
 
-def unknown(state: OpenState, acts: Sequence[Act] = (), records: Mapping[str, Record] = {}) -> Iterable[str]:
+def unknown(
+    state: OpenState, acts: Sequence[ExecutedDecision] = (), records: Mapping[str, Record] = {}
+) -> Iterable[str]:
     """Effects whose fate only a person can tell."""
     now = {d.receipt.key: d.effect for act in acts for d in act.deeds if d.receipt.status == "unknown"}
     for key in dict.fromkeys((*state.unknown, *now)):

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 from ralph_mission.mission import posting
 from ralph_mission.mission.account import PostLine
-from ralph_mission.mission.acting import Act
+from ralph_mission.mission.acting import ExecutedDecision
 from ralph_mission.mission.deciding import Situation
 from ralph_mission.mission.effects import Publish, Receipt
 from ralph_mission.mission.ledger import NEEDS_PERSON, NOT_ATTEMPTED, SETTLED
 from ralph_mission.mission.ports import LATER
 
 
-def lines(acts: Iterable[Act]) -> Iterable[PostLine]:
+def lines(acts: Iterable[ExecutedDecision]) -> Iterable[PostLine]:
     """Every post with its exact parts and its fate."""
     for act in acts:
         for deed in act.deeds:

@@ -8,16 +8,16 @@ from math import isfinite
 
 from ralph_mission.mission import analysis, completed, posting, resonance
 from ralph_mission.mission.deciding import Situation, to_think_about
-from ralph_mission.mission.ledger import Recollection
+from ralph_mission.mission.ledger import MemorySnapshot
 from ralph_mission.mission.model import Finding
-from ralph_mission.mission.ports import Brief, Plan, Ports
+from ralph_mission.mission.ports import Brief, CyclePorts, Plan
 from ralph_mission.safety import text
 from ralph_mission.safety.secrets import redact
 
 WORDED = 50  # findings of which a text is made in one cycle
 
 
-def think(ports: Ports, situation: Situation, secrets: tuple[str, ...]) -> Situation:
+def rank_findings(ports: CyclePorts, situation: Situation, secrets: tuple[str, ...]) -> Situation:
     """Have the findings ranked that nothing was done about yet. A thinker's words are as untrusted as any."""
     thinkable = to_think_about(situation)
     ports.voice.phase("think", f"{len(thinkable)} new or waiting")
@@ -43,22 +43,24 @@ def screen_plan(plan: Plan, known: Iterable[Finding], secrets: tuple[str, ...]) 
         replace(
             t,
             members=tuple(member for member in t.members if member in kinds),
-            why=text.said(redact(t.why, secrets)),
+            why=text.inline_words(redact(t.why, secrets)),
             sections=tuple(
-                (name, text.said(redact(words, secrets))) for name, words in t.sections if name in analysis.WRITABLE
+                (name, text.inline_words(redact(words, secrets)))
+                for name, words in t.sections
+                if name in analysis.WRITABLE
             ),
         )
         for t in plan.thoughts
         if isfinite(t.score) and t.kind in kinds.values()
     )
-    remark, cursor = text.said(redact(plan.remark, secrets)), redact(plan.cursor, secrets)
+    remark, cursor = text.inline_words(redact(plan.remark, secrets)), redact(plan.cursor, secrets)
     return replace(plan, thoughts=tuple(thoughts), remark=remark, cursor=cursor)
 
 
-def word(ports: Ports, situation: Situation, past: Recollection | None = None) -> Situation:
+def word_posts(ports: CyclePorts, situation: Situation, past: MemorySnapshot | None = None) -> Situation:
     """What the findings of the plan would say in public, made before anything is judged, and what was said of it."""
     thought = {member for thought in situation.plan.thoughts for member in thought.members}
-    news = {finding.fingerprint for finding in completed.findings(situation.state.finished)}
+    news = {finding.fingerprint for finding in completed.finished_findings(situation.state.finished)}
     about = [finding for finding in to_think_about(situation) if finding.fingerprint in thought | news]
     wanted = sorted(about, key=lambda finding: finding.fingerprint not in news)[:WORDED]
     worded = [(finding, wording) for finding in wanted if (wording := ports.press.word(finding))]

@@ -19,7 +19,7 @@ class Actor:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class ThreadComment:
     """A comment on an issue or pull, by anyone; its body is untrusted."""
 
     id: int
@@ -40,7 +40,7 @@ class LabelEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class BodyEdit:
     """Who changed what an issue says, and when."""
 
     actor: Actor
@@ -79,7 +79,7 @@ class Issue:
     state_reason: str = ""  # completed | not_planned | ""
     closed_by: Actor | None = None
     closed_at: datetime | None = None
-    remarks: tuple[Remark, ...] = ()
+    remarks: tuple[ThreadComment, ...] = ()
     events: tuple[LabelEvent, ...] = ()
 
 
@@ -109,7 +109,7 @@ class Pull:
     url: str
     labels: frozenset[str] = frozenset()
     reviews: tuple[Review, ...] = ()
-    remarks: tuple[Remark, ...] = ()
+    remarks: tuple[ThreadComment, ...] = ()
     events: tuple[LabelEvent, ...] = ()
     touches: tuple[Touch, ...] = ()
     commits: tuple[str, ...] = ()  # object ids on head that are not on base, oldest first

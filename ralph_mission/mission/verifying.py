@@ -7,15 +7,15 @@ from dataclasses import replace
 from ralph_mission.mission.deciding import Situation, drafts, with_unverified
 from ralph_mission.mission.deciding import decide as decide_now
 from ralph_mission.mission.model import Verdict
-from ralph_mission.mission.ports import Ports, Verification
+from ralph_mission.mission.ports import CyclePorts, PatchVerification
 from ralph_mission.mission.proposal import Proposal
 from ralph_mission.safety.secrets import redact
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 VERIFIED = 2  # proposals whose change is tried with the repository's own checks in one cycle
 
 
-def verify(ports: Ports, situation: Situation, scratch: str, secrets: tuple[str, ...]) -> Situation:
+def verify(ports: CyclePorts, situation: Situation, scratch: str, secrets: tuple[str, ...]) -> Situation:
     """Try the changes that would be allowed; one that the repository's own checks refuse is not proposed."""
     tried = 0
     while (candidate := _to_verify(situation, secrets)) is not None:
@@ -39,14 +39,14 @@ def _put_off(situation: Situation, kind: str) -> Situation:
     return replace(situation, plan=replace(situation.plan, thoughts=thoughts))
 
 
-def _try(ports: Ports, candidate: Proposal, scratch: str) -> Verification:
+def _try(ports: CyclePorts, candidate: Proposal, scratch: str) -> PatchVerification:
     ports.voice.note(f"verifying: {candidate.title}")
     assert candidate.patch is not None
     try:
         return ports.hands.verify(candidate.patch, scratch)
     except Exception as error:  # what could not be checked is not proposed
-        return Verification(
-            False, error.what if isinstance(error, Trouble) else f"could not run ({type(error).__name__})"
+        return PatchVerification(
+            False, error.what if isinstance(error, UserError) else f"could not run ({type(error).__name__})"
         )
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ralph_mission.mission.commissions import Commission, Made
+from ralph_mission.mission.commissions import CodingResult, CodingTask
 from ralph_mission.mission.draft_parts import PATCH_LINES, showable
 from ralph_mission.mission.ports import Coder
 from ralph_mission.mission.wording import plain
-from ralph_mission.mission.work_terms import Played
+from ralph_mission.mission.work_terms import WorkResult
 from ralph_mission.safety.objections import DENIES, Objection, inspect, verdict
 from ralph_mission.safety.patch import Patch, measure
 from ralph_mission.safety.secrets import redact, strip_known
 
 
 @dataclass(frozen=True, slots=True)
-class Discreet:
+class RedactingCoder:
     """A coder that is told no secret, and of whose words and changes none gets into memory, a recording or a log.
 
     `secrets` are the values that this runner knows; whoever wrote the issue may have said one.
@@ -25,16 +25,16 @@ class Discreet:
     coder: Coder
     secrets: tuple[str, ...]
 
-    def work(self, commission: Commission) -> Made:
+    def work(self, commission: CodingTask) -> CodingResult:
         """As in the port."""
-        return harmless(self.coder.work(strip_known(commission, self.secrets)), self.secrets)
+        return redact_result(self.coder.work(strip_known(commission, self.secrets)), self.secrets)
 
     def tidy(self, missions: Collection[int]) -> None:
         """As in the port."""
         self.coder.tidy(missions)
 
 
-def harmless(made: Made, secrets: Sequence[str]) -> Made:
+def redact_result(made: CodingResult, secrets: Sequence[str]) -> CodingResult:
     """What an agent came to, with its words redacted; a change that holds a secret is a try that failed."""
     words, learned = redact(made.words, secrets), tuple(redact(line, secrets) for line in made.learned)
     made = replace(made, reason=redact(made.reason, secrets), words=words, learned=learned)
@@ -46,7 +46,7 @@ def harmless(made: Made, secrets: Sequence[str]) -> Made:
     return replace(made, patch=None)
 
 
-def unspoken(played: Played, secrets: Sequence[str]) -> Played:
+def unspoken(played: WorkResult, secrets: Sequence[str]) -> WorkResult:
     """What the loop of an issue came to, with nothing secret in its words; its change is judged when it is sent."""
     learned = tuple(redact(line, secrets) for line in played.learned)
     return replace(played, reason=redact(played.reason, secrets), words=redact(played.words, secrets), learned=learned)
@@ -55,8 +55,8 @@ def unspoken(played: Played, secrets: Sequence[str]) -> Played:
 def why_not(patch: Patch, found: Sequence[Objection]) -> str:
     """Why no yes could send a change, given what speaks against it; "" when it may be asked about."""
     if verdict(found) == "deny":
-        return _told(", ".join(rule for rule in _rules(found) if rule in DENIES))
-    return "" if showable(patch) else _told(_unshown(patch))
+        return _refusal_text(", ".join(rule for rule in _rules(found) if rule in DENIES))
+    return "" if showable(patch) else _refusal_text(_unshown(patch))
 
 
 def _unshown(patch: Patch) -> str:
@@ -71,7 +71,7 @@ def _unshown(patch: Patch) -> str:
     return "its lines are too long to be shown whole"
 
 
-def _told(why: str) -> str:
+def _refusal_text(why: str) -> str:
     return f"its change may not be sent: {why}"
 
 

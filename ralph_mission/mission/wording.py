@@ -13,12 +13,14 @@ from collections.abc import Sequence
 from ralph_mission.mission import analysis
 from ralph_mission.mission.approval import content_hash
 from ralph_mission.mission.effects import Ref, marker
-from ralph_mission.mission.kinds import begun, counted, lookup, reason
-from ralph_mission.mission.model import Actor, Branch, Finding, Mission
+from ralph_mission.mission.kinds import capitalise, count_noun, lookup, reason
+from ralph_mission.mission.model import Finding, Mission
 from ralph_mission.mission.ranking import days
+from ralph_mission.mission.threads import Actor, Branch
+from ralph_mission.safety.detect import closing_keywords
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.safety.secrets import redact
-from ralph_mission.safety.text import closing_keywords, fenced, inline, quote, said, sanitise
+from ralph_mission.safety.text import fence, inline, inline_words, quote, sanitise
 from ralph_mission.safety.weakening import describe_touched, describe_weakening
 
 TITLE = 120  # characters; what a phone shows of a title in two lines
@@ -37,13 +39,13 @@ def plain(text: str, limit: int = TITLE) -> str:
     return " ".join(sanitise(line, "commit", limit=limit).split())  # a cut can lay open what the rest had hidden
 
 
-def numbered(title: str, issue: int) -> str:
+def append_number(title: str, issue: int) -> str:
     """A title that ends with its issue's number, and closes it not even where its last word is "close" or "fix"."""
     line = f"{title} (#{issue})"
     return f"{title}, issue (#{issue})" if closing_keywords(line, markdown=False) else line
 
 
-def person(actor: Actor | None) -> str:
+def person_name(actor: Actor | None) -> str:
     """A person's name, without a ping."""
     return (plain(actor.login, 60) if actor else "") or "someone"
 
@@ -67,7 +69,7 @@ def fix_title(kind: str, members: Sequence[Finding]) -> str:
     verb = {"spelling": "Correct", "dependency-patch": "Apply"}.get(kind, "Mend")
     number_of_files = _places(members)
     where = members[0].signal.path if number_of_files == 1 else _files(number_of_files)
-    return plain(f"{verb} {counted(number, kind)} in {where}")
+    return plain(f"{verb} {count_noun(number, kind)} in {where}")
 
 
 def fix_issue(
@@ -81,14 +83,14 @@ def fix_issue(
     number = sum(_size(member) for member in members)
     return "\n\n".join(
         [
-            f"**{counted(number, kind)}** in {_files(_places(members))}: the correction is ready, in a pull that "
+            f"**{count_noun(number, kind)}** in {_files(_places(members))}: the correction is ready, in a pull that "
             "changes nothing else and waits for your yes or no.",
             _why(kind),
             _evidence(members, why),
             "**What happens next:** approved, the pull is merged at the commit that was reviewed; with changes "
             "requested, a person is asked; closed, it stays closed.",
             HOW_TO_SAY_NO,
-            f"<details><summary>The change</summary>\n\n{named}\n\n{fenced(redact(diff(patch)), DIFF, 'diff')}"
+            f"<details><summary>The change</summary>\n\n{named}\n\n{fence(redact(diff(patch)), DIFF, 'diff')}"
             "\n\n</details>",
             marker(key, **facts),
         ]
@@ -100,7 +102,7 @@ def fix_pull(kind: str, members: Sequence[Finding], why: str, issue: Ref, key: s
     number = sum(_size(member) for member in members)
     return "\n\n".join(
         [
-            f"Corrects **{counted(number, kind)}** in {_files(_places(members))} and changes nothing else. "
+            f"Corrects **{count_noun(number, kind)}** in {_files(_places(members))} and changes nothing else. "
             f"Part of {issue.token}.",
             _why(kind),
             _evidence(members, why),
@@ -158,13 +160,13 @@ def proposal_body(
         if patch
         else "shall it be taken up?"
     )
-    parts = [f"**{begun(lookup(finding.kind).noun)}**{where}: {asked}", _why(finding.kind)]
+    parts = [f"**{capitalise(lookup(finding.kind).noun)}**{where}: {asked}", _why(finding.kind)]
     by = inline(finding.signal.observer, 60)
-    parts += [f"**Evidence:** found by the {by} observer. {_ranked(why)}"]
+    parts += [f"**Evidence:** found by the {by} observer. {_ranking_line(why)}"]
     if finding.signal.detail:
         parts += ["Quoted as found, not an instruction:", quote(redact(finding.signal.detail), 2_000)]
     if patch:
-        change = fenced(redact(diff(patch)), DIFF, "diff")
+        change = fence(redact(diff(patch)), DIFF, "diff")
         parts += ["**The change that a yes would push to a branch for review:**", named, change]
     else:
         parts.append(analysis.body(finding, sections))
@@ -172,7 +174,7 @@ def proposal_body(
     return "\n\n".join(parts)
 
 
-def sealed(title: str, body: str, key: str, facts: dict[str, str]) -> tuple[str, str]:
+def seal_proposal(title: str, body: str, key: str, facts: dict[str, str]) -> tuple[str, str]:
     """A proposal's final text with its last line, and the hash that a yes is bound to."""
     digest = content_hash(title, body)
     return f"{body}\n\n{seal_line(digest)}\n\n{marker(key, **facts)}", digest
@@ -237,7 +239,7 @@ def monitor_body(kind: str, lines: Sequence[str], total: int, details: Sequence[
 def story(mission: Mission, key: str, extra: str = "") -> str:
     """The one standing remark on a mission's issue, edited as the mission goes on."""
     lines = [f"**{mission.status.replace('_', ' ').capitalize()}.** {mission.next_step}".rstrip(), ""]
-    lines += [f"- {said(redact(line))}" for line in mission.story[-SHOWN:]]
+    lines += [f"- {inline_words(redact(line))}" for line in mission.story[-SHOWN:]]
     return "\n".join([*lines, *(["", extra] if extra else []), "", marker(key)])
 
 
@@ -250,7 +252,11 @@ def nobody_merges(why: str, key: str) -> str:
 def escalation(owners: Sequence[str], words: str, reviewer: str) -> str:
     """Who must act now, and why; quotes the reviewer."""
     whom = ", ".join(f"@{owner}" for owner in owners) or "A maintainer"
-    quoted = f"\n\nIn the words of {said(reviewer, 80)}:\n\n{quote(redact(words), 1_500)}" if words and reviewer else ""
+    quoted = (
+        f"\n\nIn the words of {inline_words(reviewer, 80)}:\n\n{quote(redact(words), 1_500)}"
+        if words and reviewer
+        else ""
+    )
     return f"{whom}: this needs a person.{quoted}"
 
 
@@ -281,15 +287,15 @@ def _why(kind: str) -> str:
     return f"**Why:** {reason(kind)}."
 
 
-def _ranked(why: str) -> str:
+def _ranking_line(why: str) -> str:
     """What a thinker said of it, which is somebody else's text."""
-    return f"Ranked by: {said(redact(why))}."
+    return f"Ranked by: {inline_words(redact(why))}."
 
 
 def _evidence(members: Sequence[Finding], why: str) -> str:
     lines = [f"- {inline(redact(m.signal.path), 160)}: {_short(m)}" for m in members[:SHOWN]]
     more = [f"- … and {_files(len(members) - SHOWN)} more"] if len(members) > SHOWN else []
-    return "\n".join(["**Evidence:**", "", *lines, *more, "", _ranked(why)])
+    return "\n".join(["**Evidence:**", "", *lines, *more, "", _ranking_line(why)])
 
 
 def _short(finding: Finding) -> str:

@@ -13,15 +13,15 @@ from datetime import datetime
 from ralph_mission.mission import approval, work_text
 from ralph_mission.mission.ledger import WorkRecord, key_of, work_key
 from ralph_mission.mission.memory import KEEP_ISSUES, IssueNote
-from ralph_mission.mission.model import Branch, Issue
-from ralph_mission.mission.work_terms import READY, SPARED, TRIES, WORKING, Played, Task
+from ralph_mission.mission.threads import Branch, Issue
+from ralph_mission.mission.work_terms import READY, SPARED, TRIES, WORKING, WorkResult, WorkTask
 
 KIND = "issue"
 BRANCHES = 10  # names that are looked at for one that is free
 OPEN = ("working", "ending", "closing", "releasing", "withdrawing")
 
 
-def key(record: WorkRecord, what: str) -> str:
+def slot_key(record: WorkRecord, what: str) -> str:
     """The key of a deed of the record's present try."""
     return key_of("work", str(record.issue), what, str(record.tries))
 
@@ -33,7 +33,7 @@ def pull_key(record: WorkRecord) -> str:
 
 def change_keys(record: WorkRecord) -> tuple[str, str]:
     """The keys of what carries the change: branch and pull."""
-    return key(record, "push_branch"), pull_key(record)
+    return slot_key(record, "push_branch"), pull_key(record)
 
 
 def free_branch(issue: Issue, before: WorkRecord | None, taken: Callable[[str], bool]) -> str:
@@ -47,7 +47,9 @@ def free_branch(issue: Issue, before: WorkRecord | None, taken: Callable[[str], 
     return next((name for name in names if not taken(name)), names[-1])
 
 
-def begun(task: Task, before: WorkRecord | None, at: Branch, holder: str, usd: float, now: datetime) -> WorkRecord:
+def begin_try(
+    task: WorkTask, before: WorkRecord | None, at: Branch, holder: str, usd: float, now: datetime
+) -> WorkRecord:
     """The record of a try that begins. `at`: the branch that is to be made, and the commit that it begins from."""
     tries, spent = (before.tries + 1, before.usd) if before else (1, 0.0)
     issue, until = task.issue, [before.guided_at] if before and before.guided_at else []
@@ -56,40 +58,40 @@ def begun(task: Task, before: WorkRecord | None, at: Branch, holder: str, usd: f
         spent, reason=before.reason if before else "", title=work_text.title(issue), call=task.call,
         guided_at=max([*until, *(word.said_at for word in task.words if word.said_at)], default=None),
         heard=(
-            *(work_text.heard(word.who, word.text, word.id) for word in task.words),
+            *(work_text.guidance_summary(word.who, word.text, word.id) for word in task.words),
             *(work_text.left_out(who) for who in task.altered),
         ),
         spared=before.spared if before else 0,
     )  # fmt: skip  # one record
 
 
-def noted(notes: Sequence[IssueNote], record: WorkRecord) -> tuple[IssueNote, ...]:
+def update_notes(notes: Sequence[IssueNote], record: WorkRecord) -> tuple[IssueNote, ...]:
     """What people read about issues in memory, the newest first, once this is where one of them stands."""
     rest = [note for note in notes if note.issue != record.issue]
     if record.state == "withdrawn":
         return tuple(rest)
     state = "working" if record.state in OPEN else record.state
     title = record.title or f"Issue {record.issue}"
-    return _kept([IssueNote(record.issue, title, state, record.number, record.pull), *rest])
+    return _trim_notes([IssueNote(record.issue, title, state, record.number, record.pull), *rest])
 
 
-def _kept(notes: Iterable[IssueNote]) -> tuple[IssueNote, ...]:
+def _trim_notes(notes: Iterable[IssueNote]) -> tuple[IssueNote, ...]:
     """Those that are worked on, and as many of the others as there is room for."""
     ordered = sorted(notes, key=lambda note: note.state != "working")
     return tuple(note for place, note in enumerate(ordered) if place < KEEP_ISSUES or note.state == "working")
 
 
-def ended(record: WorkRecord, played: Played) -> WorkRecord:
+def end_try(record: WorkRecord, played: WorkResult) -> WorkRecord:
     """The record once the loop is over: the change is to be sent, or the issue given back."""
     record = replace(record, usd=round(record.usd + played.usd, 6), reserved=0.0, code=played.code)
     if played.code == 0 and played.patch is not None and played.patch.changes:
         return replace(record, state="ending", reason="")
     reason = played.reason if played.code else "it was declared done, and no file was changed"
     away = played.away and record.spared < SPARED
-    return released(replace(record, spared=record.spared + away, away=away), reason, played.code or 1)
+    return release_issue(replace(record, spared=record.spared + away, away=away), reason, played.code or 1)
 
 
-def released(record: WorkRecord, reason: str, code: int, final: bool = False) -> WorkRecord:
+def release_issue(record: WorkRecord, reason: str, code: int, final: bool = False) -> WorkRecord:
     """The record of a try that came to nothing."""
     final = final or record.tries - record.spared >= TRIES
     return replace(record, state="releasing", reason=reason, code=code, final=final, reserved=0.0, refusals=0)
@@ -103,7 +105,7 @@ def unbegun(record: WorkRecord, before: WorkRecord | None, said: bool) -> WorkRe
     heard_until, reason = (before.guided_at, before.reason) if before else (None, "")
     left = replace(record, spared=record.spared + 1, away=True, guided_at=heard_until, reason=reason, holder="")
     return (
-        released(left, "it was paused before a session began", 1)
+        release_issue(left, "it was paused before a session began", 1)
         if said
         else replace(left, state="waiting", reserved=0.0)
     )

@@ -8,10 +8,11 @@ from datetime import datetime
 from ralph_mission.mission import approval
 from ralph_mission.mission.coding import GUIDANCE
 from ralph_mission.mission.ledger import WorkRecord
-from ralph_mission.mission.model import Actor, Edit, Issue, Mission, Pull, Remark
+from ralph_mission.mission.model import Mission
 from ralph_mission.mission.overlap import closes, recent
-from ralph_mission.mission.wording import person
-from ralph_mission.mission.work_terms import READY, TRIES, WORKING, Task, Word, agent_of
+from ralph_mission.mission.threads import Actor, BodyEdit, Issue, Pull, ThreadComment
+from ralph_mission.mission.wording import person_name
+from ralph_mission.mission.work_terms import READY, TRIES, WORKING, GuidanceNote, WorkTask, agent_of
 
 
 def why_not_yet(issue: Issue, record: WorkRecord | None, missions: Sequence[Mission], pulls: Sequence[Pull]) -> str:
@@ -33,13 +34,13 @@ def calls(issue: Issue, agents: Collection[str]) -> tuple[str, ...]:
     return tuple(label for label in sorted(issue.labels) if label == READY or agent_of(label) in agents)
 
 
-def counted(issue: Issue, us: int, authorised: frozenset[int], agents: Collection[str]) -> str:
+def valid_label(issue: Issue, us: int, authorised: frozenset[int], agents: Collection[str]) -> str:
     """The label by which an authorised person asks for work: of several the newest that names an agent; "" for none."""
-    valid = [label for label in calls(issue, agents) if _wished(issue, label, us, authorised)]
+    valid = [label for label in calls(issue, agents) if _is_requested(issue, label, us, authorised)]
     return max(valid, key=lambda label: (label != READY, _set_at(issue, label)), default="")
 
 
-def _wished(issue: Issue, label: str, us: int, authorised: frozenset[int]) -> bool:
+def _is_requested(issue: Issue, label: str, us: int, authorised: frozenset[int]) -> bool:
     asker = approval.whose_wish(issue, label, us)
     return asker is not None and asker.id in authorised
 
@@ -50,7 +51,7 @@ def _set_at(issue: Issue, label: str) -> datetime:
 
 
 def why_not(
-    issue: Issue, us: int, authorised: frozenset[int], agents: Collection[str] = (), edits: Sequence[Edit] = ()
+    issue: Issue, us: int, authorised: frozenset[int], agents: Collection[str] = (), edits: Sequence[BodyEdit] = ()
 ) -> str:
     """Why an issue is not taken though it is ready; "" when it may be. `authorised`: whose words count.
 
@@ -59,16 +60,16 @@ def why_not(
     asking = calls(issue, agents)
     if issue.state != "open" or not asking:
         return f"it is not labelled {READY}, or no longer"
-    if not counted(issue, us, authorised, agents):
+    if not valid_label(issue, us, authorised, agents):
         return f"nobody who may decide here set {' or '.join(asking)} on it"
     if issue.author.id not in authorised:
         return "its author has no say here, so its text is no order: write an issue of your own about it"
-    if who := approval.altered(edits, {*authorised, us}, approval.asked_at(issue, authorised, *asking)):
-        return f"{person(who)} changed its text and has no say here: look at it, and set the label anew"
+    if who := approval.find_altering_editor(edits, {*authorised, us}, approval.asked_at(issue, authorised, *asking)):
+        return f"{person_name(who)} changed its text and has no say here: look at it, and set the label anew"
     return ""
 
 
-def voices(issue: Issue, us: int, agents: Collection[str] = (), edits: Sequence[Edit] = ()) -> frozenset[Actor]:
+def voices(issue: Issue, us: int, agents: Collection[str] = (), edits: Sequence[BodyEdit] = ()) -> frozenset[Actor]:
     """Everyone whose authority matters for taking it."""
     askers = {asker for label in calls(issue, agents) if (asker := approval.whose_wish(issue, label, us))}
     people = {issue.author, *(remark.author for remark in issue.remarks), *askers, *(edit.actor for edit in edits)}
@@ -82,32 +83,32 @@ def task_of(
     agents: Collection[str] = (),
     before: WorkRecord | None = None,
     some: bool = False,
-) -> Task:
+) -> WorkTask:
     """The issue with what people wrote of it: guidance that is new stands apart, other commands are for us alone.
 
     `some`: not everybody who may edit a comment may decide. One that was edited since the label was set is left out.
     """
     until = approval.asked_at(issue, authorised, *calls(issue, agents)) if some else None
     told = [remark for remark in issue.remarks if remark.author.id in authorised]
-    said = [remark for remark in told if approval.unaltered(remark, until)]
+    said = [remark for remark in told if approval.is_unaltered(remark, until)]
     altered = tuple(remark.author for remark in told if remark not in said)
     fresh = {remark.id: word for remark in said if (word := _word(remark, before))}
-    call = counted(issue, us, authorised, agents)
+    call = valid_label(issue, us, authorised, agents)
     quoted = tuple(r for r in said if (not _command(r) or GUIDANCE.match(r.body)) and r.id not in fresh)
     others = tuple(label for label in calls(issue, agents) if label != call)
-    return Task(issue, quoted, call, others, tuple(fresh.values()), altered)
+    return WorkTask(issue, quoted, call, others, tuple(fresh.values()), altered)
 
 
-def _word(remark: Remark, before: WorkRecord | None) -> Word | None:
+def _word(remark: ThreadComment, before: WorkRecord | None) -> GuidanceNote | None:
     """The guidance that a comment is, None when it is none or an earlier try was given it."""
     found, until = GUIDANCE.match(remark.body), before.guided_at if before else None
     text = remark.body[found.end() :].strip() if found else ""
     if not text or (until is not None and remark.created_at <= until):
         return None
-    return Word(person(remark.author), text, remark.created_at)
+    return GuidanceNote(person_name(remark.author), text, remark.created_at)
 
 
-def _command(remark: Remark) -> bool:
+def _command(remark: ThreadComment) -> bool:
     return remark.body.lstrip().lower().startswith("/ralph")
 
 

@@ -21,13 +21,14 @@ from ralph_mission.mission.ledger import (
     WorkRecord,
     is_settled,
 )
-from ralph_mission.mission.model import Action, Issue
+from ralph_mission.mission.model import Action
 from ralph_mission.mission.overlap import touched_by
 from ralph_mission.mission.proposal import Proposal
 from ralph_mission.mission.rules import RULES
+from ralph_mission.mission.threads import Issue
 from ralph_mission.mission.wording import plain
-from ralph_mission.mission.work import KIND, asked_again, change_keys, key, pull_key, released
-from ralph_mission.mission.work_terms import FAILED, READY, TRIES, WORKING, Played
+from ralph_mission.mission.work import KIND, asked_again, change_keys, pull_key, release_issue, slot_key
+from ralph_mission.mission.work_terms import FAILED, READY, TRIES, WORKING, WorkResult
 from ralph_mission.safety.patch import Patch, deltas, patch_ids, sketch
 
 REFUSALS = 3  # times in a row that an open state may be stuck until it is given up
@@ -37,14 +38,14 @@ LEFT_TO_REVIEW = frozenset({"diff-size", "kind-tier"})
 Protected paths, modes, secrets, hidden text and every rule about texts and branches stand."""
 WORK_RULES = tuple(rule for rule in RULES if rule.id not in LEFT_TO_REVIEW)
 
-Kept = tuple[tuple[PushBranch | OpenPull, ...], Patch | None]
+UnsentChange = tuple[tuple[PushBranch | OpenPull, ...], Patch | None]
 """What of an announced change is still to be sent, and, with a branch to be pushed, as a patch."""
 
 
-def proposal(record: WorkRecord, issue: Issue, effects: Sequence[Effect], patch: Patch | None = None) -> Proposal:
+def work_proposal(record: WorkRecord, issue: Issue, effects: Sequence[Effect], patch: Patch | None = None) -> Proposal:
     """A plan as policy judges it."""
     title = f"#{issue.number} {work_text.title(issue)}, {record.state}"
-    return Proposal(key(record, record.state), Action.WORK, KIND, title, tuple(effects), patch=patch)
+    return Proposal(slot_key(record, record.state), Action.WORK, KIND, title, tuple(effects), patch=patch)
 
 
 def beginning(record: WorkRecord, others: Sequence[str] = ()) -> tuple[Effect, ...]:
@@ -52,19 +53,21 @@ def beginning(record: WorkRecord, others: Sequence[str] = ()) -> tuple[Effect, .
 
     `others` ask for the same work, and go, so that one label alone says that it is wanted.
     """
-    comment = key(record, "begin")
+    comment = slot_key(record, "begin")
     gone = tuple(sorted({READY, *others}))
     return (
-        Label(key(record, "take"), record.issue, add=(WORKING,), remove=gone),
+        Label(slot_key(record, "take"), record.issue, add=(WORKING,), remove=gone),
         Comment(comment, record.issue, work_text.beginning(record, TRIES, comment)),
     )
 
 
-def change(record: WorkRecord, issue: Issue, played: Played, base: str, now: datetime) -> tuple[PushBranch, OpenPull]:
+def change(
+    record: WorkRecord, issue: Issue, played: WorkResult, base: str, now: datetime
+) -> tuple[PushBranch, OpenPull]:
     """The branch and the pull. Raises UnicodeDecodeError for a change that is not text."""
     assert played.patch is not None
     push = PushBranch(
-        key(record, "push_branch"), record.branch, played.patch.base, work_text.message(issue), now,
+        slot_key(record, "push_branch"), record.branch, played.patch.base, work_text.message(issue), now,
         deltas(played.patch), issue=record.issue,
     )  # fmt: skip  # one effect
     pull = pull_key(record)
@@ -79,32 +82,32 @@ def announcing(record: WorkRecord, remark: int, made: Sequence[PushBranch | Open
     """Our comment of the start, edited to name the change: whoever goes on after a crash sends exactly that."""
     if not remark:
         return ()
-    comment = key(record, "begin")
-    body = work_text.beginning(record, TRIES, comment, announced.line(made, asked=False))
-    return (EditComment(key(record, "announce"), record.issue, remark, body),)
+    comment = slot_key(record, "begin")
+    body = work_text.beginning(record, TRIES, comment, announced.announcement_line(made, asked=False))
+    return (EditComment(slot_key(record, "announce"), record.issue, remark, body),)
 
 
 def own_remark(record: WorkRecord, issue: Issue, us: int) -> tuple[int, str]:
     """Our comment of this try's start, by author and marker: its number and text; 0 when there is none."""
-    wanted = key(record, "begin")
+    wanted = slot_key(record, "begin")
     for remark in issue.remarks:
         if remark.author.id == us and MARKER.findall(remark.body)[-1:] == [wanted]:
             return remark.id, remark.body
     return 0, ""
 
 
-def kept(record: WorkRecord, records: Mapping[str, Record], issue: Issue, us: int) -> Kept | None:
+def unsent_change(record: WorkRecord, records: Mapping[str, Record], issue: Issue, us: int) -> UnsentChange | None:
     """What of the change was not sent yet, and it as a patch; None when our comment does not name it.
 
     Memory kept it, and memory grants nothing: only what our own account announced on the issue goes out.
     """
-    named = announced.announced(own_remark(record, issue, us)[1], False)
+    named = announced.announced_digests(own_remark(record, issue, us)[1], False)
     found = [records.get(one) for one in change_keys(record)]
     if not all(isinstance(one, EffectRecord) for one in found):
         return None
     left = [one.effect for one in found if isinstance(one, EffectRecord) and not is_settled(one)]
     effects = tuple(effect for effect in left if isinstance(effect, PushBranch | OpenPull))
-    if len(effects) < len(left) or not {announced.digest(effect) for effect in effects} <= named:
+    if len(effects) < len(left) or not {announced.change_digest(effect) for effect in effects} <= named:
         return None
     pushed = next((effect for effect in effects if isinstance(effect, PushBranch)), None)
     return effects, sketch(pushed.files, pushed.base_sha) if pushed else None
@@ -112,10 +115,10 @@ def kept(record: WorkRecord, records: Mapping[str, Record], issue: Issue, us: in
 
 def closing(record: WorkRecord) -> tuple[Effect, ...]:
     """The comment at the end with the pull's number, and the label off."""
-    comment = key(record, "end")
+    comment = slot_key(record, "end")
     return (
-        Label(key(record, "close"), record.issue, remove=_ours(record)),
-        Comment(comment, record.issue, work_text.done(record, comment)),
+        Label(slot_key(record, "close"), record.issue, remove=_ours(record)),
+        Comment(comment, record.issue, work_text.done_comment(record, comment)),
     )
 
 
@@ -124,11 +127,11 @@ def releasing(record: WorkRecord) -> tuple[Effect, ...]:
 
     A label that names the agent still stands, unless a person has taken it off: then nobody asks for a second try.
     """
-    comment = key(record, "end")
+    comment = slot_key(record, "end")
     back = (READY,) if record.call == READY else ()
     add, remove = ((FAILED,), (*_ours(record), READY)) if record.final else (back, (WORKING,))
     return (
-        Label(key(record, "release"), record.issue, add=add, remove=remove),
+        Label(slot_key(record, "release"), record.issue, add=add, remove=remove),
         Comment(comment, record.issue, work_text.given_back(record, TRIES, comment)),
     )
 
@@ -138,7 +141,7 @@ def taking_off(record: WorkRecord, issue: Issue | None, us: int) -> tuple[Effect
     if issue is None:
         return ()
     ours = tuple(sorted(issue.labels & ({WORKING} if asked_again(record, issue, us) else {*_ours(record)})))
-    return (Label(key(record, "withdraw"), record.issue, remove=ours),) if ours else ()
+    return (Label(slot_key(record, "withdraw"), record.issue, remove=ours),) if ours else ()
 
 
 def _ours(record: WorkRecord) -> tuple[str, ...]:
@@ -149,7 +152,7 @@ def _ours(record: WorkRecord) -> tuple[str, ...]:
 # --- how it went ----------------------------------------------------------------------
 
 
-def moved(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:
+def advance_record(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:
     """The record once the receipts of its state's plan are in; what could not leave the state is counted."""
     after = _AFTER[record.state](record, receipts)
     if after.state != record.state or record.state == "working":
@@ -157,7 +160,7 @@ def moved(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:
     if record.refusals + 1 < REFUSALS:
         return replace(after, refusals=record.refusals + 1)
     if record.state == "ending":
-        return released(record, "the pull could not be opened", 1, final=True)
+        return release_issue(record, "the pull could not be opened", 1, final=True)
     return given_up(record)
 
 
@@ -167,25 +170,25 @@ def given_up(record: WorkRecord) -> WorkRecord:
     return replace(record, state=states[record.state], holder="")
 
 
-def _taken(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:
+def _after_label(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:
     """Without the label nobody sees whose it is: then it is not worked on."""
-    taken = receipts.get(key(record, "take"))
+    taken = receipts.get(slot_key(record, "take"))
     if taken is None or taken.status in SETTLED:
         return record
-    left = released(record, f"it could not be labelled: {_why(taken)}", 1)
+    left = release_issue(record, f"it could not be labelled: {_why(taken)}", 1)
     return replace(left, reserved=record.reserved)  # no session began, so it is given back
 
 
-def _sent(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:
+def _after_change(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:
     pull = receipts.get(pull_key(record))
     if pull is not None and pull.status in SETTLED:
         return replace(record, state="closing", pull=pull.number)
     refused = next((r for r in receipts.values() if r.status == "failed" and not _may_pass(r)), None)
     if refused is None:
         return record
-    pushed = receipts.get(key(record, "push_branch"))
+    pushed = receipts.get(slot_key(record, "push_branch"))
     where = f" (the change is on the branch {record.branch})" if pushed and pushed.status in SETTLED else ""
-    return released(record, f"the pull could not be opened: {_why(refused)}{where}", 1, final=True)
+    return release_issue(record, f"the pull could not be opened: {_why(refused)}{where}", 1, final=True)
 
 
 def _may_pass(receipt: Receipt) -> bool:
@@ -193,7 +196,7 @@ def _may_pass(receipt: Receipt) -> bool:
     return receipt.detail.startswith((NOT_ATTEMPTED, "not there after a lost answer"))
 
 
-def _closed(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:
+def _after_close(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:
     return replace(record, state="done", holder="", code=0) if _all_in(receipts) else record
 
 
@@ -206,9 +209,9 @@ def _withdrawn(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecor
 
 
 _AFTER = {
-    "working": _taken,
-    "ending": _sent,
-    "closing": _closed,
+    "working": _after_label,
+    "ending": _after_change,
+    "closing": _after_close,
     "releasing": _given_back,
     "withdrawing": _withdrawn,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from ralph_mission.mission.model import Actor, Issue, Remark
+from ralph_mission.mission.threads import Actor, Issue, ThreadComment
 from ralph_mission.safety.patch import Patch
 
 READY, WORKING, FAILED = "ralph-ready", "ralph-working", "ralph-failed"
@@ -17,7 +17,7 @@ SPARED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class WorkResult:
     """What came of the agent's loop: exit code, why it ended, the change, its last words, what it learned."""
 
     code: int
@@ -33,7 +33,7 @@ class Played:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class GuidanceNote:
     """What a person says to the next session, once. `said_at`: of a comment, by the forge's clock; else `id`."""
 
     who: str
@@ -43,7 +43,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class WorkTask:
     """An issue that may be worked on, with what of it authorised people wrote, and the label by which it is asked for.
 
     `others` are labels that ask for it too. `words` are guidance that no try was given yet. `altered` are the authors
@@ -51,10 +51,10 @@ class Task:
     """
 
     issue: Issue
-    remarks: tuple[Remark, ...]
+    remarks: tuple[ThreadComment, ...]
     call: str = READY
     others: tuple[str, ...] = ()
-    words: tuple[Word, ...] = ()
+    words: tuple[GuidanceNote, ...] = ()
     altered: tuple[Actor, ...] = ()
 
     @property

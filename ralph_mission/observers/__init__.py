@@ -15,12 +15,12 @@ from pydantic import BaseModel
 
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.gateways.packages.model import Bumper
-from ralph_mission.mission.model import Sighting
-from ralph_mission.mission.ports import Forge, Gaze, Observer
+from ralph_mission.mission.model import Observation
+from ralph_mission.mission.ports import Forge, ObservationContext, Observer
 from ralph_mission.mission.posts import Posted
 from ralph_mission.observers import code, commands, database, dependencies, forge, social, web
 from ralph_mission.observers.text import one_line
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 REASON = 300  # characters
 S = TypeVar("S", bound=BaseModel)
@@ -41,50 +41,54 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[S]):
+class ObserverKind(Generic[S]):
     """One kind of observer: what it is told by configuration, and how it is made."""
 
     settings: type[S]
     build: Callable[[S, Sources], Observer]
 
 
-OBSERVERS: Mapping[str, Kind[Any]] = {
-    "code": Kind(code.Settings, lambda settings, sources: code.build(settings, sources.git)),
-    "commands": Kind(
-        commands.Settings,
+OBSERVERS: Mapping[str, ObserverKind[Any]] = {
+    "code": ObserverKind(code.CodeSettings, lambda settings, sources: code.build(settings, sources.git)),
+    "commands": ObserverKind(
+        commands.CommandSettings,
         lambda settings, sources: commands.build(settings, sources.git, sources.cache, sources.secrets),
     ),
-    "database": Kind(database.Settings, lambda settings, sources: database.build(settings, sources.git)),
-    "dependencies": Kind(
-        dependencies.Settings,
+    "database": ObserverKind(
+        database.DatabaseSettings, lambda settings, sources: database.build(settings, sources.git)
+    ),
+    "dependencies": ObserverKind(
+        dependencies.DependencySettings,
         lambda settings, sources: dependencies.build(
             settings, sources.git, sources.cache, sources.bumper, pulls=lambda: sources.forge.pulls("open")
         ),
     ),
-    "forge": Kind(forge.Settings, lambda settings, sources: forge.build(settings, sources.forge)),
-    "social": Kind(
-        social.Settings, lambda settings, sources: social.build(settings, sources.posted, sources.overheard)
+    "forge": ObserverKind(forge.ForgeSettings, lambda settings, sources: forge.build(settings, sources.forge)),
+    "social": ObserverKind(
+        social.SocialSettings, lambda settings, sources: social.build(settings, sources.posted, sources.overheard)
     ),
-    "web": Kind(web.Settings, lambda settings, sources: web.build(settings, sources.cache, errands=sources.errands)),
+    "web": ObserverKind(
+        web.WebSettings, lambda settings, sources: web.build(settings, sources.cache, errands=sources.errands)
+    ),
 }
 """By key below `observers:` in ralph.yml; a key that holds a list makes one observer per item."""
 
 
-def look(observer: Observer, gaze: Gaze) -> Sighting:
+def look_once(observer: Observer, gaze: ObservationContext) -> Observation:
     """Ask one observer, timed. Whatever it raises, but an interrupt, makes it `unavailable`."""
     started = time.monotonic()
     try:
         seen = observer.observe(gaze)
     except (Exception, SystemExit) as error:
-        seen = Sighting(observer.name, "unavailable", detail=reason(error), cursor=gaze.cursor)
+        seen = Observation(observer.name, "unavailable", detail=failure_reason(error), cursor=gaze.cursor)
     return replace(seen, seconds=round(time.monotonic() - started, 3))
 
 
-def reason(error: BaseException) -> str:
+def failure_reason(error: BaseException) -> str:
     """Why an observer failed, on one line.
 
     Only our own errors are quoted. Any other may carry a connection string or a token in its
     text, so it is named by its type alone.
     """
-    said = str(error) if isinstance(error, Trouble | GitError) else f"failed unexpectedly ({type(error).__name__})"
+    said = str(error) if isinstance(error, UserError | GitError) else f"failed unexpectedly ({type(error).__name__})"
     return one_line(said, REASON)

@@ -29,7 +29,7 @@ def load(folder: Path | None, name: str) -> list[Result] | None:
     if folder is None:
         return None
     with suppress(TypeError):
-        return [Result(**entry) for entry in safe_paths.told(folder / f"{name}.json", CAP)]
+        return [Result(**entry) for entry in safe_paths.read_json(folder / f"{name}.json", CAP)]
     return None
 
 

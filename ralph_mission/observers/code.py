@@ -17,15 +17,15 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator, Field, StringConstraints
 
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.model import Severity, Sighting, Signal
-from ralph_mission.mission.ports import Gaze, Observer
+from ralph_mission.mission.model import Observation, Severity, Signal
+from ralph_mission.mission.ports import ObservationContext, Observer
 from ralph_mission.observers.blame import Origin, Place, origins
-from ralph_mission.observers.essence import split, surroundings
+from ralph_mission.observers.essence import split_lines, surroundings
 from ralph_mission.observers.excludes import excluder
-from ralph_mission.observers.history import Commit, history, sole_origins
+from ralph_mission.observers.history import HistoryCommit, history, sole_origins
 from ralph_mission.observers.markers import Hit, marker, scan
-from ralph_mission.observers.settings import PathPattern, Section, Slug
-from ralph_mission.observers.text import block, counted, one_line
+from ralph_mission.observers.settings import ObserverSection, PathPattern, Slug
+from ralph_mission.observers.text import block, count_noun, one_line
 
 NAME = "code"
 MANY = 50  # new markers of one kind in one look: beyond this they are counted, not listed
@@ -55,7 +55,7 @@ Pattern = Annotated[
 T = TypeVar("T")
 
 
-class Settings(Section):
+class CodeSettings(ObserverSection):
     """What counts as a marker, and where not to look."""
 
     markers: dict[Slug, Pattern] = Field(
@@ -64,13 +64,13 @@ class Settings(Section):
     exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out, as in .gitignore.")
 
 
-def build(settings: Settings, git: Git) -> Observer:
+def build(settings: CodeSettings, git: Git) -> Observer:
     """The observer of a repository's code."""
     return Code(settings, git)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenMarker:
     """A marker with its essence, by which it is known again elsewhere."""
 
     hit: Hit
@@ -81,22 +81,24 @@ class Seen:
 class Code:
     """Looks at commits only: never at the work tree, never at the index."""
 
-    settings: Settings
+    settings: CodeSettings
     git: Git
     name: str = NAME
 
-    def observe(self, gaze: Gaze) -> Sighting:
+    def observe(self, gaze: ObservationContext) -> Observation:
         """What is new since the commit in `gaze.cursor`; everything, counted, when it is not known."""
         head = self.git.resolve(gaze.head.sha) if gaze.head.sha else ""
         if not head:
-            return Sighting(self.name, "ok", detail="no commits yet", cursor=gaze.cursor)
+            return Observation(self.name, "ok", detail="no commits yet", cursor=gaze.cursor)
         before = self.git.resolve(gaze.cursor) if re.fullmatch(r"[0-9a-f]{40,64}", gaze.cursor) else ""
         since = gaze.last_cycle_at or gaze.now - FIRST_LOOK
         commits = history(self.git, *((f"{before}..{head}",) if before else (f"--since={since.isoformat()}", head)))
         look = self._news(before, head, commits, gaze.now) if before else (*self._first(head, gaze.now), ())
-        authors = counted(len({commit.origin.author for commit in commits}), "author")
-        detail = f"{counted(len(commits), 'commit')} by {authors} since {before[:12] or f'{since:%Y-%m-%d %H:%M} UTC'}"
-        return Sighting(
+        authors = count_noun(len({commit.origin.author for commit in commits}), "author")
+        detail = (
+            f"{count_noun(len(commits), 'commit')} by {authors} since {before[:12] or f'{since:%Y-%m-%d %H:%M} UTC'}"
+        )
+        return Observation(
             self.name, "ok", look[0], detail=f"{detail}; {look[1]}", cursor=head, complete=not before, gone=look[2]
         )
 
@@ -105,10 +107,10 @@ class Code:
         kinds = sorted({hit.kind for hit in hits})
         written = origins(self.git, head, _sample(hits, kinds))
         signals = tuple(_count([h for h in hits if h.kind == kind], written, now) for kind in kinds)
-        return signals, f"first look: {counted(len(hits), 'marker')}"
+        return signals, f"first look: {count_noun(len(hits), 'marker')}"
 
     def _news(
-        self, before: str, head: str, commits: Sequence[Commit], now: datetime
+        self, before: str, head: str, commits: Sequence[HistoryCommit], now: datetime
     ) -> tuple[tuple[Signal, ...], str, tuple[tuple[str, ...], ...]]:
         raw = self.git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, head)
         paths = [name.decode("utf-8", "surrogateescape") for name in raw.split(b"\0") if name]
@@ -120,41 +122,41 @@ class Code:
             for kind in sorted({seen.hit.kind for seen in new})
             for signal in _signals([s for s in new if s.hit.kind == kind], written, now, head)
         )
-        detail = f"{counted(len(paths), 'file')} changed, {counted(len(new), 'new marker')}"
+        detail = f"{count_noun(len(paths), 'file')} changed, {count_noun(len(new), 'new marker')}"
         return signals, detail, tuple(seen.essence for seen in gone)
 
     def _scan(self, commit: str, paths: Sequence[str] | None) -> tuple[Hit, ...]:
         markers = [marker(kind, pattern) for kind, pattern in self.settings.markers.items()]
         return scan(self.git, commit, markers, excluder(self.settings.exclude), paths)
 
-    def _essences(self, commit: str, hits: Sequence[Hit]) -> list[Seen]:
+    def _essences(self, commit: str, hits: Sequence[Hit]) -> list[SeenMarker]:
         blobs = self.git.blobs(f"{commit}:{hit.path}" for hit in hits)
-        lines = {name: split(content) for name, content in blobs.items()}
-        return [Seen(hit, (hit.kind, *surroundings(lines[f"{commit}:{hit.path}"], hit.line))) for hit in hits]
+        lines = {name: split_lines(content) for name, content in blobs.items()}
+        return [SeenMarker(hit, (hit.kind, *surroundings(lines[f"{commit}:{hit.path}"], hit.line))) for hit in hits]
 
-    def _written(self, head: str, hits: Sequence[Hit], commits: Sequence[Commit]) -> dict[Place, Origin]:
+    def _written(self, head: str, hits: Sequence[Hit], commits: Sequence[HistoryCommit]) -> dict[Place, Origin]:
         sole = sole_origins(commits)
         unclear = _by_file(hit for hit in hits if hit.path not in sole)
         told = {(hit.path, hit.line): sole[hit.path] for hit in hits if hit.path in sole}
         return told | origins(self.git, head, unclear)
 
 
-def changes(then: Sequence[Seen], now: Sequence[Seen]) -> tuple[list[Seen], list[Seen]]:
+def changes(then: Sequence[SeenMarker], now: Sequence[SeenMarker]) -> tuple[list[SeenMarker], list[SeenMarker]]:
     """The markers of `now` that `then` did not have, and those of `then` that are gone.
 
     Known by essence, wherever they went; what is left by path and text, because an edit of the
     line above does not make a marker new.
     """
-    gone = unmatched(then, now, lambda seen: seen.essence)
-    new = unmatched(now, then, lambda seen: seen.essence)
-    return unmatched(new, gone, _place_and_text), unmatched(gone, new, _place_and_text)
+    gone = drop_matched(then, now, lambda seen: seen.essence)
+    new = drop_matched(now, then, lambda seen: seen.essence)
+    return drop_matched(new, gone, _place_and_text), drop_matched(gone, new, _place_and_text)
 
 
-def _place_and_text(seen: Seen) -> Hashable:
+def _place_and_text(seen: SeenMarker) -> Hashable:
     return seen.hit.path, seen.essence[:2]
 
 
-def unmatched(items: Iterable[T], others: Iterable[T], key: Callable[[T], Hashable]) -> list[T]:
+def drop_matched(items: Iterable[T], others: Iterable[T], key: Callable[[T], Hashable]) -> list[T]:
     """The items that have no equal among `others`, each of which is an equal of one item only."""
     left, rest = Counter(map(key, others)), []
     for item in items:
@@ -165,13 +167,13 @@ def unmatched(items: Iterable[T], others: Iterable[T], key: Callable[[T], Hashab
     return rest
 
 
-def _signals(seen: Sequence[Seen], written: Mapping[Place, Origin], now: datetime, head: str) -> list[Signal]:
+def _signals(seen: Sequence[SeenMarker], written: Mapping[Place, Origin], now: datetime, head: str) -> list[Signal]:
     if len(seen) > MANY:
         return [_count([one.hit for one in seen], written, now, head)]
     return [_signal(one, written.get((one.hit.path, one.hit.line)), now) for one in seen]
 
 
-def _signal(seen: Seen, origin: Origin | None, now: datetime) -> Signal:
+def _signal(seen: SeenMarker, origin: Origin | None, now: datetime) -> Signal:
     hit, age = seen.hit, _age(origin, now)
     label, text = hit.word if hit.word.isalpha() else hit.kind, hit.text.strip()
     said = text.partition(hit.word)[2].lstrip(" :") if hit.word.isalpha() else text
@@ -201,7 +203,7 @@ def _count(hits: Sequence[Hit], written: Mapping[Place, Origin], now: datetime, 
     return Signal(
         observer=NAME,
         kind=kind,
-        title=f"{counted(len(hits), f'{new}{kind} marker')} in {counted(len(files), 'file')}",
+        title=f"{count_noun(len(hits), f'{new}{kind} marker')} in {count_noun(len(files), 'file')}",
         essence=(kind, "count"),
         occurrence=head[:12],
         confidence=0.9,

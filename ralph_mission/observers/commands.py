@@ -17,19 +17,19 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, StringConstraints
 
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.process import Finished, run_foreign
+from ralph_mission.gateways.process import FinishedProcess, run_foreign
 from ralph_mission.gateways.workshop import clone
-from ralph_mission.mission.findings import normalised
-from ralph_mission.mission.model import Severity, Sighting, Signal
-from ralph_mission.mission.ports import Gaze, Observer
+from ralph_mission.mission.findings import normalise_line
+from ralph_mission.mission.model import Observation, Severity, Signal
+from ralph_mission.mission.ports import ObservationContext, Observer
 from ralph_mission.observers import cache, items, lines, sarif
-from ralph_mission.observers.essence import split, surroundings
+from ralph_mission.observers.essence import split_lines, surroundings
 from ralph_mission.observers.excludes import excluder
-from ralph_mission.observers.result import Garbled, Result
-from ralph_mission.observers.settings import PathPattern, Section, Slug
-from ralph_mission.observers.text import block, counted, one_line, plain
+from ralph_mission.observers.result import GarbledOutput, Result
+from ralph_mission.observers.settings import ObserverSection, PathPattern, Slug
+from ralph_mission.observers.text import block, count_noun, one_line, plain
 from ralph_mission.safety.secrets import find_secrets, redact
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 MOST = 500  # results of one command
 AROUND = 60.0  # seconds
@@ -41,27 +41,27 @@ _PLACES = re.compile(r"\bline \d+|:\d+(?::\d+)?\b")
 ExitCode = Annotated[int, Field(ge=0, le=255)]
 
 
-class Regex(Section):
+class Regex(ObserverSection):
     """One result per line that matches."""
 
     regex: lines.Pattern = Field(description="Named groups: message, path, line, code, level; each optional.")
 
 
-class Json(Section):
+class JsonResults(ObserverSection):
     """Results somewhere in a JSON document."""
 
     model_config = ConfigDict(populate_by_name=True)
-    at: items.Fields = Field(alias="json", description="JMESPath expressions.")
+    at: items.ItemFields = Field(alias="json", description="JMESPath expressions.")
 
 
-class Settings(Section):
+class CommandSettings(ObserverSection):
     """One command."""
 
     name: Slug = Field(description="How reports call it.")
     run: Annotated[str, StringConstraints(min_length=1, max_length=4_000)] = Field(
         description="Run by /bin/sh in a fresh clone, with an empty home and no credentials."
     )
-    parse: Literal["sarif"] | Regex | Json = Field(description="How to read its standard output.")
+    parse: Literal["sarif"] | Regex | JsonResults = Field(description="How to read its standard output.")
     kind: Slug = Field("code-quality", description="The kind of finding a result is.")
     timeout: float = Field(120, gt=0, le=3_600, description="Seconds.")
     output_cap: int = Field(4_000_000, ge=1_000, le=50_000_000, description="Bytes.")
@@ -71,7 +71,7 @@ class Settings(Section):
     cache: bool = Field(True, description="Reuse results for the same commit; false for what asks a network.")
 
 
-def build(settings: Settings, git: Git, cache: Path | None = None, secrets: tuple[str, ...] = ()) -> Observer:
+def build(settings: CommandSettings, git: Git, cache: Path | None = None, secrets: tuple[str, ...] = ()) -> Observer:
     """The observer for one command; `cache` is a folder for results, None for no caching; no value of `secrets` is
     in what it remembers or tells."""
     return Command(settings, git, cache / settings.name if cache and settings.cache else None, secrets)
@@ -81,7 +81,7 @@ def build(settings: Settings, git: Git, cache: Path | None = None, secrets: tupl
 class Command:
     """Runs one command on one commit."""
 
-    settings: Settings
+    settings: CommandSettings
     git: Git
     cache: Path | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -96,20 +96,22 @@ class Command:
         """How long it may take: the command's own time, and ours for a clone and for reading the answer."""
         return self.settings.timeout + AROUND
 
-    def observe(self, gaze: Gaze) -> Sighting:
+    def observe(self, gaze: ObservationContext) -> Observation:
         """All results now; `unavailable` when the command failed or cannot be understood."""
         commit = self.git.resolve(gaze.head.sha) if gaze.head.sha else ""
         if not commit:
-            return Sighting(self.name, "ok", detail="no commits yet", cursor=gaze.cursor)
+            return Observation(self.name, "ok", detail="no commits yet", cursor=gaze.cursor)
         try:
             results, note = self._results(commit, Path(gaze.scratch))
-        except (Garbled, Trouble) as trouble:
-            return Sighting(self.name, "unavailable", detail=one_line(str(trouble), 300), cursor=gaze.cursor)
+        except (GarbledOutput, UserError) as trouble:
+            return Observation(self.name, "unavailable", detail=one_line(str(trouble), 300), cursor=gaze.cursor)
         excluded = excluder(self.settings.exclude)
         kept = [result for result in results if not result.path or not excluded(result.path)]
-        detail = counted(len(kept), "result") + note + (f", only the first {MOST} are told" if len(kept) > MOST else "")
+        detail = (
+            count_noun(len(kept), "result") + note + (f", only the first {MOST} are told" if len(kept) > MOST else "")
+        )
         signals = self._signals(kept[:MOST], commit)
-        return Sighting(self.name, "ok", signals, detail=detail, cursor=commit, complete=len(kept) <= MOST)
+        return Observation(self.name, "ok", signals, detail=detail, cursor=commit, complete=len(kept) <= MOST)
 
     def _results(self, commit: str, scratch: Path) -> tuple[list[Result], str]:
         question = cache.key(str(ENCODING), commit, self.settings.model_dump_json())
@@ -140,32 +142,32 @@ class Command:
                 raise _failure(done, root, "no result")
         return results, "" if fine else f", exit code {done.code}"
 
-    def _parse(self, done: Finished, root: Path, home: Path) -> list[Result]:
+    def _parse(self, done: FinishedProcess, root: Path, home: Path) -> list[Result]:
         silent = not done.stdout.strip()
         # Like grep, which exits 1 without a word when it finds nothing; a complaint on stderr is another matter.
         if silent and (done.code == 0 or (isinstance(self.settings.parse, Regex) and not done.stderr.strip())):
             return []
         try:
             return self._read(done, root, home)
-        except Garbled as error:
+        except GarbledOutput as error:
             if done.code in self.settings.ok_codes and not silent:
                 raise
             raise _failure(done, root, str(error)) from None
 
-    def _read(self, done: Finished, root: Path, home: Path) -> list[Result]:
+    def _read(self, done: FinishedProcess, root: Path, home: Path) -> list[Result]:
         parse = self.settings.parse
-        if isinstance(parse, Json):
+        if isinstance(parse, JsonResults):
             return items.read(done.stdout, parse.at, root)
         if not isinstance(parse, Regex):
             return sarif.read(done.stdout, root)
         found = lines.read(done.stdout, parse.regex, root, home, MOST + 1)
         if not found and done.code != 0:
-            raise Garbled(f"no line of its output fits the regex (exit code {done.code})")
+            raise GarbledOutput(f"no line of its output fits the regex (exit code {done.code})")
         return found
 
     def _signals(self, results: Sequence[Result], commit: str) -> tuple[Signal, ...]:
         blobs = self.git.blobs(f"{commit}:{result.path}" for result in results if result.path and result.line)
-        texts = {name: split(content) for name, content in blobs.items()}
+        texts = {name: split_lines(content) for name, content in blobs.items()}
         return tuple(self._signal(result, texts.get(f"{commit}:{result.path}", ())) for result in results)
 
     def _signal(self, result: Result, text: Sequence[str]) -> Signal:
@@ -173,16 +175,16 @@ class Command:
         place = f"{result.path}:{number}" if number else result.path
         around = surroundings(text, number)
         # Otherwise about a text that is gone, a file as a whole, or none.
-        thing = around if any(around) else (normalised(result.snippet) or result.path,)
+        thing = around if any(around) else (normalise_line(result.snippet) or result.path,)
         if result.identity:
-            thing = (normalised(result.identity),)
+            thing = (normalise_line(result.identity),)
         line = f"\n{text[number - 1].strip()}" if any(around) else ""
         label = " ".join(filter(None, (result.code, f"in {place}" if place else "")))
         return Signal(
             observer=self.name,
             kind=self.settings.kind,
             title=one_line(f"{label}: {result.message}" if label else result.message),
-            essence=(self.settings.kind, result.code, normalised(_PLACES.sub("#", result.message)), *thing),
+            essence=(self.settings.kind, result.code, normalise_line(_PLACES.sub("#", result.message)), *thing),
             severity=self.settings.severity or _severity(self.settings.kind, result.level),
             confidence=0.9,
             effort=2.0,
@@ -205,23 +207,25 @@ def _discreet(result: Result, secrets: Sequence[str]) -> Result:
 
 def _where(result: Result, text: Sequence[str]) -> int:
     """The line of a result: where what its tool saw stands now, nearest to the line it names; 0 when nowhere."""
-    seen = normalised(result.snippet.strip().partition("\n")[0])
-    if not (seen and text) or seen in normalised("".join(text[result.line - 1 : result.line])):
+    seen = normalise_line(result.snippet.strip().partition("\n")[0])
+    if not (seen and text) or seen in normalise_line("".join(text[result.line - 1 : result.line])):
         return result.line
-    standing = (number for number, line in enumerate(text, 1) if seen in normalised(line))
+    standing = (number for number, line in enumerate(text, 1) if seen in normalise_line(line))
     return min(standing, key=lambda number: abs(number - result.line), default=0)
 
 
-def _refuse_unfinished(done: Finished, settings: Settings) -> None:
+def _refuse_unfinished(done: FinishedProcess, settings: CommandSettings) -> None:
     if done.timed_out:
-        raise Garbled(f"not finished within {settings.timeout:g} s; raise `timeout` or narrow the command")
+        raise GarbledOutput(f"not finished within {settings.timeout:g} s; raise `timeout` or narrow the command")
     if done.truncated:
-        raise Garbled(f"more than {settings.output_cap:,} bytes of output; raise `output_cap` or narrow the command")
+        raise GarbledOutput(
+            f"more than {settings.output_cap:,} bytes of output; raise `output_cap` or narrow the command"
+        )
 
 
-def _failure(done: Finished, root: Path, otherwise: str) -> Garbled:
+def _failure(done: FinishedProcess, root: Path, otherwise: str) -> GarbledOutput:
     said = plain(done.stderr.decode("utf-8", "replace")).replace(f"{root}/", "").strip()
-    return Garbled(f"exit code {done.code}: {one_line(said.splitlines()[-1], 200) if said else otherwise}")
+    return GarbledOutput(f"exit code {done.code}: {one_line(said.splitlines()[-1], 200) if said else otherwise}")
 
 
 def _tidy(results: Sequence[Result], root: Path) -> list[Result]:

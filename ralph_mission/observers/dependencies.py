@@ -21,20 +21,21 @@ from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.packages import indexes
 from ralph_mission.gateways.packages.advisories import OSV
 from ralph_mission.gateways.packages.advisories import SECONDS as OSV_SECONDS
-from ralph_mission.gateways.packages.keeping import Kept, Shelf
+from ralph_mission.gateways.packages.keeping import AnswerCache, CachedAnswer
 from ralph_mission.gateways.packages.model import Bump, Bumped, Bumper, Ecosystem, Package, Project
-from ralph_mission.gateways.packages.reading import Reading, read
+from ralph_mission.gateways.packages.reading import DependencyReading, read
 from ralph_mission.gateways.process import STOPPED
-from ralph_mission.mission.model import Pull, Sighting, Signal
-from ralph_mission.mission.ports import Gaze
+from ralph_mission.mission.model import Observation, Signal
+from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.threads import Pull
 from ralph_mission.observers import dependencies_bots as bots
 from ralph_mission.observers import dependencies_telling as telling
-from ralph_mission.observers.dependencies_asking import Asking, Seen, mends
-from ralph_mission.observers.dependencies_stored import restored, stored
+from ralph_mission.observers.dependencies_asking import DependencyFindings, DependencyLookup, mends
+from ralph_mission.observers.dependencies_stored import dump_bumps, load_bumps
 from ralph_mission.observers.excludes import FOLDERS
-from ralph_mission.observers.settings import Duration, PathPattern, Section
+from ralph_mission.observers.settings import Duration, ObserverSection, PathPattern
 from ralph_mission.observers.text import one_line
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
     from ralph_mission.gateways.http.guard import Web
@@ -51,7 +52,7 @@ Pulls = Callable[[], Sequence[Pull]]
 PackageName = Annotated[str, StringConstraints(pattern=r"^[@A-Za-z0-9][A-Za-z0-9._/@-]{0,213}$")]
 
 
-class Settings(Section):
+class DependencySettings(ObserverSection):
     """Outdated and vulnerable packages. `{}` turns it on."""
 
     every: Duration = Field(timedelta(hours=6), description="How long an answer of a registry or of OSV is believed.")
@@ -63,7 +64,7 @@ class Settings(Section):
 
 
 def build(
-    settings: Settings,
+    settings: DependencySettings,
     git: Git,
     cache: Path | None = None,
     bumper: Bumper | None = None,
@@ -78,17 +79,17 @@ def build(
         from ralph_mission.gateways.http.guard import GuardedWeb
 
         web = GuardedWeb(allow=indexes.hosts(told, told.get("OSV_API_URL", "")))
-    return Dependencies(settings, git, web, Shelf(cache / NAME if cache else None), bumper, endpoint, told, pulls)
+    return Dependencies(settings, git, web, AnswerCache(cache / NAME if cache else None), bumper, endpoint, told, pulls)
 
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
     """Looks at the lock files of one commit."""
 
-    settings: Settings
+    settings: DependencySettings
     git: Git
     web: Web
-    shelf: Shelf
+    shelf: AnswerCache
     bumper: Bumper | None
     endpoint: str
     environment: Mapping[str, str] = field(repr=False)
@@ -104,44 +105,44 @@ class Dependencies:
         """How long a look may take at most: OSV, registries, what tells their addresses, and bumps."""
         return OSV_SECONDS + self.settings.seconds + BUMPING + AROUND
 
-    def observe(self, gaze: Gaze) -> Sighting:
+    def observe(self, gaze: ObservationContext) -> Observation:
         """Everything that is behind or vulnerable now; `unavailable` when no registry answers and nothing is known."""
         commit = self.git.resolve(gaze.head.sha) if gaze.head.sha else ""
         if not commit:
-            return Sighting(NAME, "ok", detail="no commits yet")
+            return Observation(NAME, "ok", detail="no commits yet")
         reading = self._read(commit)
         if not reading.projects:
-            return Sighting(NAME, "ok", detail=telling.unread(reading) or "no lock files and no exact versions")
+            return Observation(NAME, "ok", detail=telling.unread(reading) or "no lock files and no exact versions")
         seen = self._asking(gaze, self.shelf).all(reading)
         self.shelf.tidy()
         if not (seen.told.releases or seen.advisories) and seen.told.failed:
-            return Sighting(NAME, "unavailable", detail=one_line(next(iter(seen.told.failed.values())), 200))
+            return Observation(NAME, "unavailable", detail=one_line(next(iter(seen.told.failed.values())), 200))
         larger = self._larger(seen)
         signals = (*self._signals(seen, commit, gaze), *larger[: telling.ASKED])
         beyond = max(0, len(larger) - telling.ASKED)
         said = telling.detail(seen, beyond)
-        return Sighting(NAME, "ok", signals, detail=said, complete=seen.complete and not beyond)
+        return Observation(NAME, "ok", signals, detail=said, complete=seen.complete and not beyond)
 
-    def try_out(self, gaze: Gaze) -> tuple[str, tuple[Project, ...]]:
+    def try_out(self, gaze: ObservationContext) -> tuple[str, tuple[Project, ...]]:
         """Ask each registry about one package, and OSV about one; nothing is kept. What was found, for people.
 
         Raises Trouble when one of them cannot be asked, or a file cannot be read.
         """
         reading = self._read(self.git.resolve(gaze.head.sha))
         if reading.unread:
-            raise Trouble(telling.unread(reading), "mend the file, or name it in observers.dependencies.exclude")
-        return telling.detail(self._asking(gaze, Shelf(None)).a_little(reading)), reading.projects
+            raise UserError(telling.unread(reading), "mend the file, or name it in observers.dependencies.exclude")
+        return telling.detail(self._asking(gaze, AnswerCache(None)).a_little(reading)), reading.projects
 
-    def _read(self, commit: str) -> Reading:
+    def _read(self, commit: str) -> DependencyReading:
         return read(self.git, commit, _excluder(self.settings.exclude), _also)
 
-    def _asking(self, gaze: Gaze, shelf: Shelf) -> Asking:
+    def _asking(self, gaze: ObservationContext, shelf: AnswerCache) -> DependencyLookup:
         chosen = self.settings
         limits = (chosen.advisories, chosen.every, chosen.seconds, chosen.most)
-        return Asking(self.web, shelf, self.endpoint, self.environment, gaze.now, Path(gaze.scratch), *limits)
+        return DependencyLookup(self.web, shelf, self.endpoint, self.environment, gaze.now, Path(gaze.scratch), *limits)
 
-    def _signals(self, seen: Seen, commit: str, gaze: Gaze) -> tuple[Signal, ...]:
-        tended, known = bots.tended(seen.reading.texts), seen.known()
+    def _signals(self, seen: DependencyFindings, commit: str, gaze: ObservationContext) -> tuple[Signal, ...]:
+        tended, known = bots.find_updaters(seen.reading.texts), seen.known()
         wanted = [bump for bump in seen.patches() if self._routine(bump.package, tended) or mends(bump, known)]
         pulls = self.pulls()
         at_work = [bump for bump in wanted if any(_changes(pull, bump.package) for pull in pulls)]
@@ -149,13 +150,13 @@ class Dependencies:
         bumps = tuple(sorted(free, key=lambda bump: not mends(bump, known))[:MOST_BUMPS])
         bumped = self._bumped(seen.reading, commit, bumps, gaze)
         return (
-            *telling.patched(bumped, known),
+            *telling.bump_signals(bumped, known),
             *telling.waiting(bumped.refused, known),
             *telling.vulnerable(seen.reading, known, bumped, at_work),
         )
 
-    def _larger(self, seen: Seen) -> tuple[Signal, ...]:
-        tended = bots.tended(seen.reading.texts)
+    def _larger(self, seen: DependencyFindings) -> tuple[Signal, ...]:
+        tended = bots.find_updaters(seen.reading.texts)
         steps = ((package, best) for _, package, best in seen.steps() if self._routine(package, tended))
         return telling.larger(steps, seen.known())
 
@@ -164,16 +165,18 @@ class Dependencies:
         ignored = {canonicalize_name(name) if package.ecosystem == "PyPI" else name for name in self.settings.ignore}
         return package.direct and package.ecosystem not in tended and package.name not in ignored
 
-    def _bumped(self, reading: Reading, commit: str, bumps: tuple[Bump, ...], gaze: Gaze) -> Bumped:
+    def _bumped(
+        self, reading: DependencyReading, commit: str, bumps: tuple[Bump, ...], gaze: ObservationContext
+    ) -> Bumped:
         if not bumps or self.bumper is None:
             return Bumped(None, (), tuple((bump, "nothing here changes files") for bump in bumps))
         question = f"bumps {reading.digest} {' '.join(f'{bump.project.path} {bump}' for bump in bumps)}"
         kept = self.shelf.get(question)
         if kept and timedelta(0) <= gaze.now - kept.asked < self.settings.every:
-            return restored(kept, commit, bumps)
+            return load_bumps(kept, commit, bumps)
         bumped = self.bumper.bump(commit, bumps, Path(gaze.scratch))
         if not ((over := STOPPED.get()) and over()):  # what was cut off was refused for no reason of its own
-            self.shelf.put(question, Kept(stored(bumped, bumps), gaze.now))
+            self.shelf.put(question, CachedAnswer(dump_bumps(bumped, bumps), gaze.now))
         return bumped
 
 
@@ -195,4 +198,4 @@ def _excluder(patterns: Iterable[str]) -> Callable[[str], bool]:
 
 
 def _also(path: str) -> bool:
-    return bots.wanted(path) or indexes.wanted(path)
+    return bots.is_bot_file(path) or indexes.is_index_file(path)

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from ralph_mission.gateways.packages import indexes
 from ralph_mission.gateways.packages.advisories import Advisories, Advisory, Known, Subject
-from ralph_mission.gateways.packages.keeping import Kept, Shelf
-from ralph_mission.gateways.packages.model import Bump, Ecosystem, Package, Project, Release, Step
-from ralph_mission.gateways.packages.reading import Reading
-from ralph_mission.gateways.packages.registries import Question, Registries, Told
+from ralph_mission.gateways.packages.keeping import AnswerCache, CachedAnswer
+from ralph_mission.gateways.packages.model import Bump, Ecosystem, Package, Project, Release
+from ralph_mission.gateways.packages.reading import DependencyReading
+from ralph_mission.gateways.packages.registries import Registries, RegistryQuestion, ReleaseAnswers
 from ralph_mission.gateways.packages.versions import ahead, patches
-from ralph_mission.trouble import Trouble
+from ralph_mission.safety.bumps import Step
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
     from ralph_mission.gateways.http.guard import Web
@@ -24,11 +25,11 @@ Against = Mapping[Subject, Sequence[Advisory]]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class DependencyFindings:
     """What one look found out, before it is told."""
 
-    reading: Reading
-    told: Told
+    reading: DependencyReading
+    told: ReleaseAnswers
     registries: Mapping[Package, str]  # the address that was asked about it
     advisories: tuple[Advisory, ...] = ()
     trouble: str = ""  # why there are no advisories of OSV, or not all
@@ -79,11 +80,11 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class DependencyLookup:
     """Who is asked, and within which limits; see `Settings` of the observer."""
 
     web: Web
-    shelf: Shelf
+    shelf: AnswerCache
     endpoint: str
     environment: Mapping[str, str] = field(repr=False)
     now: datetime
@@ -93,27 +94,27 @@ class Asking:
     seconds: float
     most: int
 
-    def all(self, reading: Reading) -> Seen:
+    def all(self, reading: DependencyReading) -> DependencyFindings:
         """Advisories about every package; releases of what a person asked for or what is vulnerable."""
         bases = self._bases(reading)
         known, trouble = self._osv(subject(p) for project in reading.projects for p in project.packages)
         vulnerable = {advisory.subject for advisory in known}
         asked = {p: base for p, base in bases.items() if p.direct or subject(p) in vulnerable}
         told = self._registries(self.most).tell(question(p, base) for p, base in asked.items() if base)
-        return Seen(reading, told, asked, known, trouble)
+        return DependencyFindings(reading, told, asked, known, trouble)
 
-    def a_little(self, reading: Reading) -> Seen:
+    def a_little(self, reading: DependencyReading) -> DependencyFindings:
         """One package at each registry, and one at OSV. Raises Trouble when one of them cannot be asked."""
         bases = {base: package for package, base in self._bases(reading).items() if package.direct}
         if "" in bases:
             what = f"nobody says which registry has {bases[''].name}"
-            raise Trouble(what, f"set {' or '.join(names[0] for names in indexes.NAMES.values())}")
+            raise UserError(what, f"set {' or '.join(names[0] for names in indexes.NAMES.values())}")
         told = self._registries(len(bases)).tell(question(package, base) for base, package in bases.items())
         for why in told.failed.values():
-            raise Trouble(why, "look at the network and the registry", "network")
+            raise UserError(why, "look at the network and the registry", "network")
         if self.advisories and bases:
             self._about([subject(next(iter(bases.values())))])
-        return Seen(reading, told, {})
+        return DependencyFindings(reading, told, {})
 
     def _registries(self, most: int) -> Registries:
         return Registries(self.web, self.shelf, self.now, self.every, self.seconds, most)
@@ -126,11 +127,11 @@ class Asking:
             return (), ""
         try:
             known = self._about(subjects)
-        except Trouble as trouble:
+        except UserError as trouble:
             return (), f"no advisories of OSV: {trouble.what}"
         return known.advisories, str(known)
 
-    def _bases(self, reading: Reading) -> dict[Package, str]:
+    def _bases(self, reading: DependencyReading) -> dict[Package, str]:
         """Where each package is asked about; "" where nobody says."""
         found: dict[Package, str] = {}
         own: dict[Ecosystem, str] = {}
@@ -147,7 +148,7 @@ class Asking:
         if kept and kept.facts and timedelta(0) <= self.now - kept.asked < self.every:
             return str(kept.facts)
         base = indexes.built_in(ecosystem, self.scratch)
-        self.shelf.put(asked, Kept(base, self.now))
+        self.shelf.put(asked, CachedAnswer(base, self.now))
         return base
 
 
@@ -156,9 +157,9 @@ def subject(package: Package) -> Subject:
     return package.ecosystem, package.name, package.version
 
 
-def question(package: Package, base: str) -> Question:
+def question(package: Package, base: str) -> RegistryQuestion:
     """What a registry is asked."""
-    return Question(package.ecosystem, base, package.name)
+    return RegistryQuestion(package.ecosystem, base, package.name)
 
 
 def mends(bump: Bump, known: Against) -> tuple[Advisory, ...]:

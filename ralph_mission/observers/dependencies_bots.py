@@ -28,29 +28,29 @@ MERGES = 3
 """How deep what is merged into an entry is looked up."""
 
 
-def wanted(path: str) -> bool:
+def is_bot_file(path: str) -> bool:
     """Whether it is a file of theirs."""
     return path in RENOVATE or path in DEPENDABOT
 
 
-def tended(texts: Mapping[str, str]) -> dict[Ecosystem, str]:
+def find_updaters(texts: Mapping[str, str]) -> dict[Ecosystem, str]:
     """Who makes routine updates, by ecosystem. `texts` holds files by path, `package.json` too."""
     for path in RENOVATE:
-        if path in texts and _enabled(settings := _plain(texts[path])):
-            return _renovated(settings)
-    if "renovate" in (manifest := _plain(texts.get("package.json", ""))) and _enabled(manifest["renovate"]):
-        return _renovated(manifest["renovate"])
+        if path in texts and _is_enabled(settings := _plain(texts[path])):
+            return _renovate_ecosystems(settings)
+    if "renovate" in (manifest := _plain(texts.get("package.json", ""))) and _is_enabled(manifest["renovate"]):
+        return _renovate_ecosystems(manifest["renovate"])
     found: dict[Ecosystem, str] = {}
     for path in DEPENDABOT:
         found |= dict.fromkeys(_updates(texts.get(path, "")), "Dependabot")
     return found
 
 
-def _enabled(settings: object) -> bool:
+def _is_enabled(settings: object) -> bool:
     return not isinstance(settings, dict) or settings.get("enabled") is not False
 
 
-def _renovated(settings: object) -> dict[Ecosystem, str]:
+def _renovate_ecosystems(settings: object) -> dict[Ecosystem, str]:
     enabled = settings.get("enabledManagers") if isinstance(settings, dict) else None
     managers = enabled if isinstance(enabled, list) else MANAGERS
     return {MANAGERS[name]: "Renovate" for name in managers if isinstance(name, str) and name in MANAGERS}
@@ -74,14 +74,14 @@ def _updates(text: str) -> list[Ecosystem]:
         return []
     entries = document.get("updates", []) if isinstance(document, dict) else []
     named = (
-        _told(entry, "package-ecosystem")
+        _effective_setting(entry, "package-ecosystem")
         for entry in (entries if isinstance(entries, list) else [])
-        if _told(entry, "open-pull-requests-limit") != 0
+        if _effective_setting(entry, "open-pull-requests-limit") != 0
     )
     return [COVERED[name] for name in named if isinstance(name, str) and name in COVERED]
 
 
-def _told(entry: object, key: str, depth: int = MERGES) -> object:
+def _effective_setting(entry: object, key: str, depth: int = MERGES) -> object:
     """What an entry says itself, or what is merged into it."""
     if not isinstance(entry, dict) or depth < 0:
         return None
@@ -89,7 +89,7 @@ def _told(entry: object, key: str, depth: int = MERGES) -> object:
         return entry[key]
     merged = entry.get("<<")
     sources = merged[:MERGES] if isinstance(merged, list) else [merged]
-    return next((found for one in sources if (found := _told(one, key, depth - 1)) is not None), None)
+    return next((found for one in sources if (found := _effective_setting(one, key, depth - 1)) is not None), None)
 
 
 class _Unmerged(LOADER):  # type: ignore[valid-type, misc]  # which one it is depends on how PyYAML was built

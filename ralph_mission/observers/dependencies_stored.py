@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ralph_mission.gateways.packages.keeping import Kept
+from ralph_mission.gateways.packages.keeping import CachedAnswer
 from ralph_mission.gateways.packages.model import Bump, Bumped
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 
 
-def stored(bumped: Bumped, bumps: Sequence[Bump]) -> dict[str, object]:
+def dump_bumps(bumped: Bumped, bumps: Sequence[Bump]) -> dict[str, object]:
     """The facts to keep; bumps by their place among `bumps`."""
     changes = bumped.patch.changes if bumped.patch else ()
     return {
@@ -19,7 +19,7 @@ def stored(bumped: Bumped, bumps: Sequence[Bump]) -> dict[str, object]:
     }
 
 
-def restored(kept: Kept, commit: str, bumps: Sequence[Bump]) -> Bumped:
+def load_bumps(kept: CachedAnswer, commit: str, bumps: Sequence[Bump]) -> Bumped:
     """The same against `commit`, whose files are those that were asked about."""
     changes = tuple(
         FileChange(path, REGULAR, REGULAR, old.encode(), new.encode()) for path, old, new in kept.facts["changes"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ralph_mission.gateways.packages.advisories import Advisory, Subject
-from ralph_mission.gateways.packages.model import Bump, Bumped, Package, Step
-from ralph_mission.gateways.packages.reading import Reading
+from ralph_mission.gateways.packages.model import Bump, Bumped, Package
+from ralph_mission.gateways.packages.reading import DependencyReading
 from ralph_mission.mission.model import Severity, Signal
-from ralph_mission.observers.dependencies_asking import Against, Seen, mends, subject
-from ralph_mission.observers.text import block, counted, one_line
+from ralph_mission.observers.dependencies_asking import Against, DependencyFindings, mends, subject
+from ralph_mission.observers.text import block, count_noun, one_line
+from ralph_mission.safety.bumps import Step
 
 NAME = "dependencies"
 ASKED = 200
@@ -18,7 +19,7 @@ MILD = ("low", "moderate", "medium")
 Refused = Sequence[tuple[Bump, str]]
 
 
-def patched(bumped: Bumped, known: Against) -> Iterator[Signal]:
+def bump_signals(bumped: Bumped, known: Against) -> Iterator[Signal]:
     """The change that is ready."""
     if bumped.patch is None or not bumped.done:
         return
@@ -28,7 +29,7 @@ def patched(bumped: Bumped, known: Against) -> Iterator[Signal]:
     yield Signal(
         observer=NAME,
         kind="dependency-patch",
-        title=one_line(f"{counted(len(bumped.done), 'patch-level update')} in {' and '.join(paths[:3])}"),
+        title=one_line(f"{count_noun(len(bumped.done), 'patch-level update')} in {' and '.join(paths[:3])}"),
         essence=tuple(sorted(f"{bump.package.ecosystem} {bump.project.path} {bump}" for bump in bumped.done)),
         severity=Severity.HIGH if mended else Severity.LOW,
         confidence=0.9,
@@ -50,7 +51,7 @@ def waiting(refused: Refused, known: Against) -> Iterator[Signal]:
     yield Signal(
         observer=NAME,
         kind="dependency",
-        title=one_line(f"{counted(len(left), 'patch-level update')} left to a person: {left[0][0]}"),
+        title=one_line(f"{count_noun(len(left), 'patch-level update')} left to a person: {left[0][0]}"),
         essence=("waiting", *sorted(f"{bump.package.ecosystem} {bump.project.path} {bump}" for bump, _ in left)),
         confidence=0.9,
         effort=1.0,
@@ -60,7 +61,7 @@ def waiting(refused: Refused, known: Against) -> Iterator[Signal]:
     )
 
 
-def vulnerable(reading: Reading, known: Against, bumped: Bumped, at_work: Iterable[Bump]) -> Iterator[Signal]:
+def vulnerable(reading: DependencyReading, known: Against, bumped: Bumped, at_work: Iterable[Bump]) -> Iterator[Signal]:
     """One per vulnerable version, but for what a ready bump or an open pull mends."""
     mended = {advisory for bump in (*bumped.done, *at_work) for advisory in mends(bump, known)}
     mended -= {a for bump, _ in bumped.refused for a in mends(bump, known)}  # the same version in another file
@@ -87,21 +88,21 @@ def larger(steps: Iterable[tuple[Package, Mapping[Step, str]]], known: Against) 
     return tuple(sorted(told.values(), key=lambda signal: (signal.essence not in urgent, signal.kind, signal.essence)))
 
 
-def detail(seen: Seen, beyond: int = 0) -> str:
+def detail(seen: DependencyFindings, beyond: int = 0) -> str:
     """Packages looked at, and all that could not be; `beyond`: larger steps that are too many for one look."""
     packages = sum(len(project.packages) for project in seen.reading.projects)
-    parts = [f"{counted(packages, 'package')} in {counted(len(seen.reading.projects), 'file')}"]
+    parts = [f"{count_noun(packages, 'package')} in {count_noun(len(seen.reading.projects), 'file')}"]
     nobody = sum(not base for base in seen.registries.values())
     parts += [f"no registry is named for {nobody}: set PIP_INDEX_URL or npm_config_registry"] if nobody else []
     if seen.told.failed:
         parts.append(f"{len(seen.told.failed)} could not be asked about: {next(iter(seen.told.failed.values()))}")
     parts += [f"{seen.told.left} wait for the next look"] if seen.told.left else []
-    parts += [f"{counted(beyond, 'larger step')} beyond the {ASKED} of one look"] if beyond > 0 else []
+    parts += [f"{count_noun(beyond, 'larger step')} beyond the {ASKED} of one look"] if beyond > 0 else []
     parts += [part for part in (seen.trouble, unread(seen.reading)) if part]
     return one_line("; ".join(parts), 300)
 
 
-def unread(reading: Reading) -> str:
+def unread(reading: DependencyReading) -> str:
     """The files that could not be read, and why."""
     return "; ".join(f"{path} {why}" for path, why in reading.unread[:3])
 
@@ -109,7 +110,7 @@ def unread(reading: Reading) -> str:
 def _vulnerability(package: Package, advisories: Sequence[Advisory], refused: Refused) -> Signal:
     ids = sorted(one_line(advisory.id, 60) for advisory in advisories)
     grave = any(advisory.severity not in MILD for advisory in advisories)
-    lines = [line for advisory in advisories for line in _advised(advisory)]
+    lines = [line for advisory in advisories for line in _advisory_lines(advisory)]
     lines += [f"{bump} in {bump.project.path} is left to a person: {why}" for bump, why in refused]
     return Signal(
         observer=NAME,
@@ -126,7 +127,7 @@ def _vulnerability(package: Package, advisories: Sequence[Advisory], refused: Re
     )
 
 
-def _advised(advisory: Advisory) -> Iterator[str]:
+def _advisory_lines(advisory: Advisory) -> Iterator[str]:
     """What is known, in our words; what its author says of it, quoted."""
     if advisory.bare:
         yield f"{one_line(advisory.id, 60)}: known by its name alone, for its text could not be had"

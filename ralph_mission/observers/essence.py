@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ralph_mission.mission.findings import normalised
+from ralph_mission.mission.findings import normalise_line
 
 
 def surroundings(lines: Sequence[str], number: int) -> tuple[str, str, str]:
@@ -16,9 +16,9 @@ def surroundings(lines: Sequence[str], number: int) -> tuple[str, str, str]:
         return "", "", ""
     before = next((line for line in reversed(lines[: number - 1]) if line.strip()), "")
     after = next((line for line in lines[number:] if line.strip()), "")
-    return normalised(lines[number - 1]), normalised(before), normalised(after)
+    return normalise_line(lines[number - 1]), normalise_line(before), normalise_line(after)
 
 
-def split(content: bytes) -> list[str]:
+def split_lines(content: bytes) -> list[str]:
     """The lines of a file as git counts them; bytes that are no UTF-8 become U+FFFD."""
     return content.decode("utf-8", "replace").split("\n")

@@ -17,11 +17,12 @@ from datetime import datetime, timedelta
 
 from pydantic import Field
 
-from ralph_mission.mission.model import Actor, Issue, Pull, Severity, Sighting, Signal
-from ralph_mission.mission.ports import Forge, Gaze, Observer
+from ralph_mission.mission.model import Observation, Severity, Signal
+from ralph_mission.mission.ports import Forge, ObservationContext, Observer
+from ralph_mission.mission.threads import Actor, Issue, Pull
 from ralph_mission.observers import forge_pulse, forge_turns
-from ralph_mission.observers.forge_turns import Cursor, Item, Told, fair
-from ralph_mission.observers.settings import Duration, Section
+from ralph_mission.observers.forge_turns import ForgeCursor, Item, Told, fair
+from ralph_mission.observers.settings import Duration, ObserverSection
 from ralph_mission.observers.text import block, one_line
 from ralph_mission.trouble import Missing
 
@@ -34,7 +35,7 @@ _QUESTION = re.compile(r"\?[\s()\[\]\"'*_`>!.:;^-\U0001F600-\U0001F64F]{0,20}$")
 _HIDDEN = re.compile(r"<!--.*?(?:-->|$)", re.DOTALL)
 
 
-class Settings(Section):
+class ForgeSettings(ObserverSection):
     """How long is too long."""
 
     stale_after: Duration = Field(timedelta(days=14), description="An open issue without an assignee or activity.")
@@ -42,13 +43,13 @@ class Settings(Section):
     answer_after: Duration = Field(timedelta(days=2), description="A question without an answer.")
 
 
-def build(settings: Settings, forge: Forge) -> Observer:
+def build(settings: ForgeSettings, forge: Forge) -> Observer:
     """The observer of a forge."""
-    return Watch(settings, forge)
+    return ForgeObserver(settings, forge)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class OpenQuestionRemark:
     """A person's last word on an issue or pull, when it asks something. `remark` 0 is the opening text."""
 
     remark: int
@@ -58,7 +59,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Lists:
+class OpenLists:
     """What people have open, and what of it may turn out to wait: `stale` by itself, the others once read in full."""
 
     issues: Sequence[Issue]
@@ -72,12 +73,12 @@ class Lists:
         """How many would have to be read to know everything."""
         return len(self.quiet) + len(self.aged)
 
-    def unchanged(self, before: Cursor) -> frozenset[int]:
+    def unchanged(self, before: ForgeCursor) -> frozenset[int]:
         """What is still open and has had no activity since the last look."""
         everything: list[Issue | Pull] = [*self.issues, *self.pulls]
         return frozenset(one.number for one in everything if before.at and one.updated_at < before.at)
 
-    def waiting_still(self, before: Cursor, items: Sequence[Issue | Pull]) -> frozenset[Told]:
+    def waiting_still(self, before: ForgeCursor, items: Sequence[Issue | Pull]) -> frozenset[Told]:
         """What was told before and was not looked at now, but cannot have changed either."""
         stale, looked = {issue.number for issue in self.stale}, {item.number for item in items}
         unchanged = self.unchanged(before)
@@ -89,37 +90,37 @@ class Lists:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class ForgeObserver:
     """Reads lists first, and in full only what may turn out to wait."""
 
-    settings: Settings
+    settings: ForgeSettings
     forge: Forge
     name: str = NAME
 
-    def observe(self, gaze: Gaze) -> Sighting:
+    def observe(self, gaze: ObservationContext) -> Observation:
         """What waits, as far as it was looked at, and what waits no longer."""
-        us, before = self.forge.identity().id, Cursor.parse(gaze.cursor)
+        us, before = self.forge.identity().id, ForgeCursor.parse(gaze.cursor)
         lists = self._lists(us, gaze.now)
         fares = forge_pulse.look(self.forge.pulse, before, gaze, len(lists.issues), lambda who: _foreign(who, us))
         items, had = self._in_full(lists, before)
         waits = self._waits(lists, items, us, gaze.now)
         told = lists.waiting_still(before, items) | {(signal.kind, signal.reference) for signal in waits}
-        return Sighting(
+        return Observation(
             self.name,
             "ok",
             (*waits, *fares.signals),
             detail=f"{len(lists.issues)} open issues and {len(lists.pulls)} open pulls of people, "
             f"{len(told)} wait for someone{fares.detail}",
-            cursor=Cursor(gaze.now, fares.since, fares.stars, had, told).dump(),
+            cursor=ForgeCursor(gaze.now, fares.since, fares.stars, had, told).dump(),
             complete=before.at is None and len(lists.stale) <= MOST and len(items) == lists.to_read,
             gone=tuple((kind, str(number)) for kind, number in sorted(before.told - told)),
         )
 
-    def _lists(self, us: int, now: datetime) -> Lists:
+    def _lists(self, us: int, now: datetime) -> OpenLists:
         after = self.settings
         issues = [issue for issue in self.forge.issues("open") if _foreign(issue.author, us)]
         pulls = [pull for pull in self.forge.pulls("open") if _foreign(pull.author, us)]
-        return Lists(
+        return OpenLists(
             issues,
             pulls,
             [issue for issue in issues if not issue.assignees and now - issue.updated_at > after.stale_after],
@@ -127,14 +128,14 @@ class Watch:
             [pull for pull in pulls if now - pull.created_at > min(after.review_after, after.answer_after)],
         )
 
-    def _in_full(self, lists: Lists, before: Cursor) -> tuple[list[Issue | Pull], frozenset[int]]:
+    def _in_full(self, lists: OpenLists, before: ForgeCursor) -> tuple[list[Issue | Pull], frozenset[int]]:
         """Those whose turn it is, read in full, and everyone who had it in this round."""
         deadline, read = time.monotonic() + SECONDS, before.read & lists.unchanged(before)
         issues, had_issues = _read(self.forge.issue, lists.quiet, read, ISSUES, deadline)
         pulls, had_pulls = _read(self.forge.pull, lists.aged, read, PULLS, deadline)
         return [*issues, *pulls], had_issues | had_pulls
 
-    def _waits(self, lists: Lists, items: Sequence[Issue | Pull], us: int, now: datetime) -> tuple[Signal, ...]:
+    def _waits(self, lists: OpenLists, items: Sequence[Issue | Pull], us: int, now: datetime) -> tuple[Signal, ...]:
         pulls = [item for item in items if isinstance(item, Pull)]
         return (
             *(_stale(issue, now) for issue in fair(lists.stale, MOST)),
@@ -164,12 +165,12 @@ class Watch:
         )
 
 
-def last_word(item: Issue | Pull) -> Question:
+def last_word(item: Issue | Pull) -> OpenQuestionRemark:
     """Who spoke last: a remark, or the opening text when there is none."""
     if not item.remarks:
-        return Question(0, item.author, item.body, item.created_at)
+        return OpenQuestionRemark(0, item.author, item.body, item.created_at)
     last = max(item.remarks, key=lambda remark: (remark.created_at, remark.id))
-    return Question(last.id, last.author, last.body, last.created_at)
+    return OpenQuestionRemark(last.id, last.author, last.body, last.created_at)
 
 
 def asks(body: str) -> bool:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from ralph_mission.mission.model import Actor, Pull, Pulse, Severity, Signal
-from ralph_mission.mission.ports import Gaze
-from ralph_mission.observers.forge_turns import Cursor
-from ralph_mission.observers.text import block, counted, one_line
+from ralph_mission.mission.model import Severity, Signal
+from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.threads import Actor, Pull, Pulse
+from ralph_mission.observers.forge_turns import ForgeCursor
+from ralph_mission.observers.text import block, count_noun, one_line
 
 KIND = "community"
 WINDOW, LONGEST = timedelta(days=1), timedelta(days=7)  # what `Forge.pulls` certainly knows of what is closed
@@ -34,7 +35,11 @@ class Fares:
 
 
 def look(
-    pulse: Callable[[datetime], Pulse], before: Cursor, gaze: Gaze, open_issues: int, foreign: Callable[[Actor], bool]
+    pulse: Callable[[datetime], Pulse],
+    before: ForgeCursor,
+    gaze: ObservationContext,
+    open_issues: int,
+    foreign: Callable[[Actor], bool],
 ) -> Fares:
     """Count since the window began; a window that is over is told and a new one begins."""
     since = max(before.since or gaze.last_cycle_at or gaze.now - WINDOW, gaze.now - LONGEST)
@@ -44,7 +49,7 @@ def look(
     signals = (
         *_stars(before.stars, now.stars, since),
         *_piling_up(now, open_issues, since),
-        *(_merged(merged, since) if over else ()),
+        *(_merged_signals(merged, since) if over else ()),
     )
     base = now.stars if over or before.stars is None else before.stars
     return Fares(signals, _words(now, merged, since), gaze.now if over else since, base)
@@ -71,7 +76,7 @@ def _piling_up(now: Pulse, open_issues: int, since: datetime) -> Iterable[Signal
         yield _signal(title, ("issues", "pile up"), _window(since), Severity.MEDIUM)
 
 
-def _merged(pulls: Sequence[Pull], since: datetime) -> Iterable[Signal]:
+def _merged_signals(pulls: Sequence[Pull], since: datetime) -> Iterable[Signal]:
     if len(pulls) >= MERGED:
         names = [f"#{pull.number} {one_line(pull.title)}" for pull in pulls]
         title = f"{len(pulls)} pulls merged since {since:%Y-%m-%d}: {'; '.join(names)}"
@@ -98,6 +103,6 @@ def _window(since: datetime) -> str:
 
 
 def _words(now: Pulse, merged: Sequence[Pull], since: datetime) -> str:
-    stars = f", {counted(now.stars, 'star')}" if now.stars is not None else ""
-    pulls = counted(len(merged), "pull")
+    stars = f", {count_noun(now.stars, 'star')}" if now.stars is not None else ""
+    pulls = count_noun(len(merged), "pull")
     return f"; since {since:%Y-%m-%d %H:%M}: {pulls} merged, issues {now.opened} opened, {now.closed} closed{stars}"

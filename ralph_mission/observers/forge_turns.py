@@ -15,7 +15,7 @@ from datetime import datetime
 from itertools import islice, zip_longest
 from typing import Any, TypeVar
 
-from ralph_mission.mission.model import Issue, Pull
+from ralph_mission.mission.threads import Issue, Pull
 
 ROUND = 500  # things remembered as read; beyond it, the lowest numbers get another turn early
 _RANGES = re.compile(r"(?:\d{1,9}(?:-\d{1,9})?(?:,|$))*")
@@ -25,7 +25,7 @@ Told = tuple[str, int]  # kind, number
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class ForgeCursor:
     """What is remembered: when we looked, since when we count, what was read in this round and what waits."""
 
     at: datetime | None = None
@@ -35,7 +35,7 @@ class Cursor:
     told: frozenset[Told] = frozenset()
 
     @classmethod
-    def parse(cls, text: str) -> Cursor:
+    def parse(cls, text: str) -> ForgeCursor:
         """From the memory file; what cannot be read is a first look."""
         try:
             kept = json.loads(text)

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import jmespath
 from pydantic import AfterValidator, Field, StringConstraints
 
-from ralph_mission.observers.result import Garbled, Result, inside, level, whole_number
-from ralph_mission.observers.settings import Section
+from ralph_mission.observers.result import GarbledOutput, Result, inside, level, whole_number
+from ralph_mission.observers.settings import ObserverSection
 
 
 def _expression(text: str) -> str:
@@ -29,7 +29,7 @@ def _expression(text: str) -> str:
 Expression = Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_expression)]
 
 
-class Fields(Section):
+class ItemFields(ObserverSection):
     """Where the results are in the document, and where what is in a result."""
 
     items: Expression = Field("[]", description="The list of results.")
@@ -41,21 +41,21 @@ class Fields(Section):
     level: Expression = Field("level", description="error, warning or note.")
 
 
-def read(raw: bytes, fields: Fields, root: Path) -> list[Result]:
+def read(raw: bytes, fields: ItemFields, root: Path) -> list[Result]:
     """The results that `fields` point at. Raises Garbled when there is no such list."""
     try:
         found = jmespath.search(fields.items, json.loads(raw))
     except (ValueError, RecursionError) as error:
-        raise Garbled(f"no JSON that fits ({type(error).__name__})") from None
+        raise GarbledOutput(f"no JSON that fits ({type(error).__name__})") from None
     if not isinstance(found, list):
-        raise Garbled("`items` gives no list")
+        raise GarbledOutput("`items` gives no list")
     try:
         return [_result(item, fields, root) for outer in found for item in _inner(outer, fields)]
     except ValueError as error:  # a function was given what it cannot take
-        raise Garbled(f"an expression does not fit: {str(error).splitlines()[0]}") from None
+        raise GarbledOutput(f"an expression does not fit: {str(error).splitlines()[0]}") from None
 
 
-def _inner(outer: Any, fields: Fields) -> Iterator[Any]:
+def _inner(outer: Any, fields: ItemFields) -> Iterator[Any]:
     if not fields.nested:
         yield outer
         return
@@ -63,10 +63,10 @@ def _inner(outer: Any, fields: Fields) -> Iterator[Any]:
         yield {**outer, **inner} if isinstance(outer, dict) and isinstance(inner, dict) else inner
 
 
-def _result(item: Any, fields: Fields, root: Path) -> Result:
+def _result(item: Any, fields: ItemFields, root: Path) -> Result:
     message, path = _text(jmespath.search(fields.message, item)), _text(jmespath.search(fields.path, item))
     if not message:
-        raise Garbled("a result has no message")
+        raise GarbledOutput("a result has no message")
     line, code = jmespath.search(fields.line, item), _text(jmespath.search(fields.code, item))
     return Result(inside(path, root), whole_number(line), code, message, level(jmespath.search(fields.level, item)))
 

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, StringConstraints
 
 from ralph_mission.gateways.process import run_foreign
 from ralph_mission.observers import matching
-from ralph_mission.observers.result import Garbled, Result, inside, level, whole_number
+from ralph_mission.observers.result import GarbledOutput, Result, inside, level, whole_number
 from ralph_mission.observers.text import plain
 
 GROUPS = frozenset({"path", "line", "code", "message", "level"})
@@ -48,9 +48,9 @@ def read(raw: bytes, pattern: str, root: Path, home: Path, most: int) -> list[Re
     question = json.dumps(asked).encode()
     done = run_foreign(program, cwd=root, home=home, timeout=SECONDS, output_cap=20_000_000, stdin=question)
     if done.timed_out:
-        raise Garbled(f"the regex took longer than {SECONDS:g} s; make it simpler")
+        raise GarbledOutput(f"the regex took longer than {SECONDS:g} s; make it simpler")
     if done.code != 0:
-        raise Garbled("the regex could not be matched")
+        raise GarbledOutput("the regex could not be matched")
     return [_result(groups, root) for groups in json.loads(done.stdout)]
 
 

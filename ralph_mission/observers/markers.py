@@ -14,7 +14,7 @@ from typing import Literal
 
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.observers.excludes import PATHSPECS
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 TYPESCRIPT = (".ts", ".tsx", ".mts", ".cts")
 SUFFIXES: Mapping[str, tuple[str, ...]] = {
@@ -22,9 +22,9 @@ SUFFIXES: Mapping[str, tuple[str, ...]] = {
     "ts-ignore": (*TYPESCRIPT, ".js", ".jsx", ".mjs", ".cjs", ".vue", ".svelte"),
 }
 PROSE = (".md", ".mdx", ".markdown", ".rst", ".txt", ".adoc")
-LONGEST = 1_000  # characters of a line: longer ones are generated
+LONGEST_MARKER = 1_000  # characters of a line: longer ones are generated
 PER_FILE = 1_000  # matching lines of one file
-SECONDS = 60.0  # for one pass
+MARKER_SECONDS = 60.0  # for one pass
 ARGUMENTS = 100_000  # characters of paths that fit on a command line with room to spare
 MAGIC = {"GIT_LITERAL_PATHSPECS": "0"}
 
@@ -127,7 +127,7 @@ def _pass(git: Git, commit: str, turn: Sequence[Marker], paths: Sequence[str]) -
     needles = [text for one in turn for text in (one.literals or (one.pattern,))]
     raw = _grep(git, commit, "-F" if literal else "-E", needles, paths, turn[0].kind)
     for path, number, line in _records(raw, len(commit) + 1):
-        if len(line) <= LONGEST:
+        if len(line) <= LONGEST_MARKER:
             found = ((one.kind, one.find(path, line)) for one in turn)
             yield from (Hit(kind, path, number, line, word) for kind, word in found if word is not None)
 
@@ -137,13 +137,20 @@ def _grep(git: Git, commit: str, engine: str, needles: Iterable[str], paths: Seq
     patterns = [part for needle in needles for part in ("-e", needle)]
     try:
         return git.run(
-            "grep", *flags, *patterns, commit, "--", *(paths or PATHSPECS), env={} if paths else MAGIC, timeout=SECONDS
+            "grep",
+            *flags,
+            *patterns,
+            commit,
+            "--",
+            *(paths or PATHSPECS),
+            env={} if paths else MAGIC,
+            timeout=MARKER_SECONDS,
         )
     except GitError as error:
         if error.code == 1:  # nothing found
             return b""
         said = error.detail.strip().removeprefix("fatal: ")
-        raise Trouble(f"marker {kind}: {said}", f"mend observers.code.markers.{kind} in ralph.yml") from None
+        raise UserError(f"marker {kind}: {said}", f"mend observers.code.markers.{kind} in ralph.yml") from None
 
 
 def _records(raw: bytes, skip: int) -> Iterator[tuple[str, int, str]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 _UNNAMEABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # nothing a tool's report should call a file
 
 
-class Garbled(Exception):
+class GarbledOutput(Exception):
     """A tool's output is not what it was said to be."""
 
 

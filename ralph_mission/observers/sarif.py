@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
-from ralph_mission.observers.result import Garbled, Result, inside, level, whole_number
+from ralph_mission.observers.result import GarbledOutput, Result, inside, level, whole_number
 
 VERSION = "2.1.0"
 NO_FINGERPRINT = "requires login"  # what semgrep says of every result where nobody is logged in
@@ -24,12 +24,12 @@ def read(raw: bytes, root: Path) -> list[Result]:
     try:
         log = json.loads(raw)
         if log["version"] != VERSION:
-            raise Garbled(f"SARIF version is not {VERSION}")
+            raise GarbledOutput(f"SARIF version is not {VERSION}")
         results = [result for run in log["runs"] for result in _run(run, root)]
-        if not results and any(_failed(run) for run in log["runs"]):
-            raise Garbled("the tool says in its log that it failed")
+        if not results and any(_has_failed(run) for run in log["runs"]):
+            raise GarbledOutput("the tool says in its log that it failed")
     except (KeyError, TypeError, AttributeError, ValueError, IndexError, RecursionError):
-        raise Garbled("not a SARIF log") from None
+        raise GarbledOutput("not a SARIF log") from None
     return results
 
 
@@ -64,7 +64,7 @@ def _snippet(result: Mapping[str, Any]) -> str:
     return str(region.get("snippet", {}).get("text", ""))
 
 
-def _failed(run: Mapping[str, Any]) -> bool:
+def _has_failed(run: Mapping[str, Any]) -> bool:
     return any(one.get("executionSuccessful") is False for one in run.get("invocations", []))
 
 
@@ -105,14 +105,14 @@ def _place(result: Mapping[str, Any], run: Mapping[str, Any], root: Path) -> tup
     artifacts, index = run.get("artifacts", []), location.get("index", -1)
     if "uri" not in location and 0 <= index < len(artifacts):
         location = artifacts[index]["location"]
-    uri = _resolved(location, run.get("originalUriBaseIds", {}))
+    uri = _resolve_uri(location, run.get("originalUriBaseIds", {}))
     return _path(uri, root), whole_number(physical.get("region", {}).get("startLine", 0))
 
 
-def _resolved(location: Mapping[str, Any], bases: Mapping[str, Any], depth: int = 0) -> str:
+def _resolve_uri(location: Mapping[str, Any], bases: Mapping[str, Any], depth: int = 0) -> str:
     uri = str(location.get("uri", ""))
     parent = bases.get(location.get("uriBaseId", ""))
-    return uri if parent is None or depth > NESTING else urljoin(_resolved(parent, bases, depth + 1), uri)
+    return uri if parent is None or depth > NESTING else urljoin(_resolve_uri(parent, bases, depth + 1), uri)
 
 
 def _path(uri: str, root: Path) -> str:

@@ -13,7 +13,7 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 LONGEST = timedelta(days=3650)
 
 
-class Section(BaseModel):
+class ObserverSection(BaseModel):
     """Frozen, and strict about its keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

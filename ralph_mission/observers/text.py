@@ -26,7 +26,7 @@ def block(text: str, limit: int = DETAIL) -> str:
     return _clip(plain(text).strip(), limit)
 
 
-def counted(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """A count in words: 1 file, 1,200 files."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 

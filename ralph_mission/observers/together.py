@@ -14,15 +14,17 @@ from typing import Any
 
 from ralph_mission.gateways.deadline import start_call
 from ralph_mission.gateways.process import STOPPED
-from ralph_mission.mission.model import Sighting
-from ralph_mission.mission.ports import Gaze, Observer
-from ralph_mission.trouble import Trouble
+from ralph_mission.mission.model import Observation
+from ralph_mission.mission.ports import ObservationContext, Observer
+from ralph_mission.trouble import UserError
 
 GRACE = 3.0
 """Seconds that a look has to end its processes after it was told to."""
 
 
-def together(asked: Iterable[tuple[Observer, Gaze]], patience: float) -> Generator[Sighting, None, None]:
+def together(
+    asked: Iterable[tuple[Observer, ObservationContext]], patience: float
+) -> Generator[Observation, None, None]:
     """One sighting for each, in the same order; `unavailable` for a look that takes over `patience` seconds.
 
     An observer whose own `seconds` are more has those. What it raises is its own to handle.
@@ -51,7 +53,7 @@ class OneAtATime:
         def held(*arguments: Any, **named: Any) -> Any:
             with self._lock:
                 if (over := STOPPED.get()) and over():
-                    raise Trouble("its time was over", "the next look begins again", "network")
+                    raise UserError("its time was over", "the next look begins again", "network")
                 return call(*arguments, **named)
 
         return held
@@ -60,23 +62,23 @@ class OneAtATime:
 class _Look:
     """One observer at work; whatever it runs asks `late` whether it should end."""
 
-    def __init__(self, observer: Observer, gaze: Gaze, patience: float) -> None:
+    def __init__(self, observer: Observer, gaze: ObservationContext, patience: float) -> None:
         self.observer, self.gaze, self.late = observer, gaze, threading.Event()
         self.patience = max(patience, getattr(observer, "seconds", 0.0))
         self._until = time.monotonic() + self.patience
         self.call = start_call(self._observe, f"ralph {observer.name}")
 
-    def _observe(self) -> Sighting:
+    def _observe(self) -> Observation:
         STOPPED.set(self.late.is_set)
         return self.observer.observe(self.gaze)
 
-    def seen(self) -> Sighting:
+    def seen(self) -> Observation:
         """What it saw, once it has, or once its time is over."""
         try:
             return self.call.result(max(0.0, self._until - time.monotonic()))
         except Exception:
             detail = "failed unexpectedly" if self.call.done() else f"not finished within {self.patience:g} s"
-        return Sighting(self.observer.name, "unavailable", detail=detail, cursor=self.gaze.cursor)
+        return Observation(self.observer.name, "unavailable", detail=detail, cursor=self.gaze.cursor)
 
 
 def _end(looks: Iterable[_Look]) -> None:

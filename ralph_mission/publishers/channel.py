@@ -7,13 +7,13 @@ from typing import Protocol
 
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.posts import Chart, Post
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 Draw = Callable[[Chart], bytes]
 """A chart as PNG; b"" where none can be made. Never raises."""
 
 
-class Unset(Trouble):
+class NetworkUnset(UserError):
     """Nobody said with which secrets a network is spoken to."""
 
 
@@ -38,10 +38,12 @@ class Channel(Protocol):
         ...
 
 
-def wanted(environment: Mapping[str, str], names: tuple[str, ...], network: str) -> tuple[str, ...]:
+def read_secrets(environment: Mapping[str, str], names: tuple[str, ...], network: str) -> tuple[str, ...]:
     """The values of these variables. Raises Unset that names those which are missing."""
     missing = [name for name in names if not environment.get(name, "").strip()]
     if missing:
         lacks = ", ".join(missing)
-        raise Unset(f"{network} is not set up: {lacks} missing in the environment", f"set {lacks} (doctor tells more)")
+        raise NetworkUnset(
+            f"{network} is not set up: {lacks} missing in the environment", f"set {lacks} (doctor tells more)"
+        )
     return tuple(environment[name].strip() for name in names)

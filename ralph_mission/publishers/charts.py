@@ -25,10 +25,10 @@ def chart(signal: Signal, about: str) -> Chart | None:
     told = {name: words(str(value)) for name, value in signal.facts if name in ("watch", "unit")}
     title = words(": ".join(filter(None, (about, label(told.get("watch", ""))))))
     unit = told.get("unit", "")
-    return Chart(title, unit, _thinned(points), _alt(title, unit, points))
+    return Chart(title, unit, _thin(points), _alt(title, unit, points))
 
 
-def _thinned(points: Points) -> tuple[tuple[datetime, float], ...]:
+def _thin(points: Points) -> tuple[tuple[datetime, float], ...]:
     """At most `MOST` of them, the first and the last included."""
     if len(points) <= MOST:
         return tuple(points)
@@ -47,12 +47,12 @@ def png(chart: Chart) -> bytes:
     """The picture; b"" where it cannot be drawn: a picture is never worth a post."""
     try:
         with warnings.catch_warnings(action="ignore"):  # such as of a letter that no font here has
-            return _drawn(chart)
+            return _draw(chart)
     except Exception:  # a drawing library has many ways to fail, and none of them matters
         return b""
 
 
-def _drawn(chart: Chart) -> bytes:
+def _draw(chart: Chart) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # a second to load
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
     from matplotlib.figure import Figure

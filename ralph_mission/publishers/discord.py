@@ -11,11 +11,11 @@ from typing import Any
 
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.posts import Chart, Post
-from ralph_mission.publishers.channel import Draw, wanted
-from ralph_mission.publishers.said import Said, in_order
+from ralph_mission.publishers.channel import Draw, read_secrets
+from ralph_mission.publishers.said import PartResult, in_order
 from ralph_mission.publishers.wire import PATIENCE, Answer, ask, base, no, open_session
-from ralph_mission.safety.text import cut, said
-from ralph_mission.trouble import Trouble
+from ralph_mission.safety.text import inline_words, truncate
+from ralph_mission.trouble import UserError
 
 NAMES = ("DISCORD_WEBHOOK_URL",)
 ALT = 1_024  # characters
@@ -26,7 +26,7 @@ _WEBHOOK = re.compile(r"https?://\S+/webhooks/\d+/[^/?#\s]+(?:\?thread_id=\d+)?"
 
 
 @dataclass(frozen=True, slots=True)
-class Discord:
+class DiscordChannel:
     """One channel, through one webhook."""
 
     url: str = field(repr=False)
@@ -48,8 +48,8 @@ class Discord:
         """The webhook's name. Raises Trouble."""
         answer = ask(lambda: open_session(self.patience).request("GET", self.url))
         if not answer.ok or "id" not in answer.body:
-            raise Trouble(no("Discord", answer, _reason(answer), MENDS).detail, KEYS)
-        return f"as {said(str(answer.body.get('name') or 'a webhook'), 60)}"
+            raise UserError(no("Discord", answer, _reason(answer), MENDS).detail, KEYS)
+        return f"as {inline_words(str(answer.body.get('name') or 'a webhook'), 60)}"
 
     def _link(self, detail: str) -> str:
         """Where the message is: only the webhook knows in which server it is. "" where it does not tell."""
@@ -59,7 +59,7 @@ class Discord:
         known = all(isinstance(name, str) and name.isdigit() for name in names)
         return f"https://discord.com/channels/{'/'.join(map(str, names))}" if known else ""
 
-    def _say(self, text: str, chart: Chart | None, picture: bytes) -> Said:
+    def _say(self, text: str, chart: Chart | None, picture: bytes) -> PartResult:
         content = {"content": text, "allowed_mentions": NOBODY}
         if chart and picture:
             shown = self._shown(content, chart, picture)
@@ -67,30 +67,30 @@ class Discord:
                 return shown  # a picture that is refused for good costs itself alone
         return self._said(self._post(json=content))
 
-    def _shown(self, content: Mapping[str, Any], chart: Chart, picture: bytes) -> Said:
-        told = {**content, "attachments": [{"id": 0, "filename": "chart.png", "description": cut(chart.alt, ALT)}]}
+    def _shown(self, content: Mapping[str, Any], chart: Chart, picture: bytes) -> PartResult:
+        told = {**content, "attachments": [{"id": 0, "filename": "chart.png", "description": truncate(chart.alt, ALT)}]}
         files = {"files[0]": ("chart.png", picture, "image/png")}
         return self._said(self._post(data={"payload_json": json.dumps(told)}, files=files))
 
     def _post(self, **content: Any) -> Answer:
         return ask(lambda: open_session(self.patience).request("POST", self.url, params={"wait": "true"}, **content))
 
-    def _said(self, answer: Answer) -> Said:
+    def _said(self, answer: Answer) -> PartResult:
         name = answer.body.get("id")
         if answer.ok and isinstance(name, str) and name.isdigit():
-            return Said("done", name)
+            return PartResult("done", name)
         return no("Discord", answer, _reason(answer), MENDS, answer.body.get("retry_after"))
 
 
-def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> Discord:
+def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> DiscordChannel:
     """Raises Unset without its secret, Trouble for an address that is no webhook's."""
-    wanted(environment, NAMES, "discord")
+    read_secrets(environment, NAMES, "discord")
     url = base(environment, NAMES[0], "")
     if not _WEBHOOK.fullmatch(url):
-        raise Trouble("DISCORD_WEBHOOK_URL is no address of a webhook", "copy it anew from the channel's settings")
-    return Discord(url, draw)
+        raise UserError("DISCORD_WEBHOOK_URL is no address of a webhook", "copy it anew from the channel's settings")
+    return DiscordChannel(url, draw)
 
 
 def _reason(answer: Answer) -> str:
     told = answer.body.get("message")
-    return said(told, 120) if isinstance(told, str) else ""
+    return inline_words(told, 120) if isinstance(told, str) else ""

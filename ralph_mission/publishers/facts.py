@@ -13,11 +13,11 @@ from ralph_mission.publishers.public_text import value, words
 SOURCES = frozenset({"database", "dependencies", "forge", "missions", "social"})
 """Observers whose facts are typed. What the web says is free text, and nothing of it is ever posted."""
 COLUMNS = ("order_by",)  # facts that name a column, by which a template may look into `rows`
-MOST = 1_000  # facts: a ranking has up to 50 places, each with its cells
+MOST_FACTS = 1_000  # facts: a ranking has up to 50 places, each with its cells
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
-def offered(finding: Finding) -> dict[str, Any]:
+def template_facts(finding: Finding) -> dict[str, Any]:
     """Facts by name; cells of a row in `row`, by their path; of a ranking in `rows`, one mapping for each place.
 
     `about` says in short what it is about: the names in the row, else the group, else the table. {} where nothing
@@ -26,14 +26,14 @@ def offered(finding: Finding) -> dict[str, Any]:
     signal = finding.signal
     if signal.observer not in SOURCES:
         return {}
-    told = {name: value(fact) for name, fact in signal.facts[:MOST] if _NAME.fullmatch(name)}
+    told = {name: value(fact) for name, fact in signal.facts[:MOST_FACTS] if _NAME.fullmatch(name)}
     if not told:
         return {}
     row = {name.removeprefix("row."): one for name, one in told.items() if name.startswith("row.")}
     places = {name: one for name, one in row.items() if name[0].isdigit()}
     own: dict[str, Any] = {name: one for name, one in told.items() if not name.startswith("row.")}
     own |= {name: fact for name, fact in signal.facts if name in COLUMNS and _NAME.fullmatch(str(fact))}
-    own |= {"kind": words(finding.kind), "row": _nested(row), "rows": _ranked(places)}
+    own |= {"kind": words(finding.kind), "row": _nest(row), "rows": _ranking(places)}
     return own | {"about": _about(row, own)}
 
 
@@ -41,7 +41,7 @@ def _about(row: Mapping[str, Any], own: Mapping[str, Any]) -> str:
     return ("" if own["rows"] else names(row)) or str(own.get("group") or own.get("model") or own.get("watch") or "")
 
 
-def _nested(row: Mapping[str, Any]) -> dict[str, Any]:
+def _nest(row: Mapping[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for path in sorted(row, key=lambda path: path.count(".")):  # what is below a field wins over the field itself
         *way, last = path.split(".")
@@ -54,13 +54,13 @@ def _nested(row: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _ranked(places: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _ranking(places: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows: dict[int, dict[str, Any]] = {}
     for name, one in places.items():
         place, _, field = name.partition(".")
         if place.isdigit() and field:
             rows.setdefault(int(place), {})[field] = one
-    return [_nested(rows[place]) if _deep(rows[place]) else rows[place] for place in sorted(rows)]
+    return [_nest(rows[place]) if _deep(rows[place]) else rows[place] for place in sorted(rows)]
 
 
 def _deep(row: Mapping[str, Any]) -> bool:

@@ -24,7 +24,7 @@ def number(value: object) -> Decimal:
     return made
 
 
-def _rounded(value: object, places: int) -> str:
+def _round(value: object, places: int) -> str:
     step = Decimal(1).scaleb(-max(0, min(int(places), 10)))
     made = f"{number(value).quantize(step, context=_EXACT):,f}"
     made = made.rstrip("0").rstrip(".") if "." in made else made
@@ -33,13 +33,13 @@ def _rounded(value: object, places: int) -> str:
 
 def thousands(value: object, places: int = 2) -> str:
     """1234567.891 as 1,234,567.89."""
-    return _rounded(value, places)
+    return _round(value, places)
 
 
 def percent(value: object, places: int = 1, signed: bool = False) -> str:
     """31.25 as 31.2%; signed: +31.2%."""
     plus = "+" if signed and number(value) > 0 else ""
-    return f"{plus}{_rounded(value, places)}%"
+    return f"{plus}{_round(value, places)}%"
 
 
 def compact(value: object, places: int = 1) -> str:
@@ -47,8 +47,8 @@ def compact(value: object, places: int = 1) -> str:
     made = number(value)
     for size, name in ((Decimal(10**12), "T"), (Decimal(10**9), "B"), (Decimal(10**6), "M"), (Decimal(10**3), "K")):
         if abs(made) >= size:
-            return _rounded(_EXACT.divide(made, size), places) + name
-    return _rounded(made, places)
+            return _round(_EXACT.divide(made, size), places) + name
+    return _round(made, places)
 
 
 def day(value: object) -> str:

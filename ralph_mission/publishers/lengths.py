@@ -16,7 +16,7 @@ from typing import Any
 
 from ralph_mission.extras import require_extra
 from ralph_mission.mission.posts import OUTBOX, Post
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 MOST = 9  # parts of one post: the counter stays one digit
 PLAIN = 4_000  # characters, beyond which nobody has to look closer
@@ -73,23 +73,23 @@ MEASURES: Mapping[str, tuple[int, Length]] = {
 """By network: how much it takes, and how it counts."""
 
 
-def measured(network: str, parts: Sequence[str]) -> Post:
+def measure_post(network: str, parts: Sequence[str]) -> Post:
     """These very parts as a post. Raises Trouble for what the network does not take."""
     if network not in MEASURES:
-        raise Trouble(f"there is no network {network}", f"choose among {', '.join(MEASURES)}")
+        raise UserError(f"there is no network {network}", f"choose among {', '.join(MEASURES)}")
     limit, length = MEASURES[network]
     lengths = tuple(map(length, parts))
     if not parts or not all(part.strip() for part in parts):
-        raise Trouble(f"a post on {network} has no text", "write one")
+        raise UserError(f"a post on {network} has no text", "write one")
     if len(parts) > MOST:
-        raise Trouble(f"a post on {network} has {len(parts)} parts", f"shorten it to {MOST} parts at most")
+        raise UserError(f"a post on {network} has {len(parts)} parts", f"shorten it to {MOST} parts at most")
     for at, long in enumerate(lengths, 1):
         if long > limit:
-            raise Trouble(f"part {at} for {network} has {long:,} of {limit:,} characters", "shorten it")
+            raise UserError(f"part {at} for {network} has {long:,} of {limit:,} characters", "shorten it")
     return Post(network, tuple(parts), lengths, limit)
 
 
-def split(text: str, network: str) -> tuple[str, ...]:
+def split_text(text: str, network: str) -> tuple[str, ...]:
     """The text as parts that the network takes, cut after sentences or words and counted, such as (1/3).
 
     Raises Trouble for a word that is too long.
@@ -105,14 +105,14 @@ def split(text: str, network: str) -> tuple[str, ...]:
     return tuple(f"{part} ({at}/{len(parts)})" for at, part in enumerate(parts, 1))
 
 
-def _torn(word: str, room: int, length: Length) -> str:
+def _tear(word: str, room: int, length: Length) -> str:
     """As much of a word as there is room for, in a script that has no blanks. Raises Trouble where it has letters."""
     whole = [match.span() for match in _ASCII.finditer(word)]
     ends = [match.end() for match in _CLUSTER.finditer(word)]
     ends = [end for end in ends if not any(begin < end < over for begin, over in whole)]
     fits = bisect_right(ends, room, key=lambda end: length(word[:end]))
     if not fits:
-        raise Trouble(f"a word of {len(word):,} characters fits into no part", "shorten it, or its address")
+        raise UserError(f"a word of {len(word):,} characters fits into no part", "shorten it, or its address")
     return word[: ends[fits - 1]]
 
 
@@ -121,7 +121,7 @@ def _head(text: str, room: int, length: Length) -> str:
     ends = [match.end() for match in _WORD.finditer(text)]
     fits = bisect_right(ends, room, key=lambda end: length(text[:end]))
     if not fits:
-        return _torn(text[: ends[0]], room, length)
+        return _tear(text[: ends[0]], room, length)
     head = text[: ends[fits - 1]]
     stops = [match.end() for match in _SENTENCE.finditer(text[: len(head) + 1]) if match.end() <= len(head)]
     return head[: stops[-1]] if stops and 2 * length(head[: stops[-1]]) >= room and len(head) < len(text) else head

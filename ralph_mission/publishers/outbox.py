@@ -12,14 +12,14 @@ from ralph_mission.gateways.files import atomic
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.posts import OUTBOX, Post
 from ralph_mission.publishers.channel import Draw
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 IGNORED = "*\n"  # the folder's own .gitignore, unless it has one: nothing of it is ever committed
 STAGED = "staged"  # the folder of what a staged cycle would have said
 
 
 @dataclass(frozen=True, slots=True)
-class Outbox:
+class OutboxFolder:
     """Files named DATE-outbox-KEY.md, with a picture of the same name where there is a chart."""
 
     folder: Path
@@ -68,7 +68,7 @@ class Outbox:
         """Where it is. Raises Trouble where nothing can be written."""
         there = next(place for place in (self.folder, *self.folder.parents) if place.exists())
         if not there.is_dir() or not os.access(there, os.W_OK):
-            raise Trouble("the outbox cannot be written", f"mend the rights of {there}")
+            raise UserError("the outbox cannot be written", f"mend the rights of {there}")
         waiting = len(list(self.folder.glob(f"*-{OUTBOX}-*.md")))
         return f"{waiting} waiting in {self.folder}"
 

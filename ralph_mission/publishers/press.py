@@ -11,10 +11,10 @@ from ralph_mission.mission.model import Finding
 from ralph_mission.mission.posts import Post, Wording
 from ralph_mission.publishers import lengths
 from ralph_mission.publishers.channel import Channel
-from ralph_mission.publishers.facts import offered
-from ralph_mission.publishers.outbox import Outbox
+from ralph_mission.publishers.facts import template_facts
+from ralph_mission.publishers.outbox import OutboxFolder
 from ralph_mission.publishers.settings import Publishers
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 CONTENT = "content"
 
@@ -30,11 +30,11 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Pressroom:
-    """Implements `mission.ports.Press` over the networks that are set up."""
+    """Implements `mission.ports.PostPublisher` over the networks that are set up."""
 
     settings: Publishers
     channels: Sequence[Channel]
-    outbox: Outbox | None = None  # where a staged cycle puts its posts
+    outbox: OutboxFolder | None = None  # where a staged cycle puts its posts
 
     @property
     def networks(self) -> tuple[str, ...]:
@@ -43,14 +43,14 @@ class Pressroom:
 
     def word(self, finding: Finding) -> Wording | None:
         """What its typed facts say by the owner's template, or for a draft by ours. None: nothing is to be said."""
-        facts = offered(finding)
+        facts = template_facts(finding)
         template = self._template(finding) if facts and self.channels else None
         if template is None:
             return None
         key = (finding.fingerprint, finding.signal.occurrence)
         try:
             posts, troubles = self._posts(template, finding, facts)
-        except Trouble as trouble:
+        except UserError as trouble:
             return Wording(*key, trouble=f"{trouble.what}; {trouble.next_step}")
         if not posts and not troubles:
             return None
@@ -58,7 +58,7 @@ class Pressroom:
 
     def measure(self, network: str, parts: Sequence[str]) -> Post:
         """Raises Trouble for what the network does not take."""
-        return lengths.measured(network, parts)
+        return lengths.measure_post(network, parts)
 
     def find(self, effect: Publish) -> Receipt | None:
         """What is certainly out already."""
@@ -106,7 +106,7 @@ class Pressroom:
         posts, troubles = list[Post](), list[str]()
         for network in self.networks:
             try:
-                posts.append(replace(lengths.measured(network, lengths.split(said, network)), chart=chart))
-            except Trouble as trouble:
+                posts.append(replace(lengths.measure_post(network, lengths.split_text(said, network)), chart=chart))
+            except UserError as trouble:
                 troubles.append(f"{template.name} on {network}: {trouble.what}; {trouble.next_step}")
         return tuple(posts), tuple(troubles)

@@ -42,7 +42,7 @@ def words(said: str) -> str:
         before, calm = calm, _calmer(calm)
         if calm == before:
             return calm
-    return text.cut(re.sub(r"[^\w ]", "", calm), LONGEST)
+    return text.truncate(re.sub(r"[^\w ]", "", calm), LONGEST)
 
 
 def _calmer(said: str) -> str:
@@ -50,4 +50,4 @@ def _calmer(said: str) -> str:
     plain = _PILED.sub(r"\1", without_invisible(without_controls(plain)))
     plain = _ADDRESS.sub(" ", _MARK_UP.sub(" ", plain))
     plain = _LEADING.sub("", _DOMAIN.sub(". ", plain))
-    return text.said(" ".join(plain.split()), LONGEST)
+    return text.inline_words(" ".join(plain.split()), LONGEST)

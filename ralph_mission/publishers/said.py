@@ -11,7 +11,7 @@ LONGEST = 300  # characters of a detail
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PartResult:
     """Of one part: `id` and `url` by the network; `detail` why not, for people; `wait` for how many seconds."""
 
     status: Fate
@@ -26,7 +26,7 @@ class Said:
         return self.status in ("done", "adopted")
 
 
-def in_order(key: str, parts: Sequence[str], say: Callable[[int, str, str], Said]) -> Receipt:
+def in_order(key: str, parts: Sequence[str], say: Callable[[int, str, str], PartResult]) -> Receipt:
     """Say each part once, in order: `say` gets its place, its text and the id of the last one that has one.
 
     Once the first is out the receipt says so, and what is missing; doubt about a later part is doubt about the whole.
@@ -45,6 +45,6 @@ def in_order(key: str, parts: Sequence[str], say: Callable[[int, str, str], Said
     return _receipt(key, first.status, first, first.detail)
 
 
-def _receipt(key: str, status: Fate, first: Said, told: str) -> Receipt:
+def _receipt(key: str, status: Fate, first: PartResult, told: str) -> Receipt:
     name = f"id={first.id} " if first.id else ""
     return Receipt(key, status, url=first.url, detail=f"{name}{told}".strip()[:LONGEST])

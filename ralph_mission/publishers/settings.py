@@ -40,7 +40,7 @@ def _sound(templates: dict[str, str]) -> dict[str, str]:
     return templates
 
 
-class Section(BaseModel):
+class PublisherSection(BaseModel):
     """Frozen, and strict about its keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -51,19 +51,19 @@ Slug = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
 Template = Annotated[str, StringConstraints(min_length=1, max_length=4_000)]
 
 
-class Twitter(Section):
+class TwitterSettings(PublisherSection):
     """X. It needs `TWITTER_API_KEY`, `_API_SECRET`, `_ACCESS_TOKEN` and `_ACCESS_TOKEN_SECRET`."""
 
 
-class Telegram(Section):
+class TelegramSettings(PublisherSection):
     """A channel or a group of Telegram. It needs `TELEGRAM_BOT_TOKEN` and `TELEGRAM_CHANNEL_ID`."""
 
 
-class Discord(Section):
+class DiscordSettings(PublisherSection):
     """A channel of Discord. It needs `DISCORD_WEBHOOK_URL`."""
 
 
-class Outbox(Section):
+class OutboxSettings(PublisherSection):
     """A folder of files for a person to send."""
 
     path: Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_below)] = Field(
@@ -71,13 +71,13 @@ class Outbox(Section):
     )
 
 
-class Publishers(Section):
+class Publishers(PublisherSection):
     """Where posts go, what they say, and when they may."""
 
-    twitter: Twitter | None = Field(None, description="X; `{}` switches it on.")
-    telegram: Telegram | None = Field(None, description="Telegram; `{}` switches it on.")
-    discord: Discord | None = Field(None, description="Discord; `{}` switches it on.")
-    outbox: Outbox | None = Field(None, description="Files for a person to send; in use where no network is.")
+    twitter: TwitterSettings | None = Field(None, description="X; `{}` switches it on.")
+    telegram: TelegramSettings | None = Field(None, description="Telegram; `{}` switches it on.")
+    discord: DiscordSettings | None = Field(None, description="Discord; `{}` switches it on.")
+    outbox: OutboxSettings | None = Field(None, description="Files for a person to send; in use where no network is.")
     templates: Annotated[dict[Slug, Template], AfterValidator(_sound)] = Field(
         {}, description="By kind of finding or name of a watch: what is posted at once, as a Jinja2 template."
     )

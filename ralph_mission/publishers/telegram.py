@@ -14,12 +14,12 @@ from typing import Any
 
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.posts import Post
-from ralph_mission.publishers.channel import Draw, wanted
+from ralph_mission.publishers.channel import Draw, read_secrets
 from ralph_mission.publishers.lengths import units
-from ralph_mission.publishers.said import Said, in_order
+from ralph_mission.publishers.said import PartResult, in_order
 from ralph_mission.publishers.wire import PATIENCE, Answer, ask, base, no, open_session
-from ralph_mission.safety.text import said
-from ralph_mission.trouble import Trouble
+from ralph_mission.safety.text import inline_words
+from ralph_mission.trouble import UserError
 
 NAMES = ("TELEGRAM_BOT_TOKEN", "TELEGRAM_CHANNEL_ID")
 USUAL = "https://api.telegram.org"
@@ -29,7 +29,7 @@ MENDS = dict.fromkeys((400, 401, 403, 404), KEYS)
 
 
 @dataclass(frozen=True, slots=True)
-class Telegram:
+class TelegramChannel:
     """One chat, channel or group, through one bot."""
 
     url: str
@@ -53,14 +53,14 @@ class Telegram:
         bot = self._result(self._call("getMe")).get("username")
         chat = self._result(self._call("getChat", chat_id=self.chat))
         title = chat.get("title") or chat.get("username") or "a private chat"
-        return f"as {said(str(bot), 60)} in {said(str(title), 60)}"
+        return f"as {inline_words(str(bot), 60)} in {inline_words(str(title), 60)}"
 
     def _result(self, answer: Answer) -> Mapping[str, Any]:
         if _result(answer) is None:
-            raise Trouble(no("Telegram", answer, _reason(answer), MENDS, _wait(answer)).detail, KEYS)
+            raise UserError(no("Telegram", answer, _reason(answer), MENDS, _wait(answer)).detail, KEYS)
         return _result(answer) or {}
 
-    def _say(self, text: str, to: str, picture: bytes) -> Said:
+    def _say(self, text: str, to: str, picture: bytes) -> PartResult:
         if picture and units(text) <= CAPTION:
             shown = self._photo(picture, to, caption=html.escape(text, quote=False), parse_mode="HTML")
             if shown.status != "failed" or shown.detail.startswith("later"):
@@ -72,7 +72,7 @@ class Telegram:
             self._photo(picture, made.id)
         return made
 
-    def _photo(self, picture: bytes, to: str, **fields: str) -> Said:
+    def _photo(self, picture: bytes, to: str, **fields: str) -> PartResult:
         url = self._address("sendPhoto")
         data = {"chat_id": self.chat, **fields, **({"reply_parameters": json.dumps(_reply(to))} if to else {})}
         files = {"photo": ("chart.png", picture, "image/png")}
@@ -90,20 +90,20 @@ class Telegram:
     def _address(self, method: str) -> str:
         return f"{self.url}/bot{self.token}/{method}"
 
-    def _said(self, answer: Answer) -> Said:
+    def _said(self, answer: Answer) -> PartResult:
         result = _result(answer)
         name = result.get("message_id") if result else None
         if result and isinstance(name, int):
-            return Said("done", str(name), _link(result, name))
+            return PartResult("done", str(name), _link(result, name))
         return no("Telegram", answer, _reason(answer), MENDS, _wait(answer))
 
 
-def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> Telegram:
+def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> TelegramChannel:
     """Raises Unset without its secrets, Trouble for what cannot be used."""
-    token, chat = wanted(environment, NAMES, "telegram")
+    token, chat = read_secrets(environment, NAMES, "telegram")
     if not token.replace(":", "").replace("-", "").replace("_", "").isalnum():
-        raise Trouble("TELEGRAM_BOT_TOKEN is no token of a bot", "copy it anew from @BotFather")
-    return Telegram(base(environment, "TELEGRAM_API_URL", USUAL), token, chat, draw)
+        raise UserError("TELEGRAM_BOT_TOKEN is no token of a bot", "copy it anew from @BotFather")
+    return TelegramChannel(base(environment, "TELEGRAM_API_URL", USUAL), token, chat, draw)
 
 
 def _reply(to: str) -> dict[str, object]:
@@ -117,7 +117,7 @@ def _result(answer: Answer) -> Mapping[str, Any] | None:
 
 def _reason(answer: Answer) -> str:
     told = answer.body.get("description")
-    return said(told, 120) if isinstance(told, str) else ""
+    return inline_words(told, 120) if isinstance(told, str) else ""
 
 
 def _wait(answer: Answer) -> object:

@@ -17,7 +17,7 @@ from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import SandboxedEnvironment
 
 from ralph_mission.publishers.figures import FILTERS, number
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 LONGEST = 6_000  # characters of what a template makes
 DEPTH = 2  # of loops
@@ -116,21 +116,21 @@ def render(name: str, source: str, facts: Mapping[str, Value]) -> str:
             said.append(piece)
             length += len(piece)
             if length > LONGEST:
-                raise Trouble(f"the template {name} says more than {LONGEST:,} characters", "shorten it in ralph.yml")
+                raise UserError(f"the template {name} says more than {LONGEST:,} characters", "shorten it in ralph.yml")
     except UndefinedError as error:
         raise _missing(name, str(error.message), facts) from None
     except (TemplateError, ArithmeticError, TypeError, ValueError) as error:
-        raise Trouble(f"the template {name} fails: {str(error)[:120]}", "mend publishers.templates") from None
+        raise UserError(f"the template {name} fails: {str(error)[:120]}", "mend publishers.templates") from None
     except RecursionError:
-        raise Trouble(f"the template {name} fails: it is too deep", "mend publishers.templates") from None
+        raise UserError(f"the template {name} fails: it is too deep", "mend publishers.templates") from None
     lines = [line.rstrip() for line in "".join(said).strip().splitlines()]
     return "\n".join(lines)
 
 
-def _missing(name: str, said: str, facts: Mapping[str, Value]) -> Trouble:
+def _missing(name: str, said: str, facts: Mapping[str, Value]) -> UserError:
     missing = (re.findall("'([^']*)'", said) or [said])[-1]  # Jinja2 names it last, in quotation marks
     there = ", ".join(sorted(_names(facts)))[:600]
-    return Trouble(f"the template {name} wants the fact {missing}, which is not there", f"there are: {there}")
+    return UserError(f"the template {name} wants the fact {missing}, which is not there", f"there are: {there}")
 
 
 def _names(facts: Mapping[str, Any], before: str = "") -> list[str]:

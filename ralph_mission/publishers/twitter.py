@@ -18,11 +18,11 @@ from ralph_mission.extras import require_extra
 from ralph_mission.gateways.http.client import NoAnswer
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.posts import Chart, Post
-from ralph_mission.publishers.channel import Draw, wanted
-from ralph_mission.publishers.said import Said, in_order
+from ralph_mission.publishers.channel import Draw, read_secrets
+from ralph_mission.publishers.said import PartResult, in_order
 from ralph_mission.publishers.wire import PATIENCE, Answer, ask, base, no, open_session
-from ralph_mission.safety.text import cut, said
-from ralph_mission.trouble import Trouble
+from ralph_mission.safety.text import inline_words, truncate
+from ralph_mission.trouble import UserError
 
 NAMES = ("TWITTER_API_KEY", "TWITTER_API_SECRET", "TWITTER_ACCESS_TOKEN", "TWITTER_ACCESS_TOKEN_SECRET")
 USUAL = "https://api.twitter.com"  # what tweepy says, whatever the place is called today
@@ -33,7 +33,7 @@ MENDS = {401: KEYS, 403: KEYS, 402: "the plan of the account does not include it
 
 
 @dataclass(frozen=True, slots=True)
-class Twitter:
+class TwitterChannel:
     """X, with the keys of one user of one app."""
 
     url: str
@@ -58,8 +58,8 @@ class Twitter:
         answer = self._asked(lambda: client.get_me(user_auth=True))
         name = _data(answer).get("username")
         if not answer.ok or not isinstance(name, str):
-            raise Trouble(no("X", answer, _reason(answer), MENDS).detail, KEYS)
-        return f"as {said(name, 60)}"
+            raise UserError(no("X", answer, _reason(answer), MENDS).detail, KEYS)
+        return f"as {inline_words(name, 60)}"
 
     def _client(self) -> Any:
         import tweepy  # takes a while to load
@@ -68,15 +68,15 @@ class Twitter:
         client.session = open_session(self.patience, {USUAL: self.url})
         return client
 
-    def _say(self, client: Any, text: str, to: str, medium: str) -> Said:
+    def _say(self, client: Any, text: str, to: str, medium: str) -> PartResult:
         more: dict[str, Any] = {"in_reply_to_tweet_id": to} if to else {}
         more |= {"media_ids": [medium]} if medium else {}
         answer = self._asked(lambda: client.create_tweet(text=text, **more))
         name = _data(answer).get("id")
         if answer.ok and isinstance(name, str) and name.isdigit():
-            return Said("done", name, f"https://x.com/i/status/{name}")
+            return PartResult("done", name, f"https://x.com/i/status/{name}")
         if answer.status == 403 and _duplicate(answer):
-            return Said("adopted", detail="X has it already: it refuses a duplicate")
+            return PartResult("adopted", detail="X has it already: it refuses a duplicate")
         return no("X", answer, _reason(answer), MENDS, _wait(answer))
 
     def _medium(self, client: Any, chart: Chart) -> str:
@@ -89,7 +89,7 @@ class Twitter:
         name = _data(answer).get("id")
         if not answer.ok or not isinstance(name, str):
             return ""
-        alt = {"id": name, "metadata": {"alt_text": {"text": cut(chart.alt, ALT)}}}
+        alt = {"id": name, "metadata": {"alt_text": {"text": truncate(chart.alt, ALT)}}}
         return name if self._post(client, "/2/media/metadata", json=alt).ok else ""
 
     def _post(self, client: Any, path: str, **content: Any) -> Answer:
@@ -113,11 +113,11 @@ class Twitter:
         return ask(told)
 
 
-def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> Twitter:
+def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> TwitterChannel:
     """Raises Unset without its secrets, Trouble for an address that is none and without the extra."""
-    keys = wanted(environment, NAMES, "twitter")
+    keys = read_secrets(environment, NAMES, "twitter")
     require_extra("x", "posts on X need")
-    return Twitter(base(environment, "TWITTER_API_URL", USUAL), keys, draw)
+    return TwitterChannel(base(environment, "TWITTER_API_URL", USUAL), keys, draw)
 
 
 def _data(answer: Answer) -> Mapping[str, Any]:
@@ -127,7 +127,7 @@ def _data(answer: Answer) -> Mapping[str, Any]:
 
 def _reason(answer: Answer) -> str:
     told = answer.body.get("detail") or answer.body.get("title")
-    return said(told, 120) if isinstance(told, str) else ""
+    return inline_words(told, 120) if isinstance(told, str) else ""
 
 
 def _wait(answer: Answer) -> float | None:

@@ -13,8 +13,8 @@ import requests
 
 from ralph_mission.gateways.http.client import HttpLimits, HttpSession, NoAnswer
 from ralph_mission.mission.ports import LATER
-from ralph_mission.publishers.said import Said
-from ralph_mission.trouble import Trouble
+from ralph_mission.publishers.said import PartResult
+from ralph_mission.trouble import UserError
 
 PATIENCE = 20.0  # seconds for connecting, and for each piece of an answer
 WHOLE = 60.0  # seconds for a request and its answer
@@ -60,21 +60,21 @@ def _body(response: requests.Response) -> Mapping[str, Any]:
     return body if isinstance(body, Mapping) else {}
 
 
-def no(network: str, answer: Answer, reason: str, mends: Mapping[int, str], wait: object = None) -> Said:
+def no(network: str, answer: Answer, reason: str, mends: Mapping[int, str], wait: object = None) -> PartResult:
     """What an answer that is no clear yes means for a post. `reason` is the network's own, `mends` who must do what
     about a status."""
     if not answer.sent:
-        return Said("failed", detail=f"{LATER}{network} {answer.why}")
+        return PartResult("failed", detail=f"{LATER}{network} {answer.why}")
     if answer.status == 429:
         seconds = _seconds(wait if wait is not None else answer.headers.get("retry-after"))
         told = f" {seconds:.0f} s" if seconds else ""
-        return Said("failed", detail=f"{LATER}{network} asks to wait{told}", wait=seconds)
+        return PartResult("failed", detail=f"{LATER}{network} asks to wait{told}", wait=seconds)
     if not answer.status or answer.ok or answer.status == 408 or answer.status >= 500:
         why = answer.why or (f"answered {answer.status}" if not answer.ok else "said yes and not what it made of it")
-        return Said("unknown", detail=f"{network} {why}: look there whether it is out")
+        return PartResult("unknown", detail=f"{network} {why}: look there whether it is out")
     mend = mends.get(answer.status, "") or f"look at what {network} says of it"
     told = f" ({reason})" if reason else ""
-    return Said("failed", detail=f"{network} refuses it with {answer.status}{told}: {mend}")
+    return PartResult("failed", detail=f"{network} refuses it with {answer.status}{told}: {mend}")
 
 
 def _seconds(wait: object) -> float:
@@ -90,5 +90,5 @@ def base(environment: Mapping[str, str], name: str, usual: str) -> str:
     """Where a network's interface is: told by the environment, else its usual place. Raises Trouble."""
     said = environment.get(name, "").strip().rstrip("/") or usual
     if not said.startswith(("https://", "http://")) or "@" in said or any(one.isspace() for one in said):
-        raise Trouble(f"{name} is no address", f"set {name} to one that begins with https://, or unset it")
+        raise UserError(f"{name} is no address", f"set {name} to one that begins with https://, or unset it")
     return said

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ralph_mission.report.lines import counted
-from ralph_mission.report.step_summary import Places, harmless, numbered, section
+from ralph_mission.report.lines import count_noun
+from ralph_mission.report.step_summary import Places, harmless, section, thread_link
 
 Document = Mapping[str, Any]
 
@@ -22,8 +22,8 @@ def work_page(told: Document, places: Places) -> str:
     return _page(
         [f"## Ralph, {what}: {harmless(told['outcome'])}", *_title(told)],
         section("What came of it", _result(told, places)),
-        section("Not taken", _threads(told["skipped"], "why", places)),
-        section("Left behind by a runner that died", _threads(told["settled"], "outcome", places)),
+        section("Not taken", _agent_threads(told["skipped"], "why", places)),
+        section("Left behind by a runner that died", _agent_threads(told["settled"], "outcome", places)),
     )
 
 
@@ -31,7 +31,7 @@ def review_page(told: Document, places: Places) -> str:
     """The page of `ralph review`."""
     return _page(
         [f"## Ralph, review of {_pull(told, places)}: {harmless(told['outcome'])}"],
-        section("What came of it", (*_points(told), *_spent(told))),
+        section("What came of it", (*_points(told), *_cost_lines(told))),
     )
 
 
@@ -39,11 +39,11 @@ def publish_page(told: Document, places: Places) -> str:
     """The page of `ralph publish`."""
     return _page(
         [f"## Ralph, texts of issue {_issue(told, places)}: {harmless(told['outcome'])}"],
-        section("What came of it", (*_posts(told), *_spent(told))),
+        section("What came of it", (*_posts(told), *_cost_lines(told))),
     )
 
 
-def outputs(told: Document) -> dict[str, str]:
+def agent_outputs(told: Document) -> dict[str, str]:
     """The outputs of the action, by name."""
     return {
         "outcome": str(told["outcome"]),
@@ -57,11 +57,11 @@ def _page(*parts: Sequence[str]) -> str:
 
 
 def _issue(told: Document, places: Places) -> str:
-    return numbered(f"/issues/{told['issue']}", places)
+    return thread_link(f"/issues/{told['issue']}", places)
 
 
 def _pull(told: Document, places: Places) -> str:
-    return numbered(f"/pull/{told['pull_request']}", places)
+    return thread_link(f"/pull/{told['pull_request']}", places)
 
 
 def _title(told: Document) -> list[str]:
@@ -71,14 +71,14 @@ def _title(told: Document) -> list[str]:
 def _result(told: Document, places: Places) -> Iterator[str]:
     if told["pull_request"]:
         yield f"pull request {_pull(told, places)}"
-    yield from _spent(told)
+    yield from _cost_lines(told)
 
 
 def _points(told: Document) -> Iterator[str]:
     if told["points"] is not None:
         found = Counter(point["gravity"] for point in told["points"])
         each = ", ".join(f"{count} {harmless(gravity)}" for gravity, count in sorted(found.items()))
-        yield f"{counted(len(told['points']), 'point')}{f' ({each})' if each else ''}; they stand in the review"
+        yield f"{count_noun(len(told['points']), 'point')}{f' ({each})' if each else ''}; they stand in the review"
 
 
 def _posts(told: Document) -> Iterator[str]:
@@ -87,15 +87,15 @@ def _posts(told: Document) -> Iterator[str]:
         yield f"{harmless(post['network'])}: {harmless(post['status'])} {where}".strip()
 
 
-def _spent(told: Document) -> Iterator[str]:
+def _cost_lines(told: Document) -> Iterator[str]:
     if told.get("reason"):
         yield harmless(told["reason"])
     if told.get("code"):
         yield f"exit code {told['code']}"
     if told.get("sessions"):
-        yield f"{counted(told['sessions'], 'session')} in {told['seconds']:.0f} s, ${told['cost_usd']:.2f}"
+        yield f"{count_noun(told['sessions'], 'session')} in {told['seconds']:.0f} s, ${told['cost_usd']:.2f}"
 
 
-def _threads(every: Iterable[Document], said: str, places: Places) -> Iterator[str]:
+def _agent_threads(every: Iterable[Document], said: str, places: Places) -> Iterator[str]:
     for one in every:
         yield f"{_issue(one, places)}: {harmless(one[said])}"

@@ -15,9 +15,9 @@ from ralph_mission.mission.ledger import OpenState
 from ralph_mission.mission.memory import CompletedNote, Header, IssueNote, Memory
 from ralph_mission.mission.model import Acceptance, Mission, Status
 from ralph_mission.mission.posts import Posted
-from ralph_mission.report.dashboard_text import deed, foreign, numbered, ours
+from ralph_mission.report.dashboard_text import command_text, foreign, link_number, ours
 from ralph_mission.report.dashboard_timeline import timeline
-from ralph_mission.report.lines import counted, spell, stamp
+from ralph_mission.report.lines import count_noun, spell, stamp
 
 SLOTS = 3  # seed 003: at most three active missions
 POSTS = 5
@@ -65,9 +65,9 @@ def dashboard(
         _missions(f"## Missions ({len(active)} of {slots} slots)", active, now, link) or ["## Missions", "", "None."],
         _missions("## Parked", [m for m in state.missions if not m.status.active], now, link),
         _issues(memory.issues, link),
-        _done(memory.completed),
+        _done_lines(memory.completed),
         _posts(state.posted),
-        _learned(memory.completed, state.acceptance),
+        _learned_lines(memory.completed, state.acceptance),
         _wakes(state.wakes),
         timeline(state.missions, memory.completed, now),
     )
@@ -85,9 +85,9 @@ def _head(header: Header, state: OpenState, repository: str, used: int, slots: i
         f"- **Slots:** {'●' * used}{'○' * (slots - used)} {used} of {slots}",
         f"- **Last:** {last}",
         *due,
-        f"- **Backlog:** {counted(len(state.backlog), 'finding')}",
+        f"- **Backlog:** {count_noun(len(state.backlog), 'finding')}",
         f"- **Spent {header.today or 'so far'}:** ${header.spend_usd:.2f}, "
-        f"{counted(header.dispatches, 'wake')} granted",
+        f"{count_noun(header.dispatches, 'wake')} granted",
     ]
 
 
@@ -109,9 +109,9 @@ def _ask(mission: Mission, link: Link, how: How) -> Iterator[str]:
     what, thing = ASKING[Status.DISCOVERED if mission.offered_until else mission.status]
     number, kind = (mission.pull, "pull") if thing == "pull" else (mission.issue, "issue")
     yield f"- **{foreign(mission.title)}** {_links(mission, link)}: {what}"
-    if look := deed(how(f"show_{kind}", number)):
+    if look := command_text(how(f"show_{kind}", number)):
         yield f"  - look: {look}"
-    if thing and (yes := deed(how(f"approve_{kind}", number))):
+    if thing and (yes := command_text(how(f"approve_{kind}", number))):
         yield f"  - say yes: {yes}"
 
 
@@ -146,19 +146,19 @@ def _issues(notes: Sequence[IssueNote], link: Link) -> list[str]:
 
 
 def _issue(note: IssueNote, link: Link) -> Iterator[str]:
-    numbers = (numbered(number, link(number)) for number in (note.issue, note.pull) if number)
+    numbers = (link_number(number, link(number)) for number in (note.issue, note.pull) if number)
     yield f"- **{foreign(note.title)}** {', '.join(numbers)}"
     yield f"  - try {note.tries}, {STANDS[note.state]}"
 
 
 def _links(mission: Mission, link: Link) -> str:
-    return ", ".join(numbered(number, link(number)) for number in (mission.issue, mission.pull) if number)
+    return ", ".join(link_number(number, link(number)) for number in (mission.issue, mission.pull) if number)
 
 
 # --- what became of it ----------------------------------------------------------------
 
 
-def _done(completed: Sequence[CompletedNote]) -> list[str]:
+def _done_lines(completed: Sequence[CompletedNote]) -> list[str]:
     lines = [_note(note) for note in completed if note.outcome not in REJECTED]
     return ["## Done", "", *lines] if lines else []
 
@@ -170,12 +170,12 @@ def _posts(posts: Sequence[Posted]) -> list[str]:
 
 
 def _post(post: Posted) -> Iterator[str]:
-    told = f", {counted(post.reactions, 'reaction')}" if post.measured_at else ""
+    told = f", {count_noun(post.reactions, 'reaction')}" if post.measured_at else ""
     yield f"- **{foreign(post.network)}**, {foreign(post.kind)}"
     yield f"  - {post.at.date().isoformat()}{told}{f': {foreign(post.url)}' if post.url else ''}"
 
 
-def _learned(completed: Sequence[CompletedNote], acceptance: Sequence[tuple[str, Acceptance]]) -> list[str]:
+def _learned_lines(completed: Sequence[CompletedNote], acceptance: Sequence[tuple[str, Acceptance]]) -> list[str]:
     said_no = [_note(note) for note in completed if note.outcome in REJECTED]
     rates = [
         f"- {foreign(kind)}: {of.accepted} of {of.accepted + of.rejected} accepted, the next with {of.mean:.0%}"

@@ -13,14 +13,14 @@ WIDTH = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestCounts:
     """How often the forge was asked in a cycle, and how often it answered that nothing had changed (304)."""
 
     total: int
     unchanged: int = 0
 
     def __str__(self) -> str:
-        return f"{counted(self.total, 'request')} to the forge, {self.unchanged} of them unchanged"
+        return f"{count_noun(self.total, 'request')} to the forge, {self.unchanged} of them unchanged"
 
 
 def safe(text: str) -> str:
@@ -38,7 +38,7 @@ def rows(text: str, width: int = WIDTH) -> int:
     return sum(max(1, -(-len(line) // width)) for line in text.split("\n"))
 
 
-def capped(lines: Sequence[str], room: int, where: str) -> list[str]:
+def cap_lines(lines: Sequence[str], room: int, where: str) -> list[str]:
     """As many of `lines` as fit in `room` rows; the rest is counted, and `where` to see it named."""
     if sum(map(rows, lines)) <= room:
         return list(lines)
@@ -50,17 +50,17 @@ def capped(lines: Sequence[str], room: int, where: str) -> list[str]:
     return [*kept, f"  … and {len(lines) - len(kept)} more: {where}"]
 
 
-def indented(lines: Iterable[str]) -> list[str]:
+def indent_lines(lines: Iterable[str]) -> list[str]:
     """Each line below its heading, cut to the width."""
     return [shorten(f"  {safe(line)}") for line in lines]
 
 
-def told(lines: Iterable[str]) -> list[str]:
+def fold_lines(lines: Iterable[str]) -> list[str]:
     """Each line below its heading, in three rows if it needs them."""
     return ["\n".join(_few_rows(safe(line))) for line in lines]
 
 
-def wrapped(text: str) -> list[str]:
+def wrap_text(text: str) -> list[str]:
     """All of a safe text, in as many rows as it takes."""
     return _harmless(
         textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
@@ -85,7 +85,7 @@ def _harmless(rows: Iterable[str]) -> list[str]:
     return [sanitise(row, "log") for row in rows]
 
 
-def counted(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """`1 finding`, `2 findings`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 

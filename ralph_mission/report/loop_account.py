@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ralph_mission.loop.model import Usage
-from ralph_mission.loop.order import Account
+from ralph_mission.loop.model import SessionUsage
+from ralph_mission.loop.order import RunResult
 from ralph_mission.safety.secrets import redact
 
 
 def account_document(
-    account: Account,
+    account: RunResult,
     stories: tuple[int, int] | None,
     complaints: Sequence[str] = (),
     isolation: str = "",
@@ -72,7 +72,7 @@ def redact_values(value: object, secrets: Sequence[str]) -> object:
     return [redact_values(inner, secrets) for inner in value] if isinstance(value, list) else value
 
 
-def _usage(usage: Usage) -> dict[str, object]:
+def _usage(usage: SessionUsage) -> dict[str, object]:
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,

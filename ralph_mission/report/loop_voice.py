@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, TextIO
 
-from ralph_mission.loop.model import Board, HatOutput, State, Usage
-from ralph_mission.loop.order import Account, Order
+from ralph_mission.loop.model import HatOutput, RunSnapshot, RunState, SessionUsage
+from ralph_mission.loop.order import RunResult, RunSpec
 from ralph_mission.report.lines import safe
 from ralph_mission.safety.secrets import redact
 
@@ -27,21 +27,21 @@ WIDEST = 200  # characters of a command
 
 
 @contextmanager
-def telling(stream: TextIO, secrets: Sequence[str], now: Callable[[], datetime]) -> Iterator[PlainLoopVoice]:
+def telling(stream: TextIO, secrets: Sequence[str], now: Callable[[], datetime]) -> Iterator[PlainRunProgress]:
     """A voice on `stream` for the length of a run, live on a terminal, plain elsewhere; `secrets` are never said."""
     if not stream.isatty():
-        yield PlainLoopVoice(stream, secrets)
+        yield PlainRunProgress(stream, secrets)
         return
     from rich.console import Console
 
     console = Console(file=stream, highlight=False, markup=False, emoji=False)
     with console.status("starting") as status:
-        yield LiveLoopVoice(stream, secrets, console, status, now)
+        yield LiveRunProgress(stream, secrets, console, status, now)
 
 
 @dataclass(slots=True)
-class PlainLoopVoice:
-    """`ports.Voice` as lines, for logs and pipes. `secrets` are known values that no line may hold."""
+class PlainRunProgress:
+    """`ports.RunProgress` as lines, for logs and pipes. `secrets` are known values that no line may hold."""
 
     stream: TextIO
     secrets: Sequence[str]
@@ -50,18 +50,18 @@ class PlainLoopVoice:
         """A line of its own."""
         self._say(safe(text))
 
-    def began(self, order: Order, state: State) -> None:
+    def began(self, order: RunSpec, state: RunState) -> None:
         """`run 20260504-120000-prd: at most 10 sessions`"""
         how = f"goes on after session {state.iteration}" if state.iteration else "begins"
         dollars = f", ${order.limits.usd:.2f}" if order.limits.usd is not None else ""
         limits = f"{order.limits.iterations} sessions, {clock(order.limits.runtime)}{dollars}"
         self._say(f"run {state.run_id} {how}; at most {limits}")
 
-    def session(self, order: Order, state: State, hat: str, board: Board) -> None:
+    def session(self, order: RunSpec, state: RunState, hat: str, board: RunSnapshot) -> None:
         """`[3/10] builder, US-003 Search, 2/5 stories, $0.12, 1m05s`"""
         self._say(standing(order, state, hat, board))
 
-    def output(self, order: Order, state: State, output: HatOutput) -> None:
+    def output(self, order: RunSpec, state: RunState, output: HatOutput) -> None:
         """What came of it, indented, and what was undone."""
         for line in came(output):
             self._say(f"  {line}")
@@ -70,10 +70,10 @@ class PlainLoopVoice:
         """`  waiting 1m00s: rate limit`"""
         self._say(f"  waiting {clock(seconds)}: {safe(why)}")
 
-    def ended(self, order: Order, account: Account) -> None:
+    def ended(self, order: RunSpec, account: RunResult) -> None:
         """`complete: 5 sessions, $0.40, 3m12s`"""
         ending, state = account.ending, account.state
-        took = ", ".join(filter(None, (spent(state.usage, state.elapsed), *measured(state.usage))))
+        took = ", ".join(filter(None, (cost_text(state.usage, state.elapsed), *usage_parts(state.usage))))
         self._say(f"{ending.reason}: {safe(ending.detail)}; in all {took}")
         if ending.next_step:
             self._say(f"  {safe(ending.next_step)}")
@@ -84,7 +84,7 @@ class PlainLoopVoice:
 
 
 @dataclass(slots=True)
-class LiveLoopVoice(PlainLoopVoice):
+class LiveRunProgress(PlainRunProgress):
     """The same above a spinner, whose line says what is going on and for how long."""
 
     console: Console
@@ -93,16 +93,16 @@ class LiveLoopVoice(PlainLoopVoice):
     _doing: str = ""
     _since: datetime | None = field(default=None)
 
-    def session(self, order: Order, state: State, hat: str, board: Board) -> None:
+    def session(self, order: RunSpec, state: RunState, hat: str, board: RunSnapshot) -> None:
         """The line becomes the live one."""
         self._doing, self._since = redact(standing(order, state, hat, board), self.secrets), self.now()
         self.status.update(self)
 
-    def output(self, order: Order, state: State, output: HatOutput) -> None:
+    def output(self, order: RunSpec, state: RunState, output: HatOutput) -> None:
         """The line joins the history, with what came of it below."""
         self._say(self._doing)
         self._doing = "between two sessions"
-        PlainLoopVoice.output(self, order, state, output)
+        PlainRunProgress.output(self, order, state, output)
 
     def __rich__(self) -> Text:
         """The live line, as often as the terminal is drawn."""
@@ -118,19 +118,19 @@ class LiveLoopVoice(PlainLoopVoice):
             self.console.print(Text(redact(line, self.secrets)), soft_wrap=True)
 
 
-def standing(order: Order, state: State, hat: str, board: Board) -> str:
+def standing(order: RunSpec, state: RunState, hat: str, board: RunSnapshot) -> str:
     """Where the run stands as a session begins: number, hat, item, stories, cost, time."""
     listed = board.prd.stories if board.prd else ()
     titles = {task.id: task.title for task in board.tasks} | {story.id: story.title for story in listed}
     item = f"{state.item} {titles.get(state.item, '')}".strip()
     done = f"{sum(story.passes for story in listed)}/{len(listed)} stories" if board.prd else ""
-    parts = (hat or "no hat", safe(item), done, spent(state.usage, state.elapsed))
+    parts = (hat or "no hat", safe(item), done, cost_text(state.usage, state.elapsed))
     return f"[{state.iteration + 1}/{order.limits.iterations}] {', '.join(filter(None, parts))}"
 
 
 def came(output: HatOutput) -> Iterator[str]:
     """What came of a session, one line each: its verdict, what changed, what it took, what was undone."""
-    parts = (_verdict(output), _event(output), _changed(output), _checks(output), took(output.usage))
+    parts = (_verdict(output), _event(output), _changed_paths(output), _checks(output), took(output.usage))
     yield ", ".join(filter(None, parts))
     for change in output.reverted:
         yield safe(f"undone: {change.path} ({change.how}): {change.reverted}")
@@ -142,20 +142,20 @@ def came(output: HatOutput) -> Iterator[str]:
         yield safe(f"ended: {command[:WIDEST]} (left running)")
 
 
-def spent(usage: Usage, seconds: float) -> str:
+def cost_text(usage: SessionUsage, seconds: float) -> str:
     """`$0.12, 1m05s`; `at least` before it when some sessions did not tell, no dollars when nobody can."""
     least = "at least " if usage.untold else ""
     dollars = f"{least}${usage.cost_usd:.2f}, " if usage.cost_usd or (usage.cost_usd == 0 and not least) else ""
     return f"{dollars}{clock(seconds)}"
 
 
-def took(usage: Usage) -> str:
+def took(usage: SessionUsage) -> str:
     """`$0.12, 3,400 tokens, 3 turns, 9s`: of one session, tokens in and out together; "" of what nobody told."""
     dollars = "" if usage.cost_usd is None else f"{'at least ' if usage.untold else ''}${usage.cost_usd:.2f}"
-    return ", ".join(filter(None, (dollars, *measured(usage), clock(usage.seconds) if usage.seconds >= 1 else "")))
+    return ", ".join(filter(None, (dollars, *usage_parts(usage), clock(usage.seconds) if usage.seconds >= 1 else "")))
 
 
-def measured(usage: Usage) -> Iterator[str]:
+def usage_parts(usage: SessionUsage) -> Iterator[str]:
     """Tokens and turns, as far as agents told them."""
     for number, noun in ((usage.input_tokens + usage.output_tokens, "token"), (usage.turns, "turn")):
         if number:
@@ -183,7 +183,7 @@ def _event(output: HatOutput) -> str:
     return f"said {safe(output.event.topic)}" if output.event else ""
 
 
-def _changed(output: HatOutput) -> str:
+def _changed_paths(output: HatOutput) -> str:
     paths = [change.path for change in output.changes if not change.reverted]
     more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
     commits = f"({len(output.commits)} commit{'s'[: len(output.commits) != 1]})" if output.commits else ""

@@ -13,24 +13,26 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from ralph_mission.mission.account import CycleReport, Telling
+from ralph_mission.mission.account import CycleReport, CycleSummary
 from ralph_mission.mission.model import Verdict
 from ralph_mission.report.agent_summary import Document
-from ralph_mission.report.agent_summary import outputs as agent_outputs
-from ralph_mission.report.lines import Asked
+from ralph_mission.report.agent_summary import agent_outputs as agent_outputs
+from ralph_mission.report.lines import RequestCounts
 from ralph_mission.report.step_summary import Places, step_summary, trouble_summary
 
 SUMMARY, OUTPUT, TEMP = "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "RUNNER_TEMP"
 Page = Callable[[Document, Places], str]
 
 
-def tell_runner(report: CycleReport, telling: Telling, environ: Mapping[str, str], asked: Asked | None = None) -> None:
+def tell_runner(
+    report: CycleReport, telling: CycleSummary, environ: Mapping[str, str], asked: RequestCounts | None = None
+) -> None:
     """What came of a cycle. Raises OSError when the runner's files cannot be written."""
     if not environ.get(SUMMARY) and not environ.get(OUTPUT):
         return
     page = step_summary(report, telling, places(environ), asked)
     _append(environ.get(SUMMARY), page)
-    _append(environ.get(OUTPUT), _fenced({**outputs(report), "summary-path": _kept(page, environ)}))
+    _append(environ.get(OUTPUT), _heredoc({**outputs(report), "summary-path": _copy_page(page, environ)}))
 
 
 def tell_agent(told: Document, environ: Mapping[str, str], page: Page) -> None:
@@ -39,7 +41,7 @@ def tell_agent(told: Document, environ: Mapping[str, str], page: Page) -> None:
         return
     text = page(told, places(environ))
     _append(environ.get(SUMMARY), text)
-    _append(environ.get(OUTPUT), _fenced({**agent_outputs(told), "summary-path": _kept(text, environ)}))
+    _append(environ.get(OUTPUT), _heredoc({**agent_outputs(told), "summary-path": _copy_page(text, environ)}))
 
 
 def tell_trouble(error: Mapping[str, str], environ: Mapping[str, str]) -> None:
@@ -73,7 +75,7 @@ def places(environ: Mapping[str, str]) -> Places:
     )
 
 
-def _fenced(values: Mapping[str, str]) -> str:
+def _heredoc(values: Mapping[str, str]) -> str:
     fence = f"ralph-{secrets.token_hex(16)}"
     return "".join(f"{name}<<{fence}\n{value}\n{fence}\n" for name, value in values.items())
 
@@ -84,7 +86,7 @@ def _append(path: str | None, text: str) -> None:
             file.write(text)
 
 
-def _kept(page: str, environ: Mapping[str, str]) -> str:
+def _copy_page(page: str, environ: Mapping[str, str]) -> str:
     """A copy for later steps, which the runner removes with its job: the summary's own file they never see."""
     if not environ.get(TEMP):
         return ""

@@ -7,15 +7,15 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from ralph_mission.mission.ledger import Recollection
+from ralph_mission.mission.ledger import MemorySnapshot
 from ralph_mission.mission.memory import Header
 from ralph_mission.mission.model import Limits, Mission
-from ralph_mission.mission.schedule import Rhythm, day, is_due
-from ralph_mission.report.lines import capped, counted, indented, safe, stamp
+from ralph_mission.mission.schedule import Rhythm, day_of, is_due
+from ralph_mission.report.lines import cap_lines, count_noun, indent_lines, safe, stamp
 
 
 def facts(
-    recalled: Recollection | None,
+    recalled: MemorySnapshot | None,
     limits: Limits,
     now: datetime,
     waiting: Sequence[str] = (),
@@ -58,14 +58,14 @@ def lines(known: dict[str, Any], typed: Callable[[str], str] = str) -> list[str]
             typed("to start: ralph cycle"),
         ]
     slots, spend = known["slots"], known["spend"]
-    wakes = counted(spend["dispatches_today"], "wake")
+    wakes = count_noun(spend["dispatches_today"], "wake")
     return [
         f"cycle {known['cycle']}, {slots['used']} of {slots['total']} missions active"
         + (typed(", PAUSED (ralph resume)") if known["paused"] else ""),
-        *capped(list(_missions(known)), 14, typed("ralph status --json")),
-        *capped(list(_issues(known)), 8, typed("ralph status --json")),
-        *capped(_waiting(known, typed), 8, typed("ralph status --json")),
-        f"backlog: {counted(known['backlog'], 'finding')} waiting for a free slot",
+        *cap_lines(list(_missions(known)), 14, typed("ralph status --json")),
+        *cap_lines(list(_issues(known)), 8, typed("ralph status --json")),
+        *cap_lines(_waiting(known, typed), 8, typed("ralph status --json")),
+        f"backlog: {count_noun(known['backlog'], 'finding')} waiting for a free slot",
         f"spent today: ${spend['usd_today']:.2f} of ${spend['limit_usd']:.2f}, {wakes} sent",
         typed(_wake(known)),
     ]
@@ -73,7 +73,9 @@ def lines(known: dict[str, Any], typed: Callable[[str], str] = str) -> list[str]
 
 def _missions(known: dict[str, Any]) -> Iterator[str]:
     for mission in known["missions"]:
-        yield from indented([f"#{mission['id']} {mission['status']}, {_days(mission['age_days'])}: {mission['title']}"])
+        yield from indent_lines(
+            [f"#{mission['id']} {mission['status']}, {_days(mission['age_days'])}: {mission['title']}"]
+        )
         if mission["next_step"]:
             yield f"     {safe(mission['next_step'])}"
 
@@ -83,7 +85,7 @@ def _issues(known: dict[str, Any]) -> Iterator[str]:
     for issue in known["issues"]:
         if issue["state"] != "done":
             where = f"issue #{issue['issue']} {issue['state']}, try {issue['tries']}"
-            yield from indented([f"{where}: {issue['title']}"])
+            yield from indent_lines([f"{where}: {issue['title']}"])
 
 
 def _waiting(known: dict[str, Any], typed: Callable[[str], str]) -> list[str]:
@@ -118,7 +120,7 @@ def _mission(mission: Mission, now: datetime) -> dict[str, Any]:
 
 
 def _spend(header: Header, now: datetime) -> dict[str, Any]:
-    today = header.today == day(header, now)  # yesterday's money is not today's
+    today = header.today == day_of(header, now)  # yesterday's money is not today's
     return {
         "usd_today": header.spend_usd if today else 0.0,
         "dispatches_today": header.dispatches if today else 0,
@@ -130,7 +132,7 @@ def _until(due: datetime | None, now: datetime) -> int:
 
 
 def _days(age: float) -> str:
-    return f"{counted(int(age), 'day')} old" if age >= 1 else "new today"
+    return f"{count_noun(int(age), 'day')} old" if age >= 1 else "new today"
 
 
 def _iso(when: datetime | None) -> str | None:

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ralph_mission.mission.account import CycleReport, EffectLine, MissionLine, PostLine, Telling
+from ralph_mission.mission.account import CycleReport, CycleSummary, EffectLine, MissionLine, PostLine
 from ralph_mission.mission.rules import LIFTED_BY
-from ralph_mission.report.lines import Asked, counted, drift, spell, stamp
+from ralph_mission.report.lines import RequestCounts, count_noun, drift, spell, stamp
 from ralph_mission.report.summary import SAYINGS, SHOWN
-from ralph_mission.safety.text import said
+from ralph_mission.safety.text import inline_words
 
 LINES = 30  # in one section
 PART = 5_000  # characters of a post
@@ -39,7 +39,9 @@ class Places:
     rules: str = ""
 
 
-def step_summary(report: CycleReport, telling: Telling, places: Places = Places(), asked: Asked | None = None) -> str:
+def step_summary(
+    report: CycleReport, telling: CycleSummary, places: Places = Places(), asked: RequestCounts | None = None
+) -> str:
     """The page of one cycle; `asked` where somebody counted."""
     done = "Would be done" if report.staged else "Done"
     parts = (
@@ -48,9 +50,9 @@ def step_summary(report: CycleReport, telling: Telling, places: Places = Places(
         section(done, (_effect(effect, places) for effect in report.effects if _is_shown(effect))),
         section("Would be said" if report.staged else "Said", (_post(post) for post in telling.posts)),
         section("Why", map(harmless, telling.why)),
-        section("Held back", (_held(line, places) for line in telling.held)),
-        section("Waiting for you", (_linked(line, places) for line in telling.waiting)),
-        section("Worth knowing", (_linked(line, places) for line in (*_unavailable(report), *telling.remarks))),
+        section("Held back", (_held_line(line, places) for line in telling.held)),
+        section("Waiting for you", (_links(line, places) for line in telling.waiting)),
+        section("Worth knowing", (_links(line, places) for line in (*_unavailable(report), *telling.remarks))),
         [_next(report, telling), "", _spend(report, asked)],
     )
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
@@ -76,10 +78,10 @@ def _missions(missions: Sequence[MissionLine], places: Places) -> list[str]:
 
 def _threads(mission: MissionLine, places: Places) -> str:
     threads = (("issues", mission.issue), ("pull", mission.pull_request))
-    return ", ".join(numbered(f"/{where}/{number}", places) for where, number in threads if number)
+    return ", ".join(thread_link(f"/{where}/{number}", places) for where, number in threads if number)
 
 
-def numbered(path: str, places: Places) -> str:
+def thread_link(path: str, places: Places) -> str:
     """A thread by its number, such as `/issues/7`; a link where we know where it leads."""
     number = f"#{path.rpartition('/')[2]}"
     return f"[{number}]({places.repository}{path})" if places.repository else number
@@ -95,7 +97,7 @@ def section(heading: str, lines: Iterable[str]) -> list[str]:
 def _post(post: PostLine) -> str:
     """A post with all its parts, so that the exact text can be read before it is sent."""
     lengths = ", ".join(map(str, post.lengths))
-    words = " / ".join(said(part, PART) for part in post.parts)
+    words = " / ".join(inline_words(part, PART) for part in post.parts)
     return f"{harmless(post.network)} {post.status} ({lengths} of {post.limit}): {words}"
 
 
@@ -105,10 +107,10 @@ def _is_shown(effect: EffectLine) -> bool:
 
 def _effect(effect: EffectLine, places: Places) -> str:
     doubt = f" **{effect.status}**" if effect.status in ("failed", "unknown") else ""
-    return f"{SHOWN.get(effect.kind, effect.kind.replace('_', ' '))}{doubt} {_linked(effect.url or effect.key, places)}"
+    return f"{SHOWN.get(effect.kind, effect.kind.replace('_', ' '))}{doubt} {_links(effect.url or effect.key, places)}"
 
 
-def _held(line: str, places: Places) -> str:
+def _held_line(line: str, places: Places) -> str:
     """What is held; the rules that it ends with lead to where they are explained."""
     found = _RULES.search(line)
     rules = found["ids"].split(", ") if found else []
@@ -123,21 +125,21 @@ def _unavailable(report: CycleReport) -> Iterator[str]:
             yield f"{line.name} could not be observed: {line.detail or 'no reason given'}"
 
 
-def _next(report: CycleReport, telling: Telling) -> str:
+def _next(report: CycleReport, telling: CycleSummary) -> str:
     started = f"; {drift(telling.late)}" if telling.late is not None else ""
     if report.next_due_at is None:
         return f"**Next**: at the next wake{started}"
     return f"**Next**: {stamp(report.next_due_at)} (urgency {report.urgency.value}){started}"
 
 
-def _spend(report: CycleReport, asked: Asked | None) -> str:
+def _spend(report: CycleReport, asked: RequestCounts | None) -> str:
     usage = report.usage
     tokens = usage.input_tokens + usage.output_tokens
-    models = f"{counted(usage.model_calls, 'model call')}, {tokens} tokens, ${usage.cost_usd:.2f}"
+    models = f"{count_noun(usage.model_calls, 'model call')}, {tokens} tokens, ${usage.cost_usd:.2f}"
     return f"Spent: {models}" + (f"; {asked}" if asked else "")
 
 
-def _linked(text: str, places: Places) -> str:
+def _links(text: str, places: Places) -> str:
     """A line with the addresses of the repository's own threads as links, and nothing else live."""
     words = [_link(word, places) or word for word in text.split()] if places.repository else []
     links = [word for word in words if word.startswith("[#")]
@@ -155,7 +157,7 @@ def _link(word: str, places: Places) -> str:
 
 def harmless(text: str) -> str:
     """Anybody's text as words and no more: nothing of it is markup, a link or a command."""
-    return said(text, WORDS)
+    return inline_words(text, WORDS)
 
 
 def _cell(text: str) -> str:

@@ -10,9 +10,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from ralph_mission.mission.account import CycleReport, PostLine, Telling
+from ralph_mission.mission.account import CycleReport, CycleSummary, PostLine
 from ralph_mission.mission.model import Verdict
-from ralph_mission.report.lines import Asked, capped, counted, indented, safe, shorten, spell, stamp, told, wrapped
+from ralph_mission.report.lines import (
+    RequestCounts,
+    cap_lines,
+    count_noun,
+    fold_lines,
+    indent_lines,
+    safe,
+    shorten,
+    spell,
+    stamp,
+    wrap_text,
+)
 
 ROWS = 40
 SAYINGS = {
@@ -46,7 +57,7 @@ class Standpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class SummarySection:
     """A heading and its lines; `room` is the most rows the lines may take, `where` tells the others."""
 
     heading: str
@@ -57,16 +68,16 @@ class Section:
 
 def summary(
     report: CycleReport,
-    telling: Telling,
+    telling: CycleSummary,
     heading: Rewrite = str,
     at: Standpoint = Standpoint(),
-    asked: Asked | None = None,
+    asked: RequestCounts | None = None,
 ) -> str:
     """The text; `heading` may add colour to headings."""
     parts = [heading(shorten(_first(report)))]
     for section in _sections(report, telling, at):
         if section.lines:
-            parts += [heading(section.heading), *capped(section.lines, section.room, at.typed(section.where))]
+            parts += [heading(section.heading), *cap_lines(section.lines, section.room, at.typed(section.where))]
     return "\n".join([*parts, *([f"asked: {asked}"] if asked else []), _next(report)])
 
 
@@ -76,35 +87,39 @@ def _first(report: CycleReport) -> str:
     return f"cycle {report.cycle}: {SAYINGS[report.outcome]}{staged}, {took}"
 
 
-def _sections(report: CycleReport, telling: Telling, at: Standpoint) -> Sequence[Section]:
+def _sections(report: CycleReport, telling: CycleSummary, at: Standpoint) -> Sequence[SummarySection]:
     # Rooms and headings add up to 37 rows; the first line and the last two make 40.
     # What is said in public takes its rows from the others.
     whole = "ralph cycle --staged --json" if report.staged else f"ralph journal show {report.cycle_id}"
-    public = tuple(_said(telling.posts, at, whole=report.staged))
+    public = tuple(_post_lines(telling.posts, at, whole=report.staged))
     said = 0 if not public else 11 if report.staged else 5
     return (
-        Section("seen", tuple(_seen(report)), 3 if said else 4, whole),
-        Section("would be done" if report.staged else "done", tuple(_deeds(report, at)), 4 if said else 6, whole),
-        Section("would be said" if report.staged else "said", public, said, whole),
-        Section("why", tuple(told(telling.why)), 3 if said else 5, whole),
-        Section("held back", tuple(told(telling.held or _verdicts(report))), 3 if said else 5, whole),
-        Section(
+        SummarySection("seen", tuple(_observer_lines(report)), 3 if said else 4, whole),
+        SummarySection(
+            "would be done" if report.staged else "done", tuple(_deeds(report, at)), 4 if said else 6, whole
+        ),
+        SummarySection("would be said" if report.staged else "said", public, said, whole),
+        SummarySection("why", tuple(fold_lines(telling.why)), 3 if said else 5, whole),
+        SummarySection("held back", tuple(fold_lines(telling.held or _verdicts(report))), 3 if said else 5, whole),
+        SummarySection(
             "waiting for you",
             tuple(f"  {safe(line)}" for line in telling.waiting),
             4 if said else 7,
             "ralph status --json",
         ),
-        Section("note", tuple(f"  {at.typed(safe(line))}" for line in telling.remarks), 4 if said < 11 else 3, whole),
+        SummarySection(
+            "note", tuple(f"  {at.typed(safe(line))}" for line in telling.remarks), 4 if said < 11 else 3, whole
+        ),
     )
 
 
-def _said(posts: Sequence[PostLine], at: Standpoint, whole: bool) -> Iterator[str]:
+def _post_lines(posts: Sequence[PostLine], at: Standpoint, whole: bool) -> Iterator[str]:
     """What networks were told: before it is sent all of it, with its length; afterwards how it begins."""
     for parts, same in groupby(posts, key=lambda post: post.parts):
         fates = [_fate(post, at, whole) for post in same]
         text = " / ".join(safe(part) for part in (parts if whole else parts[:1]))
-        yield from told([", ".join(fates)])
-        yield from wrapped(text) if whole else [shorten(f"    {text}")]
+        yield from fold_lines([", ".join(fates)])
+        yield from wrap_text(text) if whole else [shorten(f"    {text}")]
 
 
 def _fate(post: PostLine, at: Standpoint, staged: bool) -> str:
@@ -115,20 +130,20 @@ def _fate(post: PostLine, at: Standpoint, staged: bool) -> str:
     return f"{post.network}{fate} {at.place(post.url)}".rstrip()
 
 
-def _seen(report: CycleReport) -> list[str]:
+def _observer_lines(report: CycleReport) -> list[str]:
     if not report.observers:
         return []
     if all(line.status == "skipped" for line in report.observers):
-        return indented([f"nothing was looked at: {report.observers[0].detail}"])
+        return indent_lines([f"nothing was looked at: {report.observers[0].detail}"])
     new = sum(not finding.known for finding in report.findings)
     fresh = f", {new} of them not dealt with before" if new else ", nothing new" if report.findings else ""
-    lines = [f"{counted(len(report.findings), 'finding')} by {counted(len(report.observers), 'observer')}{fresh}"]
+    lines = [f"{count_noun(len(report.findings), 'finding')} by {count_noun(len(report.observers), 'observer')}{fresh}"]
     lines += [
         f"{line.name}: {line.status}, {line.detail or 'no reason given'}"
         for line in report.observers
         if line.status == "unavailable"
     ]
-    return indented(lines)
+    return indent_lines(lines)
 
 
 def _deeds(report: CycleReport, at: Standpoint) -> list[str]:
@@ -138,7 +153,7 @@ def _deeds(report: CycleReport, at: Standpoint) -> list[str]:
         if effect.kind in SHOWN or doubtful:
             said = f"{SHOWN.get(effect.kind, effect.kind)}{f' ({effect.status})' if doubtful else ''}"
             lines.append(f"{said} {at.place(effect.url) or effect.key}")
-    return indented(lines)
+    return indent_lines(lines)
 
 
 def _verdicts(report: CycleReport) -> list[str]:

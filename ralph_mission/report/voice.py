@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from ralph_mission.mission.ports import Voice
+from ralph_mission.mission.ports import CycleProgress
 from ralph_mission.report.lines import safe
 from ralph_mission.safety.secrets import redact
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def speaking(stream: TextIO, secrets: Sequence[str]) -> Iterator[Voice]:
+def speaking(stream: TextIO, secrets: Sequence[str]) -> Iterator[CycleProgress]:
     """A voice on `stream` for the length of a cycle, live on a terminal, plain elsewhere; `secrets` are never said."""
     if not stream.isatty():
-        yield PlainVoice(stream, secrets)
+        yield PlainProgress(stream, secrets)
         return
     from rich.console import Console
 
     console = Console(file=stream, highlight=False, markup=False, emoji=False)
     with console.status("starting") as status:
-        yield LiveVoice(console, status, secrets)
+        yield LiveProgress(console, status, secrets)
 
 
 @dataclass(frozen=True, slots=True)
-class PlainVoice:
+class PlainProgress:
     """One line per event, for logs and pipes."""
 
     stream: TextIO
@@ -54,7 +54,7 @@ class PlainVoice:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveVoice:
+class LiveProgress:
     """A spinner that names what is being done, above it what happened."""
 
     console: Console

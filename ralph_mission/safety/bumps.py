@@ -22,7 +22,7 @@ from enum import IntEnum
 from fnmatch import fnmatch
 from typing import Any
 
-from ralph_mission.safety.patch import REGULAR, FileChange, Patch, changed, is_binary, split
+from ralph_mission.safety.patch import REGULAR, FileChange, Patch, changed_spans, is_binary, split_lines
 
 # --- versions --------------------------------------------------------------------------
 
@@ -101,23 +101,23 @@ Raised = tuple[str, str]
 Where = tuple[str, ...]
 
 
-def raised(path: str, old: Sequence[str], new: Sequence[str]) -> list[Raised] | None:
+def raised_versions(path: str, old: Sequence[str], new: Sequence[str]) -> list[Raised] | None:
     """(old, new) of each exact version that differs between the lines of two texts; None when anything else does."""
     try:
         if path.endswith(".json"):
-            found = list(_found(json.loads("".join(old)), json.loads("".join(new)), _NODE))
+            found = list(_raised_places(json.loads("".join(old)), json.loads("".join(new)), _NODE))
         elif path.endswith(".toml") and max(map(len, (*old, *new))) > LONGEST:
             return None
         elif path.endswith(".toml"):
-            found = list(_found(tomllib.loads("".join(old)), tomllib.loads("".join(new)), _PYTHON))
+            found = list(_raised_places(tomllib.loads("".join(old)), tomllib.loads("".join(new)), _PYTHON))
         else:
-            found = list(_required(old, new))
+            found = list(_raised_requirements(old, new))
     except (ValueError, RecursionError):
         return None
     return None if None in found else [pair for pair in found if pair]
 
 
-def _required(old: Sequence[str], new: Sequence[str]) -> Iterator[Raised | None]:
+def _raised_requirements(old: Sequence[str], new: Sequence[str]) -> Iterator[Raised | None]:
     """Of requirements, line by line; what goes on from the line above is no requirement."""
     if len(old) != len(new):
         yield None
@@ -126,7 +126,7 @@ def _required(old: Sequence[str], new: Sequence[str]) -> Iterator[Raised | None]
             yield None if above.rstrip("\r\n").endswith("\\") else _pair(_PIN, before, after)
 
 
-def _found(old: Any, new: Any, places: Mapping[str, re.Pattern[str]]) -> Iterator[Raised | None]:
+def _raised_places(old: Any, new: Any, places: Mapping[str, re.Pattern[str]]) -> Iterator[Raised | None]:
     for where, before, after in _differences(old, new, ()):
         pattern = next((places[place] for place in places if _is_at(place, where)), None)
         yield _pair(pattern, before, after) if pattern else None
@@ -182,33 +182,33 @@ def only_patches(change: FileChange) -> bool:
     ordinary = change.old_mode == change.new_mode == REGULAR and change.old is not None and change.new is not None
     if not holds_versions(change) or not ordinary or is_binary(change.old) or is_binary(change.new):
         return False
-    old, new = split(change.old or b""), split(change.new or b"")
-    spans = [(old[a:b], new[c:d]) for a, b, c, d in changed(old, new)]
+    old, new = split_lines(change.old or b""), split_lines(change.new or b"")
+    spans = [(old[a:b], new[c:d]) for a, b, c, d in changed_spans(old, new)]
     if not is_lock(change.path):
-        return bool(spans) and _pinned(spans, raised(change.path, old, new))
-    return bool(spans) and _derived(spans, old, new) and follows(old, new)
+        return bool(spans) and _are_pinned(spans, raised_versions(change.path, old, new))
+    return bool(spans) and _are_derived(spans, old, new) and follows(old, new)
 
 
 def holds_versions(change: FileChange) -> bool:
     """Whether a file is one of those that hold versions, by its name."""
-    return is_lock(change.path) or _named(change.path, MANIFESTS)
+    return is_lock(change.path) or _is_named(change.path, MANIFESTS)
 
 
-def counted(patch: Patch, fitting: Callable[[FileChange], bool] = only_patches) -> Patch:
+def counted_patch(patch: Patch, fitting: Callable[[FileChange], bool] = only_patches) -> Patch:
     """What of a patch a person has to weigh: all but lock files that follow from patch-level bumps."""
     return replace(patch, changes=tuple(c for c in patch.changes if not (is_lock(c.path) and fitting(c))))
 
 
 def is_lock(path: str) -> bool:
     """Whether a package manager writes this file."""
-    return _named(path, LOCKS)
+    return _is_named(path, LOCKS)
 
 
-def _named(path: str, names: Sequence[str]) -> bool:
+def _is_named(path: str, names: Sequence[str]) -> bool:
     return any(fnmatch(path.rpartition("/")[2].lower(), name) for name in names)
 
 
-def _pinned(spans: Iterable[tuple[list[str], list[str]]], pins: list[Raised] | None) -> bool:
+def _are_pinned(spans: Iterable[tuple[list[str], list[str]]], pins: list[Raised] | None) -> bool:
     """Whether `pins` are patches, and all that differs in the text: line by line the same but for those versions."""
     if not pins or not all(is_patch(*pin) for pin in pins):
         return False
@@ -216,19 +216,19 @@ def _pinned(spans: Iterable[tuple[list[str], list[str]]], pins: list[Raised] | N
     for old, new in spans:
         if [_bare(line, VERSIONS) for line in old] != [_bare(line, VERSIONS) for line in new]:
             return False
-        said = zip(*([v for line in lines for v in _spelled(line)] for lines in (old, new)), strict=True)
+        said = zip(*([v for line in lines for v in _spellings(line)] for lines in (old, new)), strict=True)
         told += [(before, after) for before, after in said if before != after]
     return sorted(told) == sorted(pins)
 
 
-def _derived(spans: Iterable[tuple[list[str], list[str]]], old: list[str], new: list[str]) -> bool:
+def _are_derived(spans: Iterable[tuple[list[str], list[str]]], old: list[str], new: list[str]) -> bool:
     """Lines of the same kinds as those they replace; archives may be more or fewer than of the version before."""
     known, kept = _archives(old), _archives(new)
     for gone, come in spans:
         before, after = _kinds(gone), _kinds(come)
         if before.keys() - after.keys() - kept.keys():
             return False
-        if not all(_risen(known | before, kind, lines) for kind, lines in after.items()):
+        if not all(_has_risen(known | before, kind, lines) for kind, lines in after.items()):
             return False
     return True
 
@@ -244,7 +244,7 @@ def _kinds(lines: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def _risen(known: Mapping[str, Sequence[str]], kind: str, lines: Iterable[str]) -> bool:
+def _has_risen(known: Mapping[str, Sequence[str]], kind: str, lines: Iterable[str]) -> bool:
     """Whether lines are of a kind that is known, with no version that is smaller than all of its."""
     return kind in known and all(any(_rises(old, new) for old in known[kind]) for new in lines)
 
@@ -260,7 +260,7 @@ def _rises(old: str, new: str) -> bool:
 def follows(old: Sequence[str], new: Sequence[str]) -> bool:
     """Whether each entry kept its digests or moved upwards within its series."""
     before, after = _entries(old), _entries(new)
-    return all(name in before and _moved(before[name], locked) for name, locked in after.items())
+    return all(name in before and _has_moved(before[name], locked) for name, locked in after.items())
 
 
 def _entries(lines: Iterable[str]) -> dict[str, Locked]:
@@ -276,7 +276,7 @@ def _entries(lines: Iterable[str]) -> dict[str, Locked]:
     return found
 
 
-def _moved(old: Locked, new: Locked) -> bool:
+def _has_moved(old: Locked, new: Locked) -> bool:
     gone, come = old.keys() - new.keys(), new.keys() - old.keys()
     paired = all(any(series(a) == series(b) and a < b for a in gone) for b in come)
     return paired and all(old[same] == new[same] for same in old.keys() & new.keys())
@@ -297,10 +297,10 @@ def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
 
 def _versions(line: str) -> list[Numbers]:
     """Each version in a line as what compares."""
-    return [numbers(said) for said in _spelled(line)]
+    return [numbers(said) for said in _spellings(line)]
 
 
-def _spelled(line: str) -> list[str]:
+def _spellings(line: str) -> list[str]:
     found = (m[0] for m in _PARTS.finditer(line) if m.lastgroup in ("version", "wheel"))
     return [said.removeprefix("v").partition("-")[0] for said in found]
 
@@ -314,10 +314,10 @@ DERIVED = frozenset({"version", "time", "digest", "wheel", "size"})
 
 def _bare(line: str, parts: frozenset[str]) -> str:
     """A line without what may differ, marked by what no text holds; a server's name stands for itself."""
-    return _PARTS.sub(lambda found: _masked(found, parts), line.rstrip("\r\n").rstrip(","))
+    return _PARTS.sub(lambda found: _mask(found, parts), line.rstrip("\r\n").rstrip(","))
 
 
-def _masked(found: re.Match[str], parts: frozenset[str]) -> str:
+def _mask(found: re.Match[str], parts: frozenset[str]) -> str:
     kind = found.lastgroup or ""
     if kind not in parts:
         return found[0]

@@ -144,11 +144,11 @@ class TextViews:
     def rendered(self) -> tuple[str, ...]:
         """What a reader of the rendered text may see: raw, decoded, and with mark-up taken away."""
         plain = _plain(self.live)
-        meant = _plain(decoded(plain))
+        meant = _plain(decode_entities(plain))
         if not self.markdown:
             return _different(self.live, plain, meant)
         unescaped = ESCAPED.sub(r"\1", meant)
-        shown = _untagged(unescaped)
+        shown = _without_tags(unescaped)
         # Within HTML an address between angle brackets is a tag, too.
         without_tags = HTML_TAG.sub("", COMMENT.sub("", unescaped))
         bare = (EMPHASIS.sub("", view) for view in (shown, without_tags))
@@ -189,16 +189,16 @@ def _plain(text: str) -> str:
 
 def as_shown(text: str) -> str:
     """The text without entities, escapes and tags, emphasis kept."""
-    return _untagged(ESCAPED.sub(r"\1", _plain(decoded(_plain(text)))))
+    return _without_tags(ESCAPED.sub(r"\1", _plain(decode_entities(_plain(text)))))
 
 
-def _untagged(text: str) -> str:
+def _without_tags(text: str) -> str:
     """Without comments and tags; an address between angle brackets shows itself."""
     addressed = AUTOLINK.sub(r"\1", COMMENT.sub("", text))
     return HTML_TAG.sub("", addressed)
 
 
-def decoded(text: str) -> str:
+def decode_entities(text: str) -> str:
     """Without entities, however often they were encoded."""
     for _ in range(8):
         if (plain := html.unescape(text)) == text:

@@ -12,9 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ralph_mission.safety.bumps import counted, holds_versions, only_patches
+from ralph_mission.safety.bumps import counted_patch, holds_versions, only_patches
 from ralph_mission.safety.hidden import CONTROL, SURROGATE, invisible
-from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Measure, Patch, is_binary, measure, touched
+from ralph_mission.safety.patch import (
+    EXECUTABLE,
+    REGULAR,
+    FileChange,
+    Measure,
+    Patch,
+    is_binary,
+    measure,
+    touched_lines,
+)
 from ralph_mission.safety.paths import fixer_may_write, protected_path, unsafe_path
 from ralph_mission.safety.secrets import find_secrets
 
@@ -60,7 +69,7 @@ def inspect(
     `by_fixer`: it comes from our own fixers, which correct prose and source code and nothing else.
     """
     fitting = holds_versions if announced else only_patches
-    size = measure(counted(patch, fitting) if bumps else patch)
+    size = measure(counted_patch(patch, fitting) if bumps else patch)
     found = [*_whole(size, max_lines), *_budget(size, max_lines, recent)]
     for change in patch.changes:
         found += _path(change, allowed_paths)
@@ -134,7 +143,7 @@ def _content(change: FileChange, secrets: Sequence[str]) -> Iterator[Objection]:
 
 def _leaks(change: FileChange, secrets: Sequence[str]) -> set[str]:
     """Kinds in the path and the added lines."""
-    added = "".join(touched(change)[1])
+    added = "".join(touched_lines(change)[1])
     return {*find_secrets(added, secrets), *find_secrets(change.path, secrets)}
 
 

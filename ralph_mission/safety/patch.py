@@ -107,7 +107,7 @@ def measure(patch: Patch) -> Measure:
     return Measure(tuple(_measure(change) for change in patch.changes))
 
 
-def split(content: bytes) -> list[str]:
+def split_lines(content: bytes) -> list[str]:
     """The lines of a blob, ends kept, at every separator that any editor or parser honours.
 
     `str.splitlines` knows them all: \\n \\r \\r\\n \\v \\f \\x1c-\\x1e U+0085 U+2028 U+2029.
@@ -128,17 +128,19 @@ def patch_id(path: str, deleted: Iterable[bytes], added: Iterable[bytes]) -> str
 def patch_ids(patch: Patch) -> frozenset[str]:
     """The id of each file's change."""
     return frozenset(
-        patch_id(change.path, *([line.encode("utf-8", "surrogateescape") for line in side] for side in touched(change)))
+        patch_id(
+            change.path, *([line.encode("utf-8", "surrogateescape") for line in side] for side in touched_lines(change))
+        )
         for change in patch.changes
     )
 
 
-def touched(change: FileChange) -> tuple[list[str], list[str]]:
+def touched_lines(change: FileChange) -> tuple[list[str], list[str]]:
     """The deleted and the added lines of one change, in order."""
-    old, new = split(change.old or b""), split(change.new or b"")
+    old, new = split_lines(change.old or b""), split_lines(change.new or b"")
     if _type(change.old_mode) != _type(change.new_mode):
         return old, new  # a file that becomes a link shares nothing with it
-    spans = changed(old, new)
+    spans = changed_spans(old, new)
     return [line for a, b, _, _ in spans for line in old[a:b]], [line for _, _, c, d in spans for line in new[c:d]]
 
 
@@ -153,7 +155,7 @@ def is_binary(content: bytes | None) -> bool:
 
 
 def _measure(change: FileChange) -> FileMeasure:
-    deleted, added = touched(change)
+    deleted, added = touched_lines(change)
     sizes = [_size(line) for line in (*deleted, *added)]
     binary = is_binary(change.old) or is_binary(change.new)
     return FileMeasure(change.path, _status(change), max(1, _units(sizes)), sum(sizes), change.new_mode, binary)
@@ -203,7 +205,7 @@ class FileDelta:
 def edits(old: bytes, new: bytes) -> tuple[Edit, ...]:
     """The line edits that turn `old` into `new`. Raises UnicodeDecodeError when not UTF-8."""
     before, after = _lines(old), _lines(new)
-    return tuple(Edit(a, b - a, tuple(after[c:d])) for a, b, c, d in changed(before, after))
+    return tuple(Edit(a, b - a, tuple(after[c:d])) for a, b, c, d in changed_spans(before, after))
 
 
 def apply(old: bytes, changes: tuple[Edit, ...]) -> bytes:
@@ -226,10 +228,10 @@ def sketch(files: Iterable[FileDelta], base: str) -> Patch:
 
     Every line that goes stands for itself as an empty one.
     """
-    return Patch(base, tuple(_sketched(file) for file in files))
+    return Patch(base, tuple(_sketch_file(file) for file in files))
 
 
-def _sketched(file: FileDelta) -> FileChange:
+def _sketch_file(file: FileDelta) -> FileChange:
     gone = b"\n" * sum(edit.delete for edit in file.edits)
     come = "".join(line for edit in file.edits for line in edit.insert).encode()
     if not file.mode:
@@ -252,7 +254,7 @@ def _lines(text: bytes) -> list[str]:
 # --- which lines differ -----------------------------------------------------------------
 
 
-def changed(old: Sequence[Line], new: Sequence[Line]) -> tuple[Span, ...]:
+def changed_spans(old: Sequence[Line], new: Sequence[Line]) -> tuple[Span, ...]:
     """The spans that differ, in order and apart. Minimal within the budget."""
     head = _common(old, new)
     tail = _common(old[head:][::-1], new[head:][::-1])

@@ -18,7 +18,7 @@ from itertools import chain, takewhile
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
-from ralph_mission.safety.detect import decoded
+from ralph_mission.safety.detect import decode_entities
 from ralph_mission.safety.hidden import without_controls, without_invisible
 from ralph_mission.safety.token_formats import Span, find_formats, is_placeholder
 
@@ -66,7 +66,7 @@ def _without_spans(text: str, look: Callable[[str], tuple[Span, ...]]) -> str:
 @lru_cache(maxsize=256)
 def _as_sanitised(text: str) -> str:
     """The text without what any sink takes out or decodes, as terminal colours: it must not uncover a secret."""
-    return without_invisible(without_controls(decoded(without_invisible(without_controls(text)))))
+    return without_invisible(without_controls(decode_entities(without_invisible(without_controls(text)))))
 
 
 @lru_cache(maxsize=256)  # each rule and each sink asks about the same texts
@@ -84,10 +84,10 @@ def _known_values(text: str, known: tuple[str, ...]) -> Iterator[Span]:
         runs = ENCODED.finditer(text)
         yield from ((*run.span(), "known-value") for run in runs if any(form in run[0] for form in here))
     for form in (*plain, *encoded) if CUT in text else ():
-        yield from _begun(form, text)
+        yield from _cut_values(form, text)
 
 
-def _begun(form: str, text: str) -> Iterator[Span]:
+def _cut_values(form: str, text: str) -> Iterator[Span]:
     """What a cut has left of a value that it took the rest of."""
     for start in _places(form[:SHORTEST], text):
         pairs = takewhile(lambda pair: pair[0] == pair[1], zip(form, text[start : start + len(form)], strict=False))
@@ -146,13 +146,13 @@ def _in_base64(octets: bytes) -> Iterator[str]:
 
 def _cut_out(text: str, spans: Iterable[Span]) -> str:
     pieces, end = list[str](), 0
-    for start, stop, kind in _joined(sorted(spans)):
+    for start, stop, kind in _join_spans(sorted(spans)):
         pieces += (text[end:start], f"[redacted: {kind}]")
         end = stop
     return "".join((*pieces, text[end:]))
 
 
-def _joined(spans: Sequence[Span]) -> list[Span]:
+def _join_spans(spans: Sequence[Span]) -> list[Span]:
     """Overlapping spans as one, in order."""
     joined: list[Span] = []
     for start, end, kind in spans:

@@ -18,7 +18,7 @@ from ralph_mission.safety import detect
 from ralph_mission.safety.detect import (
     as_shown,
     closing_keywords,
-    decoded,
+    decode_entities,
     mentions,
     shows_nothing,
     workflow_commands,
@@ -30,13 +30,13 @@ __all__ = [
     "HOSTS",
     "LIMITS",
     "closing_keywords",
-    "cut",
-    "fenced",
+    "fence",
     "inline",
+    "inline_words",
     "mentions",
     "quote",
-    "said",
     "sanitise",
+    "truncate",
     "workflow_commands",
 ]
 
@@ -90,13 +90,13 @@ def sanitise(text: str, sink: str, *, hosts: frozenset[str] = HOSTS, limit: int 
 def _sanitise(text: str, length: int, context: Context) -> str:
     sink = context.sink
     for _ in range(ROUNDS):
-        calm = cut(text, length)
+        calm = truncate(text, length)
         for step in STEPS[sink]:
             calm = step(calm, context)
         if calm == text and not _is_live(text, context):
             return text
-        text = calm if calm != text else _undisguised(text, context)
-    return cut(WITHHELD, length)
+        text = calm if calm != text else _without_markup(text, context)
+    return truncate(WITHHELD, length)
 
 
 def _is_live(text: str, context: Context) -> bool:
@@ -106,7 +106,7 @@ def _is_live(text: str, context: Context) -> bool:
     return context.sink in FORGE and any(live)
 
 
-def _undisguised(text: str, context: Context) -> str:
+def _without_markup(text: str, context: Context) -> str:
     """The text without the mark-up that hides a live word; where something else does, all as its reader sees it."""
     seen = (prose(text), text) if context.everywhere else (prose(text),)
     dropped = {at for one in seen for at in _disguise(one)}
@@ -122,7 +122,7 @@ def _disguise(text: str) -> Iterator[int]:
         yield from marks.intersection(range(left[match.start()], left[match.end() - 1]))
 
 
-def cut(text: str, limit: int) -> str:
+def truncate(text: str, limit: int) -> str:
     """At most `limit` characters; what was cut off shows as an ellipsis."""
     return text if len(text) <= limit else text[: max(0, limit - 1)].rstrip("…") + "…"
 
@@ -136,7 +136,7 @@ def inline(text: str, limit: int = 200) -> str:
     return f"{ticks}{pad}{line}{pad}{ticks}"
 
 
-def said(text: str, limit: int = 1_000) -> str:
+def inline_words(text: str, limit: int = 1_000) -> str:
     """One line of untrusted words to stand within a markdown text: what would be code elsewhere may be none there."""
     line = " ".join(sanitise(text, "words", limit=LIMITS["log"]).split())
     return " ".join(sanitise(line, "words", limit=limit).split())
@@ -144,10 +144,10 @@ def said(text: str, limit: int = 1_000) -> str:
 
 def quote(text: str, limit: int = 4_000) -> str:
     """Untrusted text as a code block that it cannot leave. Ends without a newline."""
-    return fenced(text.strip("\r\n"), limit)
+    return fence(text.strip("\r\n"), limit)
 
 
-def fenced(text: str, limit: int, language: str = "text") -> str:
+def fence(text: str, limit: int, language: str = "text") -> str:
     """As `quote`, line ends kept, highlighted as `language`."""
     body = sanitise(text, "quotation", limit=limit).rstrip("\n")
     fence = "`" * max(3, _longest_run(body) + 1)
@@ -170,7 +170,7 @@ def _entities(text: str, context: Context) -> str:
 
 
 def _entity(match: re.Match[str]) -> str:
-    shown, follows = decoded(match.group()), match.string[match.end() : match.end() + 1]
+    shown, follows = decode_entities(match.group()), match.string[match.end() : match.end() + 1]
     disguised = shows_nothing(shown) or re.fullmatch(r"[A-Za-z0-9@/:.!-]+", shown)
     return shown if disguised or (shown == "#" and (follows.isalnum() or follows == "{")) else match.group()
 

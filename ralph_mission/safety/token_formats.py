@@ -143,13 +143,13 @@ def find_formats(text: str) -> Iterator[Span]:
     for match in URL_PASSWORD.finditer(text) if "://" in text else ():
         if not PLACEHOLDERS.match(match["value"]):
             yield (*match.span("value"), "url-password")
-    folded = _folded(text)
+    folded = _fold(text)
     for match in ASSIGNED.finditer(text) if any(word in folded for word in ASSIGNABLE) else ():
         if _looks_random(match["value"]):
             yield (*match.span("value"), "assigned-secret")
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """As patterns read it that take no notice of case: dotless and dotted letters are the same to them."""
     folded = text.casefold()
     return folded if folded.isascii() else folded.replace("\u0307", "").replace("\u0131", "i")
@@ -158,7 +158,7 @@ def _folded(text: str) -> str:
 def _looks_random(value: str) -> bool:
     """Digits and letters in both cases, and more than 3.5 bits a character: no identifier, no path."""
     shares = [count / len(value) for count in Counter(value).values()]
-    return mixed(value) and -sum(share * math.log2(share) for share in shares) > 3.5
+    return is_mixed(value) and -sum(share * math.log2(share) for share in shares) > 3.5
 
 
 def is_placeholder(value: str) -> bool:
@@ -166,6 +166,6 @@ def is_placeholder(value: str) -> bool:
     return value.isalnum() and bool(PLACEHOLDERS.match(value))
 
 
-def mixed(value: str) -> bool:
+def is_mixed(value: str) -> bool:
     """Whether there are digits and letters in both cases in it."""
     return all(re.search(group, value) for group in ("[0-9]", "[a-z]", "[A-Z]"))

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from ralph_mission.safety.patch import FileChange, Patch, split
+from ralph_mission.safety.patch import FileChange, Patch, split_lines
 from ralph_mission.safety.paths import protected_path
 
 
@@ -134,7 +134,7 @@ def _assertions(changes: Iterable[FileChange], side: str) -> Counter[str]:
 
 
 def _text(content: bytes | None) -> str:
-    return "\n".join(piece for line in split(content or b"") for piece in _pieces(line.rstrip()))
+    return "\n".join(piece for line in split_lines(content or b"") for piece in _pieces(line.rstrip()))
 
 
 def _pieces(line: str) -> list[str]:

@@ -19,9 +19,10 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import AfterValidator, BaseModel, Field, JsonValue
 
 from ralph_mission.loop import tasks as lifecycle
-from ralph_mission.loop.items import Guidance, Task, TaskStatus
-from ralph_mission.loop.memories_text import Memory
-from ralph_mission.trouble import Trouble
+from ralph_mission.loop.items import Guidance
+from ralph_mission.loop.memories_text import LoopMemory
+from ralph_mission.loop.task import LoopTask, TaskStatus
+from ralph_mission.trouble import UserError
 
 INSTRUCTIONS = (
     "Tasks, events, memories and guidance of the loop you work in. Take a task with task_claim before you work on it, "
@@ -37,19 +38,19 @@ LONG, PAYLOAD, ID = 20_000, 100_000, 64
 class TaskList(Protocol):
     """The tasks of a checkout."""
 
-    def all(self) -> tuple[Task, ...]: ...
+    def all(self) -> tuple[LoopTask, ...]: ...
     def complaints(self) -> tuple[str, ...]: ...
-    def add(self, title: str, needs: Sequence[str], priority: int, description: str, id: str) -> Task: ...
-    def claim(self, owner: str, id: str) -> Task: ...
-    def done(self, id: str) -> Task: ...
-    def fail(self, id: str, why: str) -> Task: ...
+    def add(self, title: str, needs: Sequence[str], priority: int, description: str, id: str) -> LoopTask: ...
+    def claim(self, owner: str, id: str) -> LoopTask: ...
+    def done(self, id: str) -> LoopTask: ...
+    def fail(self, id: str, why: str) -> LoopTask: ...
 
 
 class MemoryFile(Protocol):
     """What sessions leave for later ones."""
 
-    def add(self, content: str, kind: str, tags: Sequence[str]) -> Memory: ...
-    def search(self, query: str) -> tuple[Memory, ...]: ...
+    def add(self, content: str, kind: str, tags: Sequence[str]) -> LoopMemory: ...
+    def search(self, query: str) -> tuple[LoopMemory, ...]: ...
 
 
 class GuidanceFile(Protocol):
@@ -60,7 +61,7 @@ class GuidanceFile(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class RunFiles:
     """What is served. `emit` says an event with a payload; `owner` is who claims through this server."""
 
     tasks: TaskList
@@ -122,14 +123,14 @@ class GuidanceList(BaseModel):
     guidance: list[GuidanceFacts]
 
 
-class Said(BaseModel):
+class EventReceipt(BaseModel):
     """The event as it was said."""
 
     topic: str
     payload: str
 
 
-def serve(shelf: Shelf, version: str) -> None:
+def serve(shelf: RunFiles, version: str) -> None:
     """Answer on standard input and output until the client closes them."""
     if sys.stdin is not None:  # as it is where somebody closed it: then nobody asks
         try:
@@ -138,7 +139,7 @@ def serve(shelf: Shelf, version: str) -> None:
             pass  # the client has gone, which is how it ends
 
 
-def server(shelf: Shelf, version: str) -> MCPServer[Any]:
+def server(shelf: RunFiles, version: str) -> MCPServer[Any]:
     """The server with all its tools."""
     made: MCPServer[Any] = MCPServer("ralph", instructions=INSTRUCTIONS, version=version, log_level="ERROR")
     for tools in (_task_tools, _event_tools, _memory_tools, _guidance_tools):
@@ -166,10 +167,10 @@ Id = Annotated[Name, Field(description="the id of a task")]
 Limit = Annotated[int, Field(ge=1, le=1000, description="how many at most; `more` counts the others")]
 
 
-def _task_tools(shelf: Shelf) -> tuple[Callable[..., Any], ...]:
+def _task_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
     tasks = shelf.tasks
 
-    def facts(task: Task) -> TaskFacts:
+    def facts(task: LoopTask) -> TaskFacts:
         return _facts(tasks.all() if task.status == "pending" else (), task)
 
     async def task_add(
@@ -180,20 +181,20 @@ def _task_tools(shelf: Shelf) -> tuple[Callable[..., Any], ...]:
         id: Annotated[Name, Field(description="its name; one is made up without")] = "",
     ) -> TaskFacts:
         """Put a task on the list. It is ready as soon as all it needs is done."""
-        with _told():
+        with _tool_errors():
             return facts(tasks.add(title, needs, priority, description, id))
 
     async def task_list(
         status: Annotated[TaskStatus | None, Field(description="only these")] = None, limit: Limit = 20
     ) -> TaskFactsList:
         """The tasks in the order they were added, and what is wrong with the list."""
-        with _told():
+        with _tool_errors():
             every = tasks.all()
             return _page(every, [task for task in every if status in (None, task.status)], limit, tasks.complaints())
 
     async def task_ready(limit: Limit = 10) -> TaskFactsList:
         """The tasks that can be claimed, first things first."""
-        with _told():
+        with _tool_errors():
             every = tasks.all()
             return _page(every, lifecycle.ready(every), limit)
 
@@ -201,44 +202,44 @@ def _task_tools(shelf: Shelf) -> tuple[Callable[..., Any], ...]:
         id: Annotated[Name, Field(description="which; without, the first that is ready")] = "",
     ) -> TaskFacts:
         """Take a task: nobody else gets it while you work on it."""
-        with _told():
+        with _tool_errors():
             return facts(tasks.claim(shelf.owner, id))
 
     async def task_done(id: Id) -> TaskFacts:
         """Mark a task done; what only waited for it becomes ready."""
-        with _told():
+        with _tool_errors():
             return facts(tasks.done(id))
 
     async def task_fail(id: Id, why: Annotated[Text, Field(description="what went wrong")] = "") -> TaskFacts:
         """Mark a task failed; what needs it stays pending until somebody claims it by its id and does it."""
-        with _told():
+        with _tool_errors():
             return facts(tasks.fail(id, why))
 
     return task_add, task_list, task_ready, task_claim, task_done, task_fail
 
 
-def _event_tools(shelf: Shelf) -> tuple[Callable[..., Any], ...]:
+def _event_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
     async def event_emit(
         topic: Annotated[str, Field(pattern=r"^[A-Za-z][\w.:/-]{0,99}$", description="such as build.complete")],
         payload: Annotated[JsonValue, Field(description="a text, or an object")] = "",
-    ) -> Said:
+    ) -> EventReceipt:
         """Say the one event that ends your session; the loop hears it when you stop."""
-        with _told():
+        with _tool_errors():
             text = check_payload(payload)
             shelf.emit(topic, text)
-            return Said(topic=topic, payload=text)
+            return EventReceipt(topic=topic, payload=text)
 
     return (event_emit,)
 
 
-def _memory_tools(shelf: Shelf) -> tuple[Callable[..., Any], ...]:
+def _memory_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
     async def memory_add(
         content: Annotated[Text, Field(description="what later sessions should know", max_length=4000)],
         kind: Annotated[Kind, Field(description="what sort of knowledge it is")] = "pattern",
         tags: Annotated[list[Name], Field(max_length=10)] = [],  # noqa: B006  # the schema's default; never changed
     ) -> MemoryFacts:
         """Remember something for all later sessions."""
-        with _told():
+        with _tool_errors():
             return _memory(shelf.memories.add(content, kind, tags))
 
     async def memory_search(
@@ -246,19 +247,19 @@ def _memory_tools(shelf: Shelf) -> tuple[Callable[..., Any], ...]:
         limit: Limit = 20,
     ) -> MemoryList:
         """Find memories by words in their text or tags."""
-        with _told():
+        with _tool_errors():
             found = shelf.memories.search(query)
             return MemoryList(memories=[_memory(one) for one in found[:limit]], more=max(0, len(found) - limit))
 
     return memory_add, memory_search
 
 
-def _guidance_tools(shelf: Shelf) -> tuple[Callable[..., Any], ...]:
+def _guidance_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
     async def guidance_read(
         acknowledge: Annotated[bool, Field(description="true when you act upon it: no later session gets it")] = False,
     ) -> GuidanceList:
         """What people said since this session began."""
-        with _told():
+        with _tool_errors():
             said = shelf.guidance.pending()
             if acknowledge:
                 shelf.guidance.acknowledge([one.id for one in said])
@@ -270,22 +271,24 @@ def _guidance_tools(shelf: Shelf) -> tuple[Callable[..., Any], ...]:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _tool_errors() -> Iterator[None]:
     """Turn what a person or the machine can cause into an error of the tool, with what to do next."""
     try:
         yield
-    except Trouble as trouble:
+    except UserError as trouble:
         raise ToolError(f"{trouble.what}. {trouble.next_step}") from None
     except OSError as error:
         raise ToolError(f"{error.filename or 'a file'}: {error.strerror or error}") from None
 
 
-def _page(every: Sequence[Task], shown: Sequence[Task], limit: int, complaints: Sequence[str] = ()) -> TaskFactsList:
+def _page(
+    every: Sequence[LoopTask], shown: Sequence[LoopTask], limit: int, complaints: Sequence[str] = ()
+) -> TaskFactsList:
     page = [_facts(every, task) for task in shown[:limit]]
     return TaskFactsList(tasks=page, more=max(0, len(shown) - limit), complaints=list(complaints))
 
 
-def _facts(every: Sequence[Task], task: Task) -> TaskFacts:
+def _facts(every: Sequence[LoopTask], task: LoopTask) -> TaskFacts:
     return TaskFacts(
         id=task.id,
         title=task.title,
@@ -298,7 +301,7 @@ def _facts(every: Sequence[Task], task: Task) -> TaskFacts:
     )
 
 
-def _memory(memory: Memory) -> MemoryFacts:
+def _memory(memory: LoopMemory) -> MemoryFacts:
     tags = list(memory.tags)
     return MemoryFacts(id=memory.id, kind=memory.kind, content=memory.content, tags=tags, created=memory.created)
 
@@ -308,5 +311,5 @@ def check_payload(value: JsonValue) -> str:
     text = "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if len(text) > PAYLOAD or NO_TEXT.search(text):
         less = f"at most {PAYLOAD:,} characters that can be read, or name a file"
-        raise Trouble("the payload is too long, or holds control characters", less)
+        raise UserError("the payload is too long, or holds control characters", less)
     return text

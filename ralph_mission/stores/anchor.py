@@ -25,7 +25,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class AnchorMark:
     """The contents of the anchor file; `pending` is a commit id or ""."""
 
     lineage: str
@@ -45,16 +45,16 @@ class Anchorage:
 
     folder: Path
 
-    def read(self) -> Mark | None:
+    def read(self) -> AnchorMark | None:
         """What is remembered; None when nothing is. Raises Trouble when it cannot be read."""
         try:
-            return Mark(**_checked(json.loads((self.folder / "anchor.json").read_bytes())))
+            return AnchorMark(**_check_fields(json.loads((self.folder / "anchor.json").read_bytes())))
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, RecursionError):
             raise refuse(f"{self.folder / 'anchor.json'} cannot be read") from None
 
-    def write(self, mark: Mark) -> None:
+    def write(self, mark: AnchorMark) -> None:
         """Remember, durably and all at once. Raises OSError."""
         atomic.write(self.folder / "anchor.json", json.dumps(asdict(mark), indent=1).encode() + b"\n")
 
@@ -105,7 +105,7 @@ def boot_id() -> str:
         return ""
 
 
-def _checked(values: dict[str, Any]) -> dict[str, Any]:
+def _check_fields(values: dict[str, Any]) -> dict[str, Any]:
     kinds = {"lineage": str, "serial": int, "oid": str, "pending": str}
     if set(values) != set(kinds) or any(type(values[name]) is not kind for name, kind in kinds.items()):
         raise ValueError

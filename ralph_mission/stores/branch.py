@@ -15,16 +15,16 @@ from ralph_mission.gateways.files import locks
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.gateways.packing import pack_loose
 from ralph_mission.gateways.remote import Denied, Remote
-from ralph_mission.mission.ledger import Anchor, Batch, OpenState, Recollection, Record
+from ralph_mission.mission.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
 from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.memory_parse import parse
-from ralph_mission.mission.ports import Clock
-from ralph_mission.mission.position import NEXT, merged, people_edits, refuse, with_people_of
+from ralph_mission.mission.memory_parse import parse_memory
+from ralph_mission.mission.ports import CycleClock
+from ralph_mission.mission.position import NEXT, merge_edits, people_edits, refuse, with_people_of
 from ralph_mission.safety.secrets import texts
 from ralph_mission.stores import anchor, codec, layout, written
-from ralph_mission.stores.anchor import Anchorage, Mark
-from ralph_mission.stores.provenance import Branch, reason
-from ralph_mission.trouble import Lost, Trouble
+from ralph_mission.stores.anchor import Anchorage, AnchorMark
+from ralph_mission.stores.provenance import MemoryBranch, reason
+from ralph_mission.trouble import Lost, UserError
 
 ATTEMPTS = 5  # a person does not edit faster than that
 PACKED = 500  # commits of memory after which their objects are packed: on a runner nobody else does
@@ -42,7 +42,7 @@ class BranchStore:
     def __init__(
         self,
         git: Git,
-        clock: Clock,
+        clock: CycleClock,
         *,
         branch: str = layout.BRANCH,
         path: str = layout.MEMORY,
@@ -52,7 +52,7 @@ class BranchStore:
         vouched: Callable[[], Anchor | None] = lambda: None,
         secrets: tuple[str, ...] = (),
     ) -> None:
-        self.branch = Branch(git, branch, path, remote, vouched)
+        self.branch = MemoryBranch(git, branch, path, remote, vouched)
         self.anchorage = Anchorage(git.common_dir / "ralph")
         self.git, self._clock, self._holder, self._run_is_over = git, clock, holder, run_is_over
         self._working, self._secrets = False, secrets
@@ -81,7 +81,7 @@ class BranchStore:
     def at_work(self, issue: int) -> Iterator[bool]:
         """As in `flows.strokes.WorkStore`; a lock of this clone and its linked work trees, one for each issue."""
         with ExitStack() as lock:
-            with explained("lock an issue"):
+            with explain_errors("lock an issue"):
                 held = lock.enter_context(locks.hold_file(self.anchorage.folder / f"work-{issue}"))
             yield held
 
@@ -89,7 +89,7 @@ class BranchStore:
     def exclusive(self) -> Iterator[bool]:
         """As in `ports.Store`; a lock of this clone and its linked work trees."""
         with ExitStack() as lock:
-            with explained("lock memory"):
+            with explain_errors("lock memory"):
                 held = lock.enter_context(self.anchorage.working())
             self._working = self._working or held
             try:
@@ -99,12 +99,12 @@ class BranchStore:
 
     # --- reading ---
 
-    def recall(self) -> Recollection | None:
+    def recall(self) -> MemorySnapshot | None:
         """As in `ports.Store`."""
         return self._recalled(alone=False)
 
-    def _recalled(self, alone: bool) -> Recollection | None:
-        with explained(READING):
+    def _recalled(self, alone: bool) -> MemorySnapshot | None:
+        with explain_errors(READING):
             head, mark = self.branch.head(), self.anchorage.read()
             if not head:
                 self._refuse_gone(mark)
@@ -116,14 +116,14 @@ class BranchStore:
             if ours != head:
                 memory, edits = self._welcomed(self.read(ours)[0], memory)
             self._paused = (head, memory.header.paused)
-            return Recollection(memory, state, head, edits)
+            return MemorySnapshot(memory, state, head, edits)
 
-    def records(self, keys: Iterable[str], at: Recollection | None) -> Mapping[str, Record]:
+    def records(self, keys: Iterable[str], at: MemorySnapshot | None) -> Mapping[str, Record]:
         """As in `ports.Store`; one git process for any number of keys."""
         if at is None:
             return {}
         paths = {key: layout.record(key) for key in keys}
-        with explained(READING):
+        with explain_errors(READING):
             found = self.git.blobs((f"{at.oid}:{path}" for path in paths.values()), strict=True)
         named = {key: (path, found[f"{at.oid}:{path}"]) for key, path in paths.items() if f"{at.oid}:{path}" in found}
         return {key: _record(key, path, data) for key, (path, data) in named.items()}
@@ -136,7 +136,7 @@ class BranchStore:
                 found = self._recalled(alone=True)
                 self._paused = (head, bool(found and found.memory.header.paused))
             return self._paused[1]
-        except (Trouble, *BOOM):
+        except (UserError, *BOOM):
             return True
 
     def read(self, commit: str) -> tuple[Memory, OpenState]:
@@ -146,10 +146,10 @@ class BranchStore:
         for name in names:
             if name not in found:
                 raise refuse(f"{name.partition(':')[2]} is missing on the branch {self.branch.name}")
-        memory = parse(found[names[0]])
+        memory = parse_memory(found[names[0]])
         try:
             return memory, codec.load_state(found[names[1]])
-        except codec.Unreadable as error:
+        except codec.UnreadableDocument as error:
             raise codec.unreadable(layout.OPEN, error) from None
 
     def contains(self, commit: str) -> bool:
@@ -157,7 +157,7 @@ class BranchStore:
         head = self.branch.head()
         return bool(head) and self.branch.contains(commit, head)
 
-    def _refuse_gone(self, mark: Mark | None) -> None:
+    def _refuse_gone(self, mark: AnchorMark | None) -> None:
         if mark is not None and mark.oid:
             raise refuse(f"the branch {self.branch.name} is gone, though it had reached serial {mark.serial}")
 
@@ -165,11 +165,11 @@ class BranchStore:
         edits = people_edits(before, theirs)
         if edits is None:
             raise refuse(f"someone else changed more than people's sections of {self.branch.path}")
-        return merged(before, before, theirs), edits
+        return merge_edits(before, before, theirs), edits
 
     # --- writing ---
 
-    def commit(self, batch: Batch, after: Recollection | None) -> Recollection:
+    def commit(self, batch: MemoryBatch, after: MemorySnapshot | None) -> MemorySnapshot:
         """As in `ports.Store`. People's sections and `paused` are always those of the commit below.
 
         Raises ValueError when a first commit names no lineage, or a later one another.
@@ -178,7 +178,7 @@ class BranchStore:
         if not lineage or (after and lineage != after.memory.header.lineage):
             raise ValueError("a commit needs the lineage of the memory it follows")
         batch = self.unsaid(batch, after)
-        with explained("write memory"), self.anchorage.moving():
+        with explain_errors("write memory"), self.anchorage.moving():
             for _ in range(ATTEMPTS):
                 head = self.branch.head()
                 if not head:
@@ -190,7 +190,7 @@ class BranchStore:
                     return new
         raise Lost
 
-    def unsaid(self, batch: Batch, standing: object) -> Batch:
+    def unsaid(self, batch: MemoryBatch, standing: object) -> MemoryBatch:
         """A batch without the values that this runner knows, whoever said them.
 
         What stands already is not altered, nor who we are: else nobody could tell that it was us who died.
@@ -198,13 +198,13 @@ class BranchStore:
         same = frozenset((*texts(standing), self.holder()))
         return written.unsaid(batch, self._secrets, same)
 
-    def _first(self, after: Recollection | None) -> None:
+    def _first(self, after: MemorySnapshot | None) -> None:
         self._refuse_gone(self.anchorage.read())
         if after is not None:
             raise refuse(f"the branch {self.branch.name} is gone")
         self.branch.refuse_unborn_checkout()
 
-    def _absorbed(self, after: Recollection | None, head: str) -> Recollection:
+    def _absorbed(self, after: MemorySnapshot | None, head: str) -> MemorySnapshot:
         """What was recalled, with a person's edit that came since; raises Lost when it was anyone else's."""
         if after is None or not self.branch.contains(after.oid, head):
             raise Lost
@@ -214,9 +214,9 @@ class BranchStore:
         edits = people_edits(before, theirs)
         if edits is None:
             raise Lost
-        return Recollection(merged(after.memory, before, theirs), state, head, (*after.human_edits, *edits))
+        return MemorySnapshot(merge_edits(after.memory, before, theirs), state, head, (*after.human_edits, *edits))
 
-    def _advance(self, batch: Batch, after: Recollection | None) -> Recollection | None:
+    def _advance(self, batch: MemoryBatch, after: MemorySnapshot | None) -> MemorySnapshot | None:
         """One commit on top of `after`; None when the branch moved meanwhile."""
         memory = with_people_of(batch.memory, after.memory) if after else batch.memory
         if batch.paused is not None:
@@ -227,20 +227,20 @@ class BranchStore:
         oid = self.move(head, self.files(replace(batch, memory=memory), head), batch.message, memory)
         if not oid:
             return None
-        return Recollection(memory, batch.state, oid, after.human_edits if after else ())
+        return MemorySnapshot(memory, batch.state, oid, after.human_edits if after else ())
 
-    def edit(self, memory: Memory, after: Recollection, message: str) -> None:
+    def edit(self, memory: Memory, after: MemorySnapshot, message: str) -> None:
         """Commit a person's edit: people's sections and `paused` of `memory`, nothing else, no new serial.
 
         A cycle that runs meanwhile takes it in at its next commit.
         """
-        with explained("write memory"), self.anchorage.moving():
+        with explain_errors("write memory"), self.anchorage.moving():
             for _ in range(ATTEMPTS):
                 head = self.branch.head()
                 if not head:
                     raise refuse(f"the branch {self.branch.name} is gone")
                 now = self.read(head)[0]
-                text = written.rendered(merged(now, after.memory, memory))
+                text = written.render_file(merge_edits(now, after.memory, memory))
                 new = self.git.commit_files(head, {self.branch.path: text}, _skipping_ci(message), self._clock.now())
                 if self.branch.move(new, head):
                     return
@@ -250,7 +250,7 @@ class BranchStore:
         """Commit `files` on `head` and move the branch from it; "" when it was elsewhere by then."""
         before = self._caught_up(head)
         new = self.git.commit_files(head, files, _skipping_ci(message), self._clock.now())
-        mark = before or Mark(memory.header.lineage, memory.header.serial - 1, head)
+        mark = before or AnchorMark(memory.header.lineage, memory.header.serial - 1, head)
         self.anchorage.write(replace(mark, pending=new))
         try:
             moved = self.branch.move(new, head)
@@ -263,27 +263,27 @@ class BranchStore:
             return ""
         # From here on the commit stands: were the last write to fail, head == pending says it is ours.
         with suppress(OSError):
-            self.anchorage.write(Mark(memory.header.lineage, memory.header.serial, new))
+            self.anchorage.write(AnchorMark(memory.header.lineage, memory.header.serial, new))
         self._paused = (new, memory.header.paused)
         if memory.header.serial % PACKED == 0:
             pack_loose(self.git)
         return new
 
-    def _caught_up(self, head: str) -> Mark | None:
+    def _caught_up(self, head: str) -> AnchorMark | None:
         """What is remembered, with a commit that a crash kept from being remembered as done."""
         mark = self.anchorage.read()
         if mark is None or not head or not mark.pending or not self.branch.contains(mark.pending, head):
             return mark
         header = self.read(mark.pending)[0].header
-        return Mark(header.lineage, header.serial, mark.pending)
+        return AnchorMark(header.lineage, header.serial, mark.pending)
 
-    def _restore(self, before: Mark | None) -> None:
+    def _restore(self, before: AnchorMark | None) -> None:
         if before is None:
             self.anchorage.forget()
         else:
             self.anchorage.write(before)
 
-    def files(self, batch: Batch, head: str) -> dict[str, bytes | None]:
+    def files(self, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
         """What a batch writes on top of `head`, by path. Raises Trouble when it could not be read back."""
         return written.files(self.git, self.branch.path, batch, head)
 
@@ -291,7 +291,7 @@ class BranchStore:
 def _record(key: str, path: str, data: bytes) -> Record:
     try:
         record = codec.load_record(data)
-    except codec.Unreadable as error:
+    except codec.UnreadableDocument as error:
         raise codec.unreadable(path, error) from None
     if record.key != key:
         raise refuse(f"{path} on the memory branch holds another record ({record.key})")
@@ -304,17 +304,17 @@ def _skipping_ci(message: str) -> str:
 
 
 @contextmanager
-def explained(what: str) -> Iterator[None]:
+def explain_errors(what: str) -> Iterator[None]:
     """Git's and the system's errors as one line with what to do; they leave memory as it was. Raises Trouble."""
     try:
         yield
     except Denied as error:
-        raise Trouble(f"cannot {what}: {error.what}", error.setting) from None
+        raise UserError(f"cannot {what}: {error.what}", error.setting) from None
     except GitError as error:
-        raise Trouble(f"cannot {what}: {reason(error)}", _next_step(what, error)) from None
+        raise UserError(f"cannot {what}: {reason(error)}", _next_step(what, error)) from None
     except OSError as error:
         said = f"{error.filename or 'a file'}: {(error.strerror or type(error).__name__).lower()}"
-        raise Trouble(f"cannot {what}: {said}", AGAIN) from None
+        raise UserError(f"cannot {what}: {said}", AGAIN) from None
 
 
 def _next_step(what: str, error: GitError) -> str:

@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.mission.ledger import OpenState, Record
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -24,7 +24,7 @@ _UNFIT = re.compile("[\0\ud800-\udfff]")
 _FITTED = re.compile("\0([0-9a-f]{4})")
 
 
-class Unreadable(Exception):
+class UnreadableDocument(Exception):
     """A document is not one of ours. One line."""
 
 
@@ -64,42 +64,42 @@ def dump_document(document: object) -> bytes:
     """Anything made of our values, for reading only (the journal)."""
     from pydantic_core import to_jsonable_python
 
-    return _text(to_jsonable_python(_mapped(document, _fit), bytes_mode="base64"))
+    return _text(to_jsonable_python(_map_texts(document, _fit), bytes_mode="base64"))
 
 
 def dump_any(value: object) -> bytes:
     """A value with its type's name, so that `load_any` needs none."""
-    return (json.dumps(_packed(value), sort_keys=True, ensure_ascii=False) + "\n").encode()  # nobody reads it by eye
+    return (json.dumps(_pack(value), sort_keys=True, ensure_ascii=False) + "\n").encode()  # nobody reads it by eye
 
 
 def load_any(data: bytes) -> object:
     """What `dump_any` was given. Raises Unreadable."""
     try:
-        return _unpacked(json.loads(data))
+        return _unpack(json.loads(data))
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise Unreadable("not a recorded answer") from None
+        raise UnreadableDocument("not a recorded answer") from None
 
 
-def _packed(value: object) -> dict[str, object]:
+def _pack(value: object) -> dict[str, object]:
     if _classes().get(type(value).__name__) is type(value):
         return {"type": type(value).__name__, "value": _plain(type(value), value)}
     if isinstance(value, tuple | list):
-        return {"type": "tuple", "value": [_packed(item) for item in value]}
+        return {"type": "tuple", "value": [_pack(item) for item in value]}
     if isinstance(value, dict):
-        return {"type": "dict", "value": [[_packed(key), _packed(item)] for key, item in value.items()]}
+        return {"type": "dict", "value": [[_pack(key), _pack(item)] for key, item in value.items()]}
     if value is None or type(value) in (bool, int, float, str):
-        return {"type": "plain", "value": _mapped(value, _fit)}
+        return {"type": "plain", "value": _map_texts(value, _fit)}
     raise TypeError(f"cannot record a {type(value).__name__}")
 
 
-def _unpacked(packed: dict[str, Any]) -> object:
+def _unpack(packed: dict[str, Any]) -> object:
     name, value = packed["type"], packed["value"]
     if name == "tuple":
-        return tuple(_unpacked(item) for item in value)
+        return tuple(_unpack(item) for item in value)
     if name == "dict":
-        return {_unpacked(key): _unpacked(item) for key, item in value}
+        return {_unpack(key): _unpack(item) for key, item in value}
     if name == "plain":
-        return _mapped(value, _unfit)
+        return _map_texts(value, _unfit)
     return _value(_classes()[name], json.dumps(value).encode())
 
 
@@ -125,7 +125,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _plain(kind: Any, value: object) -> Any:
-    return _adapter(kind).dump_python(_mapped(value, _fit), mode="json")
+    return _adapter(kind).dump_python(_map_texts(value, _fit), mode="json")
 
 
 def _text(plain: object) -> bytes:
@@ -140,10 +140,10 @@ def _value(kind: Any, data: bytes) -> Any:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise Unreadable(f"{place}: {first['msg']}" if place else str(first["msg"])) from None
+        raise UnreadableDocument(f"{place}: {first['msg']}" if place else str(first["msg"])) from None
     if value is None:
-        raise Unreadable("empty")
-    return _mapped(value, _unfit) if b"\\u0000" in data else value
+        raise UnreadableDocument("empty")
+    return _map_texts(value, _unfit) if b"\\u0000" in data else value
 
 
 def _fit(text: str) -> str:
@@ -154,21 +154,21 @@ def _unfit(text: str) -> str:
     return _FITTED.sub(lambda match: chr(int(match[1], 16)), text)
 
 
-def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
     """`value` with every text in it changed."""
     if type(value) is str:
         return change(value)
     if isinstance(value, tuple | list | frozenset):
-        return type(value)(_mapped(item, change) for item in value)
+        return type(value)(_map_texts(item, change) for item in value)
     if isinstance(value, dict):
-        return {_mapped(key, change): _mapped(item, change) for key, item in value.items()}
+        return {_map_texts(key, change): _map_texts(item, change) for key, item in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        changed = {field.name: _mapped(getattr(value, field.name), change) for field in fields(value)}
+        changed = {field.name: _map_texts(getattr(value, field.name), change) for field in fields(value)}
         return replace(value, **changed)
     return value
 
 
-def unreadable(path: str, error: Unreadable) -> Trouble:
+def unreadable(path: str, error: UnreadableDocument) -> UserError:
     """The error of a file on the memory branch that is not one of ours."""
     from ralph_mission.mission.position import refuse
 

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralph_mission.stores import layout
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
     from ralph_mission.gateways.git import Git
-    from ralph_mission.gateways.place import Place
+    from ralph_mission.gateways.place import RepositoryPlace
 
 _OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 USUAL = timedelta(hours=6)  # the longest pause of `schedule.Rhythm()`, whose import would cost more than all else here
@@ -61,7 +61,7 @@ def due_fast(
         oid = git.try_text("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
     if not oid:
         return True, None, "due: there is no memory yet"
-    known = _cached(common, oid, path)
+    known = _read_cache(common, oid, path)
     if known is None:
         known = _read(git or _open(repo_dir), oid, path)
         if known is None:
@@ -71,7 +71,7 @@ def due_fast(
 
 
 def due_on_server(
-    place: Place,
+    place: RepositoryPlace,
     kept: Path,
     now: datetime,
     branch: str = layout.BRANCH,
@@ -92,7 +92,7 @@ def due_on_server(
         oid = remote.head(branch)
         if not oid:
             return True, None, "due: there is no memory yet"
-        known = _cached(kept, oid, path)
+        known = _read_cache(kept, oid, path)
         if known is None:
             known = _header(remote.peek(branch, path))
             if known is None:
@@ -149,12 +149,12 @@ def _loose(common: Path, branch: str) -> str | None:
         oid = (common / "refs" / "heads" / branch).read_text().strip()
         return oid if _OID.fullmatch(oid) else None
     except (FileNotFoundError, NotADirectoryError):
-        return _packed(common, f"refs/heads/{branch}")
+        return _packed_ref(common, f"refs/heads/{branch}")
     except (OSError, UnicodeDecodeError):
         return None
 
 
-def _packed(common: Path, ref: str) -> str | None:
+def _packed_ref(common: Path, ref: str) -> str | None:
     try:
         for line in (common / "packed-refs").read_text("utf-8", "surrogateescape").split("\n"):
             oid, _, name = line.partition(" ")
@@ -167,7 +167,7 @@ def _packed(common: Path, ref: str) -> str | None:
     return ""
 
 
-def _cached(common: Path, oid: str, path: str) -> _Known | None:
+def _read_cache(common: Path, oid: str, path: str) -> _Known | None:
     try:
         kept = json.loads((common / "ralph" / "due.json").read_bytes())
         if (kept["oid"], kept["path"]) != (oid, path) or type(kept["paused"]) is not bool:
@@ -207,6 +207,6 @@ def _header(content: bytes | None) -> _Known | None:
         return None
     try:
         header = peek(content)
-    except Trouble:
+    except UserError:
         return None
     return _Known(header.next_due_at, header.paused, header.last_cycle_at)

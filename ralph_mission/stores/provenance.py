@@ -18,8 +18,8 @@ from ralph_mission.mission.memory import Header
 from ralph_mission.mission.memory_parse import peek
 from ralph_mission.mission.position import refuse
 from ralph_mission.safety.patch import REGULAR
-from ralph_mission.stores.anchor import Mark
-from ralph_mission.trouble import Trouble
+from ralph_mission.stores.anchor import AnchorMark
+from ralph_mission.trouble import UserError
 
 FOLLOWED = re.compile(rb"ref: |[0-9a-f]{40}")
 """How what git can follow begins: another ref's name, a commit's id."""
@@ -29,7 +29,7 @@ LOOKED = 300  # commits, people's edits among them, that are looked through for 
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class MemoryBranch:
     """The memory branch of a repository, and the path of the memory file on it.
 
     With a `remote` the server's branch is the one that counts, and nothing of the kind is expected here.
@@ -87,7 +87,7 @@ class Branch:
             if line == f"branch {self.ref}":
                 raise _checked_out(self.name, place)
 
-    def ours(self, head: str, mark: Mark | None, alone: bool = True) -> str:
+    def ours(self, head: str, mark: AnchorMark | None, alone: bool = True) -> str:
         """The newest commit of ours that `head` is or stands on. Raises Trouble.
 
         A clone that remembers nothing trusts what the forge was told of, or else what it finds, once, if its files are
@@ -117,7 +117,7 @@ class Branch:
         self._refuse_foreign(newest, head)
         return newest
 
-    def _starts(self, mark: Mark, alone: bool) -> Iterator[str]:
+    def _starts(self, mark: AnchorMark, alone: bool) -> Iterator[str]:
         """Commits that prove what stands on them: those remembered here; then where another runner began anew."""
         yield from (mark.pending, mark.oid)
         told = self.vouched() if self.remote and not alone else None
@@ -142,7 +142,7 @@ class Branch:
         """Of the memory file of each commit where it can be read: what a person broke may be mended by now."""
         headers, blobs = dict[str, Header](), self.git.blobs(f"{oid}:{self.path}" for oid in commits)
         for oid in commits:
-            with suppress(Trouble):
+            with suppress(UserError):
                 headers[oid] = peek(blobs.get(f"{oid}:{self.path}", b""))
         return headers
 
@@ -193,7 +193,7 @@ class Branch:
             if path != self.path or not meta.startswith(welcome)
         ]
 
-    def _lost(self, mark: Mark, head: str) -> str:
+    def _lost(self, mark: AnchorMark, head: str) -> str:
         if self.contains(head, mark.oid):
             return f"the branch {self.name} was rolled back behind serial {mark.serial}"
         return f"the history of the branch {self.name} was rewritten: it lacks {mark.oid[:10]}"
@@ -217,7 +217,7 @@ def _follows(header: Header, before: Header) -> bool:
     return (header.lineage, header.serial) == (before.lineage, before.serial + 1)
 
 
-def _checked_out(name: str, place: str) -> Trouble:
-    return Trouble(
+def _checked_out(name: str, place: str) -> UserError:
+    return UserError(
         f"the branch {name} is checked out in {place}", f"check out another branch there: git -C {place} switch BRANCH"
     )

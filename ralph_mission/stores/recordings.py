@@ -14,7 +14,7 @@ from ralph_mission.gateways.files import atomic, safe_paths
 from ralph_mission.gateways.git import Git
 from ralph_mission.safety.secrets import strip_known
 from ralph_mission.stores import codec
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 KEEP = 50  # cycles
 EXCLUDE = "/.ralph/"
@@ -48,15 +48,15 @@ class Recordings:
         try:
             self._write(self.folder / self._cycle_id, name, codec.dump_any(strip_known(value, self._secrets)))
         except OSError as error:
-            raise _unrecorded(self.folder, error) from None
+            raise _record_error(self.folder, error) from None
 
     def load(self, cycle_id: str) -> tuple[tuple[str, object], ...]:
         """(name, value) in the order recorded. Raises Trouble when there is no such cycle or it cannot be read."""
         place = self.folder / cycle_id
         if not _NAME.fullmatch(cycle_id) or not place.is_dir():
-            raise Trouble(f"no cycle {cycle_id!r} is recorded", f"the last {KEEP} are in {self.folder}", usage=True)
+            raise UserError(f"no cycle {cycle_id!r} is recorded", f"the last {KEEP} are in {self.folder}", usage=True)
         files = [(match, file) for file in place.iterdir() if (match := _FILE.fullmatch(file.name))]
-        return tuple((match[2], _loaded(file)) for match, file in sorted(files, key=lambda item: int(item[0][1])))
+        return tuple((match[2], _load(file)) for match, file in sorted(files, key=lambda item: int(item[0][1])))
 
     def _write(self, place: Path, name: str, content: bytes) -> None:
         safe_paths.own(place)
@@ -83,15 +83,15 @@ def keep_out_of_git(git: Git) -> None:
         atomic.write(exclude, f"{text}{gap}{EXCLUDE}\n".encode("utf-8", "surrogateescape"))
 
 
-def _unrecorded(folder: Path, error: OSError) -> Trouble:
+def _record_error(folder: Path, error: OSError) -> UserError:
     if error.errno == errno.ELOOP:
-        return Trouble(f"{error.filename} is a link", "move it away, then run again")
+        return UserError(f"{error.filename} is a link", "move it away, then run again")
     what = f"cannot record the cycle in {folder}: {(error.strerror or type(error).__name__).lower()}"
-    return Trouble(what, "make room there, then run again")
+    return UserError(what, "make room there, then run again")
 
 
-def _loaded(file: Path) -> object:
+def _load(file: Path) -> object:
     try:
         return codec.load_any(file.read_bytes())
-    except codec.Unreadable as error:
-        raise Trouble(f"{file} cannot be read: {error}", "it may be of another version of ralph") from None
+    except codec.UnreadableDocument as error:
+        raise UserError(f"{file} cannot be read: {error}", "it may be of another version of ralph") from None

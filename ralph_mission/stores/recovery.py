@@ -9,19 +9,20 @@ from dataclasses import replace
 from typing import Any
 
 from ralph_mission.flows.salvage import Check, Salvage
-from ralph_mission.gateways.git import Entry, Git, GitError
+from ralph_mission.gateways.git import Git, GitError
+from ralph_mission.gateways.wire import TreeEntry
 from ralph_mission.mission.do_not_repeat import understand
 from ralph_mission.mission.kinds import KINDS
-from ralph_mission.mission.ledger import Anchor, Batch, OpenState, Recollection, Record
+from ralph_mission.mission.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
 from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.memory_parse import parse, parse_notes, people_sections
+from ralph_mission.mission.memory_parse import parse_memory, parse_notes, people_sections
 from ralph_mission.mission.position import refuse
 from ralph_mission.safety.patch import REGULAR
 from ralph_mission.stores import branch_repair, codec, layout
-from ralph_mission.stores.anchor import Mark
-from ralph_mission.stores.branch import READING, BranchStore, explained
+from ralph_mission.stores.anchor import AnchorMark
+from ralph_mission.stores.branch import READING, BranchStore, explain_errors
 from ralph_mission.stores.provenance import reason
-from ralph_mission.trouble import Lost, Trouble
+from ralph_mission.trouble import Lost, UserError
 
 AT_ONCE = 100  # documents of the journal that are held at a time
 DEPTH = 200  # commits of the memory file that are looked through for one that can be read
@@ -33,7 +34,7 @@ class RecoverableStore(BranchStore):
 
     def journal(self) -> Iterator[dict[str, Any]]:
         """Every cycle's audit document, oldest first. Raises Trouble when one cannot be read."""
-        with explained(READING):
+        with explain_errors(READING):
             head = self.branch.head()
             entries = self.git.listing(head, f"{layout.JOURNAL}/") if head else ()
         entries = tuple(sorted(entries, key=lambda entry: entry.path.rpartition("/")[2]))  # old ones lie in no folder
@@ -58,18 +59,18 @@ class RecoverableStore(BranchStore):
 
     def repair(self) -> list[str]:
         """Put right what git itself cannot read of the branch; what was done, in words. Raises Trouble."""
-        with explained("mend the branch"):
+        with explain_errors("mend the branch"):
             return branch_repair.repair(self.branch)
 
     def salvage(self) -> Salvage:
         """Everything that can still be read; `state` (but for a claim) and `records` only from a commit of our own."""
         return _salvage(self)
 
-    def restart(self, batch: Batch, salvaged: Salvage) -> Anchor:
+    def restart(self, batch: MemoryBatch, salvaged: Salvage) -> Anchor:
         """A new lineage on the present head, or a new root, as one commit more. Raises Lost when it moved meanwhile."""
         header = replace(batch.memory.header, serial=batch.memory.header.serial + 1)
         batch = replace(batch, memory=replace(batch.memory, header=header))
-        with explained("write memory"), self.anchorage.moving():
+        with explain_errors("write memory"), self.anchorage.moving():
             if not salvaged.head:
                 self.branch.refuse_unborn_checkout()
             if _mark(self) is None:  # torn: moving the branch would ask it where it stood
@@ -94,7 +95,7 @@ def _checks(store: BranchStore) -> Iterator[Check]:
     yield Check("git", not faults, "; ".join(faults) or "nothing is lost")
     try:
         recalled = store.recall()
-    except Trouble as trouble:
+    except UserError as trouble:
         yield Check("provenance", False, trouble.what)
         recalled = None
     else:
@@ -103,7 +104,7 @@ def _checks(store: BranchStore) -> Iterator[Check]:
     if not head:
         return
     if recalled is not None:
-        yield from _understood(recalled)
+        yield from _check_bans(recalled)
     try:
         odd = store.branch.odd_files(head)
     except GitError as error:
@@ -119,18 +120,18 @@ def _checks(store: BranchStore) -> Iterator[Check]:
 def _faults(store: BranchStore) -> list[str]:
     try:
         return list(branch_repair.faults(store.branch))
-    except Trouble:  # it cannot be looked at, as the next check says
+    except UserError:  # it cannot be looked at, as the next check says
         return []
 
 
 def _head(store: BranchStore) -> str:
     try:
         return store.branch.head()
-    except Trouble:
+    except UserError:
         return ""
 
 
-def _position(recalled: Recollection | None) -> str:
+def _position(recalled: MemorySnapshot | None) -> str:
     if recalled is None:
         return "there is no memory yet"
     header = recalled.memory.header
@@ -138,7 +139,7 @@ def _position(recalled: Recollection | None) -> str:
     return f"lineage {header.lineage}, serial {header.serial}, commit {recalled.oid[:10]}{edits}"
 
 
-def _understood(recalled: Recollection) -> Iterator[Check]:
+def _check_bans(recalled: MemorySnapshot) -> Iterator[Check]:
     bans, unclear = understand(recalled.memory.do_not_repeat, frozenset(KINDS))
     said = f"not understood, so not obeyed: {'; '.join(unclear)}" if unclear else f"{len(bans)} understood"
     yield Check(UNDERSTOOD, not unclear, said)
@@ -148,7 +149,9 @@ def _understood(recalled: Recollection) -> Iterator[Check]:
     yield Check("effects", True, f"unknown: {', '.join(unknown)}" if unknown else f"{len(recalled.state.effects)} open")
 
 
-def _unreadable(git: Git, entries: Iterable[Entry], is_readable: Callable[[Entry, bytes], bool]) -> Iterator[str]:
+def _unreadable(
+    git: Git, entries: Iterable[TreeEntry], is_readable: Callable[[TreeEntry, bytes], bool]
+) -> Iterator[str]:
     """The paths of entries that hold none of our documents."""
     entries = tuple(entries)
     found = _blobs(git, [entry.oid for entry in entries])
@@ -157,24 +160,24 @@ def _unreadable(git: Git, entries: Iterable[Entry], is_readable: Callable[[Entry
             yield entry.path
 
 
-def _is_record(entry: Entry, data: bytes) -> bool:
+def _is_record(entry: TreeEntry, data: bytes) -> bool:
     try:
         return layout.record(codec.load_record(data).key) == entry.path
-    except (codec.Unreadable, ValueError):
+    except (codec.UnreadableDocument, ValueError):
         return False
 
 
-def _is_document(_: Entry, data: bytes) -> bool:
+def _is_document(_: TreeEntry, data: bytes) -> bool:
     try:
         return isinstance(json.loads(data), dict)
     except (ValueError, RecursionError):
         return False
 
 
-def _is_archive(_: Entry, data: bytes) -> bool:
+def _is_archive(_: TreeEntry, data: bytes) -> bool:
     try:
         parse_notes(data.decode())
-    except (Trouble, UnicodeDecodeError):
+    except (UserError, UnicodeDecodeError):
         return False
     return True
 
@@ -190,7 +193,7 @@ FOLDERS = (
 # --- salvage ---
 
 
-def _document(entry: Entry, found: Mapping[str, bytes]) -> dict[str, Any]:
+def _document(entry: TreeEntry, found: Mapping[str, bytes]) -> dict[str, Any]:
     try:
         document: dict[str, Any] = json.loads(found[entry.oid])
     except (ValueError, KeyError, RecursionError):
@@ -205,7 +208,7 @@ def _salvage(store: BranchStore) -> Salvage:
     ahead = (
         last if last and not (head and store.branch.contains(last, head)) else ""
     )  # what the branch has lost of ours
-    trusted = _trusted(store, mark)
+    trusted = _newest_trusted(store, mark)
     memory, kept = _memory(store, [ahead, head, trusted])
     state = _state(store, trusted) if trusted else None
     records = tuple(_records(store, trusted)[0]) if trusted else ()
@@ -234,14 +237,14 @@ def _ledger_paths(store: BranchStore, head: str) -> list[str]:
     return [entry.path for entry in store.git.listing(head, f"{layout.LEDGER}/")] if head else []
 
 
-def _mark(store: BranchStore) -> Mark | None:
+def _mark(store: BranchStore) -> AnchorMark | None:
     try:
         return store.anchorage.read()
-    except Trouble:
+    except UserError:
         return None
 
 
-def _own(store: BranchStore, mark: Mark | None) -> Iterator[str]:
+def _own(store: BranchStore, mark: AnchorMark | None) -> Iterator[str]:
     """The commits that this clone knows as its own and still has, the newest first."""
     if mark is None:
         return
@@ -252,11 +255,11 @@ def _own(store: BranchStore, mark: Mark | None) -> Iterator[str]:
             yield oid
 
 
-def _last_own(store: BranchStore, mark: Mark | None) -> str:
+def _last_own(store: BranchStore, mark: AnchorMark | None) -> str:
     return next(_own(store, mark), "")
 
 
-def _trusted(store: BranchStore, mark: Mark | None) -> str:
+def _newest_trusted(store: BranchStore, mark: AnchorMark | None) -> str:
     """The newest commit of our own whose state can be read, else the newest."""
     readable = (oid for oid in _own(store, mark) if _state(store, oid) is not None)
     return next(readable, "") or _last_own(store, mark)
@@ -273,7 +276,7 @@ def _memory(store: BranchStore, starts: Sequence[str]) -> tuple[Memory | None, l
     texts = _blobs(store.git, [f"{commit}:{store.branch.path}" for commit in commits])
     found = [(commit, texts[name]) for commit in commits if (name := f"{commit}:{store.branch.path}") in texts]
     ours = sorted(found, key=lambda item: item[0] != trusted)
-    memory = next((memory for _, text in ours if (memory := _parsed(text))), None)
+    memory = next((memory for _, text in ours if (memory := _parse_memory(text))), None)
     people = next(((commit, sections) for commit, text in found if (sections := people_sections(text))), None)
     if people is None:
         return memory, []
@@ -306,7 +309,7 @@ def _blobs(git: Git, names: Sequence[str]) -> dict[str, bytes]:
         return {**_blobs(git, names[:middle]), **_blobs(git, names[middle:])} if middle else {}
 
 
-def _entries(store: BranchStore, commit: str, folder: str) -> list[Entry]:
+def _entries(store: BranchStore, commit: str, folder: str) -> list[TreeEntry]:
     """What stands below a folder of a commit, without what git has lost of it."""
     with suppress(GitError):
         return list(store.git.listing(commit, f"{folder}/"))
@@ -324,10 +327,10 @@ def _history(store: BranchStore, *starts: str) -> list[str]:
     return store.git.try_text("rev-list", f"--max-count={DEPTH}", *starts, "--", store.branch.path).split()
 
 
-def _parsed(text: bytes) -> Memory | None:
+def _parse_memory(text: bytes) -> Memory | None:
     try:
-        return parse(text)
-    except Trouble:
+        return parse_memory(text)
+    except UserError:
         return None
 
 
@@ -335,7 +338,7 @@ def _state(store: BranchStore, commit: str) -> OpenState | None:
     name = f"{commit}:{layout.OPEN}"
     try:
         return codec.load_state(_blobs(store.git, [name])[name])
-    except (KeyError, codec.Unreadable):
+    except (KeyError, codec.UnreadableDocument):
         return None
 
 
@@ -351,7 +354,7 @@ def _records(store: BranchStore, commit: str) -> tuple[list[Record], list[str]]:
     found = _blobs(store.git, [entry.oid for entry in entries])
     records, broken = [], []
     for entry in entries:
-        record = _loaded(found.get(entry.oid, b""))
+        record = _load_record(found.get(entry.oid, b""))
         if record is not None and _path(record) == entry.path:
             records.append(record)
         else:
@@ -359,10 +362,10 @@ def _records(store: BranchStore, commit: str) -> tuple[list[Record], list[str]]:
     return records, broken
 
 
-def _loaded(data: bytes) -> Record | None:
+def _load_record(data: bytes) -> Record | None:
     try:
         return codec.load_record(data)
-    except codec.Unreadable:
+    except codec.UnreadableDocument:
         return None
 
 

@@ -6,17 +6,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.ledger import Batch
+from ralph_mission.mission.ledger import MemoryBatch
 from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.memory_parse import parse, parse_notes
-from ralph_mission.mission.memory_text import render, render_notes
+from ralph_mission.mission.memory_parse import parse_memory, parse_notes
+from ralph_mission.mission.memory_text import render_memory, render_notes
 from ralph_mission.safety.secrets import strip_known
 from ralph_mission.stores import codec, layout
 
 
-def files(git: Git, path: str, batch: Batch, head: str) -> dict[str, bytes | None]:
+def files(git: Git, path: str, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
     """All of a batch on top of `head`, memory at `path`. Raises Trouble when it could not be read back."""
-    made: dict[str, bytes | None] = {path: rendered(batch.memory), layout.OPEN: codec.dump_state(batch.state)}
+    made: dict[str, bytes | None] = {path: render_file(batch.memory), layout.OPEN: codec.dump_state(batch.state)}
     made.update({layout.record(record.key): codec.dump_record(record) for record in batch.records})
     if batch.dashboard is not None:
         made[layout.DASHBOARD] = batch.dashboard.encode("utf-8", "replace")
@@ -26,22 +26,22 @@ def files(git: Git, path: str, batch: Batch, head: str) -> dict[str, bytes | Non
     return made | _archives(git, batch, head)
 
 
-def rendered(memory: Memory) -> bytes:
+def render_file(memory: Memory) -> bytes:
     """The memory file. Raises Trouble."""
     # What cannot be read back must not be written: that would stop every later cycle.
-    data = render(memory).encode("utf-8", "surrogateescape")
-    parse(data)
+    data = render_memory(memory).encode("utf-8", "surrogateescape")
+    parse_memory(data)
     return data
 
 
-def unsaid(batch: Batch, known: Sequence[str], but: Collection[str]) -> Batch:
+def unsaid(batch: MemoryBatch, known: Sequence[str], but: Collection[str]) -> MemoryBatch:
     """A batch without the values `known`, whoever said them; texts that are one of `but` stay as they are."""
     kept = strip_known(replace(batch, archive=()), known, but)
     archive = tuple((month, _notes_without(text, known, but)) for month, text in batch.archive)
     return replace(kept, archive=archive)
 
 
-def _archives(git: Git, batch: Batch, head: str) -> dict[str, bytes | None]:
+def _archives(git: Git, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
     made: dict[str, bytes | None] = {}
     old = git.blobs(f"{head}:{layout.archive(month)}" for month, _ in batch.archive) if head else {}
     for month, text in batch.archive:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ralph_mission.mission.analysis import WRITABLE
-from ralph_mission.mission.opinion import Opinion
+from ralph_mission.mission.opinion import ModelRanking
 
 WHY, TEXT = 400, 800  # characters
 Heading = Literal["Options", "Risks", "What is not known", "How it would be checked"]
@@ -26,7 +26,7 @@ class Written(_Strict):
     text: Annotated[str, Field(max_length=TEXT)]
 
 
-class Ranked(_Strict):
+class RankedEntry(_Strict):
     """One finding."""
 
     fingerprint: Annotated[str, Field(max_length=64)]
@@ -36,13 +36,13 @@ class Ranked(_Strict):
     sections: Annotated[tuple[Written, ...], Field(max_length=len(WRITABLE))] = ()
 
 
-class Answer(_Strict):
+class ModelAnswer(_Strict):
     """The findings, the most important first."""
 
-    ranking: Annotated[tuple[Ranked, ...], Field(max_length=50)]
+    ranking: Annotated[tuple[RankedEntry, ...], Field(max_length=50)]
 
 
-def wrong(answer: Answer, kinds: Mapping[str, str]) -> str:
+def wrong(answer: ModelAnswer, kinds: Mapping[str, str]) -> str:
     """What is wrong with it, "" when nothing is. `kinds`: of each finding that was named to it, by fingerprint."""
     named = [ranked.fingerprint for ranked in answer.ranking]
     if strange := [name for name in named if name not in kinds]:
@@ -56,9 +56,9 @@ def wrong(answer: Answer, kinds: Mapping[str, str]) -> str:
     return ""
 
 
-def opinions(answer: Answer) -> tuple[Opinion, ...]:
+def opinions(answer: ModelAnswer) -> tuple[ModelRanking, ...]:
     """The answer as values of ours."""
     return tuple(
-        Opinion(one.fingerprint, one.why, one.ask, tuple((part.heading, part.text) for part in one.sections))
+        ModelRanking(one.fingerprint, one.why, one.ask, tuple((part.heading, part.text) for part in one.sections))
         for one in answer.ranking
     )

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ralph_mission.mission.model import Usage
-from ralph_mission.thinkers.answer import Answer
+from ralph_mission.thinkers.answer import ModelAnswer
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ModelQuestion:
     """`order` is ours, `text` the brief; `kinds` are those of the findings in it, by fingerprint."""
 
     order: str
@@ -26,7 +26,7 @@ class Reply:
     `doubtful` requests were sent, and nobody knows what they cost.
     """
 
-    answer: Answer | None
+    answer: ModelAnswer | None
     trouble: str = ""
     final: bool = False
     requests: int = 0
@@ -38,7 +38,7 @@ class Reply:
 class Ask(Protocol):
     """One model. Bounded in time, in bytes and in requests; raises nothing for what a network or a model does."""
 
-    def __call__(self, question: Question) -> Reply:
+    def __call__(self, question: ModelQuestion) -> Reply:
         """Ask it."""
         ...
 
@@ -60,20 +60,20 @@ class Bill:
         known = self.price(read, written)
         return CAREFUL[0] * read / 1e6 + CAREFUL[1] * written / 1e6 if known is None else known
 
-    def most(self, question: Question) -> float:
+    def most(self, question: ModelQuestion) -> float:
         """What one request may cost at most, one that repeats an answer included.
 
         A token has two letters at least in what people write, and one byte in what is none of theirs.
         """
         return self.usd(size(question) + self.max_output, self.max_output)
 
-    def usage(self, reply: Reply, question: Question) -> Usage:
+    def usage(self, reply: Reply, question: ModelQuestion) -> Usage:
         """What the reply took. What is in doubt counts as the most that it may have cost."""
         spent = self.usd(reply.input_tokens, reply.output_tokens) + reply.doubtful * self.most(question)
         return Usage(reply.requests, reply.input_tokens, reply.output_tokens, round(spent, 6))
 
 
-def size(question: Question) -> int:
+def size(question: ModelQuestion) -> int:
     """The most tokens that a question may have: half as many as ASCII has letters, and one for each other byte."""
     text = question.order + question.text
     plain = len(text.encode("ascii", "ignore"))

@@ -17,7 +17,7 @@ CAP = 1_000_000  # bytes of it
 NAMED = 4  # cycles for which memory surely has the name of what was paid: it keeps twice as many
 
 
-class Kept(BaseModel):
+class KeptReply(BaseModel):
     """`cursor` came of the last reply, after `cycle` of `lineage`; `usd` are booked once memory names `paid`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -28,22 +28,22 @@ class Kept(BaseModel):
     usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     cursor: str = ""
 
-    def spent_more(self, usd: float, cursor: str, paid: str) -> Kept:
+    def spent_more(self, usd: float, cursor: str, paid: str) -> KeptReply:
         """After another reply; `paid` names the money, if none waits already."""
         name = self.paid or paid
         return self.model_copy(update={"usd": self.usd + usd, "cursor": cursor or self.cursor, "paid": name})
 
 
-def load(folder: Path | None, header: Header, booked: Collection[str]) -> Kept:
+def load(folder: Path | None, header: Header, booked: Collection[str]) -> KeptReply:
     """What memory does not have yet: money that is not among the `booked`, and what was learned in this cycle.
 
     Before the first cycle no memory has a lineage that stays.
     """
-    here = Kept(lineage=header.lineage if header.cycle else "", cycle=header.cycle)
+    here = KeptReply(lineage=header.lineage if header.cycle else "", cycle=header.cycle)
     if folder is None:
         return here
     with suppress(OSError, ValueError, ValidationError):
-        kept = Kept.model_validate_json(safe_paths.content(folder / FILE, CAP) or b"")
+        kept = KeptReply.model_validate_json(safe_paths.content(folder / FILE, CAP) or b"")
         same = (kept.lineage, kept.cycle) == (here.lineage, here.cycle)
         fresh = kept.lineage in ("", here.lineage) and here.cycle - kept.cycle <= NAMED
         owed = fresh and kept.paid not in booked
@@ -52,7 +52,7 @@ def load(folder: Path | None, header: Header, booked: Collection[str]) -> Kept:
     return here
 
 
-def save(folder: Path | None, kept: Kept) -> None:
+def save(folder: Path | None, kept: KeptReply) -> None:
     """Keep it, where there is a place: on a machine that forgets, a dying cycle may pay again."""
     if folder is None:
         return

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from ralph_mission.mission import coding
 from ralph_mission.mission.model import Finding, Usage
-from ralph_mission.mission.opinion import arranged
+from ralph_mission.mission.opinion import apply_model_rankings
 from ralph_mission.mission.ports import Brief, Plan, Thinker
 from ralph_mission.mission.spending import spent_today
 from ralph_mission.safety.secrets import find_secrets, redact
 from ralph_mission.thinkers import briefing, remembered
-from ralph_mission.thinkers.answer import Answer, opinions, wrong
-from ralph_mission.thinkers.asking import Ask, Bill, Question, Reply
-from ralph_mission.thinkers.kept import Kept, load, save
+from ralph_mission.thinkers.answer import ModelAnswer, opinions, wrong
+from ralph_mission.thinkers.asking import Ask, Bill, ModelQuestion, Reply
+from ralph_mission.thinkers.kept import KeptReply, load, save
 from ralph_mission.thinkers.remembered import Remembered
-from ralph_mission.thinkers.settings import Settings
+from ralph_mission.thinkers.settings import ThinkerSettings
 
 NAME = re.compile(r"[0-9a-f]{8,64}")
 STAGED = "a staged cycle asks no model"
@@ -31,7 +31,7 @@ class LlmThinker:
     `folder` is where replies are kept until memory has them; None keeps nothing.
     """
 
-    settings: Settings
+    settings: ThinkerSettings
     rules: Thinker
     ask: Ask | None
     bill: Bill
@@ -48,12 +48,12 @@ class LlmThinker:
         booked = remembered.read(brief).paid
         kept = load(self.folder, brief.memory.header, booked)
         made, paid = self._thought(plan, brief, chosen, kept)
-        return _booked(made, kept, brief, paid)
+        return _book_earlier(made, kept, brief, paid)
 
-    def _thought(self, plan: Plan, brief: Brief, chosen: Sequence[Finding], kept: Kept) -> tuple[Plan, str]:
+    def _thought(self, plan: Plan, brief: Brief, chosen: Sequence[Finding], kept: KeptReply) -> tuple[Plan, str]:
         """The plan, and what is to be remembered, of this time alone; and the name of money that waits, "" for none."""
         before, basis = remembered.read(brief, kept.cursor), remembered.basis_of(brief, self.settings.model)
-        former = _used(plan, before.answer, brief.findings, self.secrets)
+        former = _apply_answer(plan, before.answer, brief.findings, self.secrets)
         if before.covers(basis, chosen):
             return former, kept.paid
         question = self._question(brief, chosen)
@@ -66,11 +66,13 @@ class LlmThinker:
         save(self.folder, after)
         return made, after.paid
 
-    def _question(self, brief: Brief, chosen: Sequence[Finding]) -> Question:
-        text = briefing.told(brief, chosen, self.settings.max_memory_chars, self.nonce(), self.secrets)
-        return Question(briefing.ORDER, text, {finding.fingerprint: briefing.kind_of(finding) for finding in chosen})
+    def _question(self, brief: Brief, chosen: Sequence[Finding]) -> ModelQuestion:
+        text = briefing.render_brief(brief, chosen, self.settings.max_memory_chars, self.nonce(), self.secrets)
+        return ModelQuestion(
+            briefing.ORDER, text, {finding.fingerprint: briefing.kind_of(finding) for finding in chosen}
+        )
 
-    def _may_not(self, question: Question, brief: Brief, unbooked: float) -> str:
+    def _may_not(self, question: ModelQuestion, brief: Brief, unbooked: float) -> str:
         """Why nothing is asked, "" when something may be."""
         if self.ask is None:
             return STAGED
@@ -84,14 +86,14 @@ class LlmThinker:
             return f"it may cost ${most:.2f}{told} and ${left:.2f} are left of this cycle's and today's money"
         return f"it may cost ${most:.2f}{told}, and thinker.usd in ralph.yml allows ${self.settings.usd:.2f}"
 
-    def _concluded(self, plan: Plan, former: Plan, reply: Reply, question: Question, asked: _Asked) -> Plan:
+    def _concluded(self, plan: Plan, former: Plan, reply: Reply, question: ModelQuestion, asked: _Asked) -> Plan:
         usage = self.bill.usage(reply, question)
         careful = self._careful(reply, usage)
         if reply.answer is None:
             remark = "; ".join(filter(None, (_instead(reply.trouble), careful)))
-            cursor = asked.cursor(Answer(ranking=())) if reply.final else ""
+            cursor = asked.cursor(ModelAnswer(ranking=())) if reply.final else ""
             return replace(former, usage=usage, remark=remark, cursor=cursor)
-        used = _used(plan, reply.answer, asked.findings, self.secrets)
+        used = _apply_answer(plan, reply.answer, asked.findings, self.secrets)
         return replace(used, usage=usage, remark=careful, cursor=asked.cursor(reply.answer, self.secrets))
 
     def _careful(self, reply: Reply, usage: Usage) -> str:
@@ -112,14 +114,14 @@ class _Asked:
     chosen: Sequence[Finding]
     findings: Sequence[Finding]
 
-    def cursor(self, answer: Answer, secrets: tuple[str, ...] = ()) -> str:
+    def cursor(self, answer: ModelAnswer, secrets: tuple[str, ...] = ()) -> str:
         """This and its answer, as memory keeps it: without its words where they hold a secret, which memory refuses."""
         asked = tuple(sorted({remembered.identity(finding) for finding in self.chosen}))
         whole = Remembered(basis=self.basis, asked=asked, answer=answer)
         return whole.without_words().written() if find_secrets(whole.written(), secrets) else whole.written()
 
 
-def _booked(made: Plan, kept: Kept, brief: Brief, paid: str) -> Plan:
+def _book_earlier(made: Plan, kept: KeptReply, brief: Brief, paid: str) -> Plan:
     """With what an earlier run spent and could not write down, what came of it, and the name under which it is booked.
 
     Memory takes money and name at once, so that nothing is booked twice or never.
@@ -138,17 +140,17 @@ def _best(plan: Plan, findings: Sequence[Finding], most: int) -> tuple[Finding, 
     return tuple(by_fingerprint[member] for member in order if NAME.fullmatch(member))[:most]
 
 
-def _used(plan: Plan, answer: Answer, findings: Sequence[Finding], secrets: tuple[str, ...]) -> Plan:
+def _apply_answer(plan: Plan, answer: ModelAnswer, findings: Sequence[Finding], secrets: tuple[str, ...]) -> Plan:
     """The plan in the order of an answer, as far as it is about what is there now.
 
     A secret goes out of its words before they stand beside the rules' own reason, which would be withheld with it.
     """
     kinds = {finding.fingerprint: briefing.kind_of(finding) for finding in findings}
-    known = Answer(ranking=tuple(one for one in answer.ranking if kinds.get(one.fingerprint) == one.kind))
+    known = ModelAnswer(ranking=tuple(one for one in answer.ranking if kinds.get(one.fingerprint) == one.kind))
     if not known.ranking or wrong(known, kinds):
         return plan
     calm = (replace(opinion, why=redact(opinion.why, secrets)) for opinion in opinions(known))
-    return replace(plan, thoughts=arranged(plan.thoughts, calm))
+    return replace(plan, thoughts=apply_model_rankings(plan.thoughts, calm))
 
 
 def _instead(reason: str) -> str:

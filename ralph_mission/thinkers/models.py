@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from ralph_mission.extras import install_command
 from ralph_mission.gateways.deadline import call_within
-from ralph_mission.thinkers.answer import Answer, wrong
-from ralph_mission.thinkers.asking import Question, Reply, size
+from ralph_mission.thinkers.answer import ModelAnswer, wrong
+from ralph_mission.thinkers.asking import ModelQuestion, Reply, size
 from ralph_mission.thinkers.wire import Access, TooLong, client
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
     import httpx2
@@ -48,19 +48,19 @@ class ModelAsk:
     tries: int
     max_output: int
 
-    def __call__(self, question: Question) -> Reply:
+    def __call__(self, question: ModelQuestion) -> Reply:
         """As in `asking.Ask`; within `seconds`, whatever happens."""
         try:
             access = self.access()
             import pydantic_ai  # noqa: F401  # says here, and not in a thread, that it is missing
         except ImportError:
             return MISSING
-        except Trouble as trouble:
+        except UserError as trouble:
             return Reply(None, f"{trouble.what}: {trouble.next_step}")
         late = Reply(None, f"it took longer than {self.seconds:g} seconds: the next cycle asks again", doubtful=1)
         return _within(self.seconds + GRACE, lambda: self._asked(access, question, late), late)
 
-    async def _asked(self, access: Access, question: Question, late: Reply) -> Reply:
+    async def _asked(self, access: Access, question: ModelQuestion, late: Reply) -> Reply:
         from pydantic_ai.usage import RunUsage, UsageLimits
 
         spent, sent = RunUsage(), _Sent()
@@ -75,26 +75,26 @@ class ModelAsk:
             except TimeoutError:
                 reply = late
             except Exception as error:  # whatever a library makes of what a provider does
-                reply = _failed(error)
-        return _counted(reply, spent, sent.requests, self._most(question))
+                reply = _failed_reply(error)
+        return _with_usage(reply, spent, sent.requests, self._most(question))
 
-    def _most(self, question: Question) -> tuple[int, int]:
+    def _most(self, question: ModelQuestion) -> tuple[int, int]:
         """Tokens that one request can have read and written; twice of it, as nobody counts like another."""
         return 2 * (size(question) + self.max_output), 2 * self.max_output
 
-    def _agent(self, access: Access, http: httpx2.AsyncClient, question: Question) -> Agent[object, Answer]:
+    def _agent(self, access: Access, http: httpx2.AsyncClient, question: ModelQuestion) -> Agent[object, ModelAnswer]:
         from pydantic_ai import Agent, ModelRetry, ToolOutput
 
-        agent: Agent[object, Answer] = Agent(
+        agent: Agent[object, ModelAnswer] = Agent(
             _model(access, http),
-            output_type=ToolOutput(Answer, name=TOOL),
+            output_type=ToolOutput(ModelAnswer, name=TOOL),
             instructions=question.order,
             retries={"output": self.tries - 1, "tools": self.tries - 1},
             model_settings={"max_tokens": self.max_output, "max_retries": 0, "timeout": self.seconds},
         )
 
         @agent.output_validator
-        def checked(answer: Answer) -> Answer:
+        def checked(answer: ModelAnswer) -> ModelAnswer:
             if said := wrong(answer, question.kinds):
                 raise ModelRetry(said)
             return answer
@@ -102,7 +102,7 @@ class ModelAsk:
         return agent
 
 
-def reached(access: Access, seconds: float) -> str:
+def why_unreachable(access: Access, seconds: float) -> str:
     """Why this model's provider cannot be asked, "" when it can. Costs nothing: its models are listed."""
     late = Reply(None, "its provider does not answer: look at the network")
     return _within(seconds + GRACE, lambda: _listed(access, seconds), late).trouble
@@ -122,7 +122,7 @@ async def _listed(access: Access, seconds: float) -> Reply:
                 return Reply(
                     None, "" if other else "nobody lists models there (404): look at its address in the environment"
                 )
-            return _refused(status) if isinstance(status, int) else _failed(error)
+            return _refused_reply(status) if isinstance(status, int) else _failed_reply(error)
 
 
 class _Sent:
@@ -149,7 +149,7 @@ def _model(access: Access, http: httpx2.AsyncClient) -> Model[Any]:
     return spoken(access.model, provider=OpenAIProvider(api_key=access.key, base_url=access.base_url, http_client=http))
 
 
-def _failed(error: Exception) -> Reply:
+def _failed_reply(error: Exception) -> Reply:
     """Why there is no answer. A request that was answered by an error cost nothing."""
     from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior, UsageLimitExceeded
 
@@ -159,7 +159,7 @@ def _failed(error: Exception) -> Reply:
     if any(isinstance(one, TooLong) for one in causes):
         return Reply(None, "its answer was too long", final=True, doubtful=1)
     if isinstance(error, ModelHTTPError):
-        return _refused(error.status_code)
+        return _refused_reply(error.status_code)
     if isinstance(error, UnexpectedModelBehavior | UsageLimitExceeded):
         return Reply(None, "its answers did not fit what was asked", final=True)
     names = {type(one).__name__ for one in causes}
@@ -172,7 +172,7 @@ def _failed(error: Exception) -> Reply:
     return Reply(None, f"its answer did not arrive ({type(error).__name__}): the next cycle asks again", doubtful=1)
 
 
-def _refused(status: int) -> Reply:
+def _refused_reply(status: int) -> Reply:
     usual = f"answered {status}: the next cycle asks again"
     return Reply(None, f"its provider {BY_STATUS.get(status, usual)}")
 
@@ -183,7 +183,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _counted(reply: Reply, spent: RunUsage, sent: int, most: tuple[int, int]) -> Reply:
+def _with_usage(reply: Reply, spent: RunUsage, sent: int, most: tuple[int, int]) -> Reply:
     """With what it took. An answer that tells no tokens, or more than there can be, is one whose cost nobody knows."""
     read, written, answers = spent.input_tokens, spent.output_tokens, spent.requests
     doubtful = min(reply.doubtful, max(0, sent - answers))

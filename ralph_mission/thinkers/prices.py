@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def listed(provider: str, model: str, read: int, written: int) -> float | None:
+def listed_price(provider: str, model: str, read: int, written: int) -> float | None:
     """USD for tokens read and written; None when nobody lists this model."""
     try:
         from genai_prices import Usage, calc_price

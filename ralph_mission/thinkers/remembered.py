@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ralph_mission.mission.model import Finding
 from ralph_mission.mission.ports import THINKER, Brief
-from ralph_mission.thinkers.answer import Answer
+from ralph_mission.thinkers.answer import ModelAnswer
 
 PAID = 8  # payments whose names are kept: more runners do not die or lose at the same time
 ROOM = 20_000  # characters of the head of memory; the words go first, then the answer
@@ -29,7 +29,7 @@ class Remembered(BaseModel):
 
     basis: Annotated[str, Field(max_length=16)] = ""
     asked: Annotated[tuple[Annotated[str, Field(max_length=12)], ...], Field(max_length=200)] = ()
-    answer: Answer = Answer(ranking=())
+    answer: ModelAnswer = ModelAnswer(ranking=())
     paid: Annotated[tuple[Annotated[str, Field(max_length=16)], ...], Field(max_length=PAID)] = ()
 
     def covers(self, basis: str, findings: Sequence[Finding]) -> bool:
@@ -45,7 +45,7 @@ class Remembered(BaseModel):
 
     def bare(self) -> Remembered:
         """Without the answer."""
-        return self.model_copy(update={"answer": Answer(ranking=())})
+        return self.model_copy(update={"answer": ModelAnswer(ranking=())})
 
     def with_paid(self, before: tuple[str, ...], name: str) -> Remembered:
         """With one more that is booked."""
@@ -54,7 +54,7 @@ class Remembered(BaseModel):
     def without_words(self) -> Remembered:
         """The order alone."""
         bare = (one.model_copy(update={"why": "", "sections": ()}) for one in self.answer.ranking)
-        return self.model_copy(update={"answer": Answer(ranking=tuple(bare))})
+        return self.model_copy(update={"answer": ModelAnswer(ranking=tuple(bare))})
 
 
 def read(brief: Brief, later: str = "") -> Remembered:

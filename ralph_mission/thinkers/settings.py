@@ -16,7 +16,7 @@ def _model(name: str) -> str:
     return name
 
 
-class Settings(BaseModel):
+class ThinkerSettings(BaseModel):
     """Who ranks what was found. With `kind: llm`, rules go on answering whenever the model cannot."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
     import httpx2
@@ -42,7 +42,7 @@ def access(model: str, environ: Mapping[str, str]) -> Access:
     provider, _, name = model.partition(":")
     key, base = VARIABLES[provider]
     if not environ.get(key):
-        raise Trouble(f"{key} is not set", f"set {key} in the environment")
+        raise UserError(f"{key} is not set", f"set {key} in the environment")
     return Access(provider, name, environ[key], environ.get(base) or None)
 
 

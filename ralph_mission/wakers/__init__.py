@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from ralph_mission.wakers import heartbeat, timer
-from ralph_mission.wakers.facts import Facts, Way
+from ralph_mission.wakers.facts import WakeFacts, Way
 
-WAKERS: dict[str, Way] = {way.name: way for way in (timer.WAY, heartbeat.WAY)}
+WAKERS: dict[str, Way] = {way.name: way for way in (timer.TIMER, heartbeat.HEARTBEAT)}
 """Every way by its name in `schedule.wake`, the most punctual first."""
 
 
-def best(facts: Facts) -> Way | None:
+def best(facts: WakeFacts) -> Way | None:
     """What `wake: auto` takes: the most punctual way that is set up here; None when none is."""
     return next((way for way in WAKERS.values() if way.set_up(facts).ok), None)

@@ -33,25 +33,25 @@ class Calls:
 
 def objection(calls: Calls, header: Header, now: datetime, limit: int) -> str:
     """Why no wake is sent now, "" when nothing speaks against it. `limit`: wakes in a day, everybody's."""
-    asked, who = _asked(calls, header, now)
+    asked, who = _last_wake(calls, header, now)
     if asked and abs(now - asked) < AGAIN_AFTER:
         return f"{who} less than 10 minutes ago"
-    today = schedule.day(header, now)
+    today = schedule.day_of(header, now)
     left = _is_first(calls, header, today) or calls.on(today) < schedule.repeats(limit)
     if limit and left and schedule.may_wake(header, today):
         return ""
     return f"today's wakes are used up, the cap is {limit}"
 
 
-def called(calls: Calls, header: Header, now: datetime) -> Calls:
+def record_wake(calls: Calls, header: Header, now: datetime) -> Calls:
     """With one more wake."""
-    today = schedule.day(header, now)
+    today = schedule.day_of(header, now)
     others = [(day, count) for day, count in calls.days if day != today]
     again = calls.on(today) + (not _is_first(calls, header, today))
     return Calls(header.generation, now.isoformat(), ((today, again), *others[: DAYS - 1]))
 
 
-def _asked(calls: Calls, header: Header, now: datetime) -> tuple[datetime | None, str]:
+def _last_wake(calls: Calls, header: Header, now: datetime) -> tuple[datetime | None, str]:
     """When the present due time was last woken for, and by whom; None when it was not."""
     if calls.generation == header.generation:
         return _moment(calls.at, now), f"woken for generation {header.generation}"

@@ -13,7 +13,7 @@ from typing import Any
 
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.ledger import key_of
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from ralph_mission.wakers.facts import EVENT, REVIEW
 
 MOVED = "the repository was renamed or moved: set GITHUB_REPOSITORY to its new name"
@@ -27,14 +27,14 @@ REASONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DispatchAnswer:
     """An answer: its HTTP status (0: there was none) and what was said."""
 
     status: int
     said: str = ""
 
 
-Post = Callable[[str, dict[str, Any]], Outcome]
+Post = Callable[[str, dict[str, Any]], DispatchAnswer]
 """Sends a JSON document to a path of the API (`/repos/o/n/dispatches`), once. May raise Trouble or OSError."""
 
 
@@ -57,10 +57,10 @@ class DispatchWaker:
     def _asked(self, key: str, body: dict[str, Any]) -> Receipt:
         try:
             outcome = self.post(f"/repos/{self.repository}/dispatches", body)
-        except Trouble as trouble:
+        except UserError as trouble:
             return Receipt(key, "failed", detail=f"{trouble.what}: {trouble.next_step}")
         except OSError as error:
-            outcome = Outcome(0, type(error).__name__)  # its text may hold anything
+            outcome = DispatchAnswer(0, type(error).__name__)  # its text may hold anything
         reason = _reason(outcome)
         return Receipt(key, "failed", detail=reason) if reason else Receipt(key, "done")
 
@@ -71,7 +71,7 @@ def payload(due: datetime, generation: int) -> dict[str, Any]:
     return {"event_type": EVENT, "client_payload": {"not_before": moment, "generation": generation}}
 
 
-def _reason(outcome: Outcome) -> str:
+def _reason(outcome: DispatchAnswer) -> str:
     """Why nobody was woken, "" when the event was accepted."""
     if 200 <= outcome.status < 300:
         return ""

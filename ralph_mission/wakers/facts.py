@@ -16,7 +16,7 @@ _COMMENT = re.compile(r"(?:^|(?<=\s))#.*$", re.M)
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class WakeFacts:
     """`workflow`: the text (without comments) of the workflow that listens to our dispatch, "" when there is none.
 
     `timers`: names of the enabled wake timers of this host; `instance`: what this repository's is called after
@@ -29,7 +29,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class WaySetUp:
     """Whether a way is set up here, and why."""
 
     ok: bool
@@ -43,7 +43,7 @@ class Way:
     name: str
     needs: str
     writes: tuple[str, ...]
-    set_up: Callable[[Facts], Standing]
+    set_up: Callable[[WakeFacts], WaySetUp]
 
 
 def unit_places(home: Path) -> tuple[Path, ...]:
@@ -51,9 +51,9 @@ def unit_places(home: Path) -> tuple[Path, ...]:
     return home / ".config" / "systemd" / "user", Path("/etc/systemd/system")
 
 
-def look(work_tree: Path | None, instance: str, places: Sequence[Path]) -> Facts:
+def look(work_tree: Path | None, instance: str, places: Sequence[Path]) -> WakeFacts:
     """The facts of a repository on this host. What cannot be read counts as absent."""
-    return Facts(listening(work_tree, EVENT), frozenset(_timers(places)), instance)
+    return WakeFacts(listening(work_tree, EVENT), frozenset(_timers(places)), instance)
 
 
 def listening(work_tree: Path | None, event: str) -> str:

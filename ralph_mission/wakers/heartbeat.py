@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import re
 
-from ralph_mission.wakers.facts import Facts, Standing, Way
+from ralph_mission.wakers.facts import WakeFacts, Way, WaySetUp
 
 _CRON = re.compile(r"^\s*-\s*cron:\s*\S", re.M)
 
 
-def _set_up(facts: Facts) -> Standing:
+def _heartbeat_set_up(facts: WakeFacts) -> WaySetUp:
     if not facts.workflow:
-        return Standing(False, "no workflow here listens to ralph-loop-trigger")
+        return WaySetUp(False, "no workflow here listens to ralph-loop-trigger")
     crons = len(_CRON.findall(facts.workflow))
     lines = "no cron line" if not crons else "1 cron line" if crons == 1 else f"{crons} cron lines"
-    return Standing(crons > 0, f"{lines} in the workflow")
+    return WaySetUp(crons > 0, f"{lines} in the workflow")
 
 
-WAY = Way(
+HEARTBEAT = Way(
     "heartbeat",
     "the workflow on the default branch; nothing else",
     (".github/workflows/ralph-loop.yml",),
-    _set_up,
+    _heartbeat_set_up,
 )

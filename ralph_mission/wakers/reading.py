@@ -6,14 +6,14 @@ import tempfile
 from pathlib import Path
 
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.place import Place
+from ralph_mission.gateways.place import RepositoryPlace
 from ralph_mission.gateways.remote import Remote
 from ralph_mission.mission.memory import Header
 from ralph_mission.mission.memory_parse import peek
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 
-def header_on_server(place: Place, branch: str, path: str) -> Header:
+def header_on_server(place: RepositoryPlace, branch: str, path: str) -> Header:
     """The header; an empty one when there is no memory yet or nobody can read it: the cycle then says what is wrong.
 
     Raises Trouble when the server cannot be asked.
@@ -25,5 +25,5 @@ def header_on_server(place: Place, branch: str, path: str) -> Header:
         content = remote.peek(branch, path) if remote.head(branch) else None
     try:
         return peek(content) if content is not None else Header()
-    except Trouble:
+    except UserError:
         return Header()

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ralph_mission.wakers.facts import REVIEW, Standing, listening
+from ralph_mission.wakers.facts import REVIEW, WaySetUp, listening
 
 OF_WORKFLOWS = "github-actions[bot]"
 """The account of every workflow's own token."""
 
 
-def by_dispatch(wanted: str, account: str, work_tree: Path | None) -> Standing:
+def by_dispatch(wanted: str, account: str, work_tree: Path | None) -> WaySetUp:
     """Whether we wake it, and why or why not. `wanted` is `schedule.review`; `account` opens our pulls."""
     if not listening(work_tree, REVIEW):
-        return Standing(False, f"no workflow here listens to {REVIEW}")
+        return WaySetUp(False, f"no workflow here listens to {REVIEW}")
     if wanted == "never":
-        return Standing(False, "schedule.review: never")
+        return WaySetUp(False, "schedule.review: never")
     if wanted == "always":
-        return Standing(True, "by a dispatch (schedule.review: always)")
+        return WaySetUp(True, "by a dispatch (schedule.review: always)")
     if account == OF_WORKFLOWS:
-        return Standing(True, "by a dispatch: what a workflow's own token opens starts no other workflow")
-    return Standing(False, f"by GitHub: what {account} opens starts workflows")
+        return WaySetUp(True, "by a dispatch: what a workflow's own token opens starts no other workflow")
+    return WaySetUp(False, f"by GitHub: what {account} opens starts workflows")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ralph_mission.wakers.facts import Facts, Standing, Way
+from ralph_mission.wakers.facts import WakeFacts, Way, WaySetUp
 
 UNITS = ("ralph-wake@.service", "ralph-wake@.timer")
 
@@ -17,19 +17,19 @@ def instance(repo: Path) -> str:
     return re.sub(r"^\.", r"\\x2e", escaped).replace("/", "-")
 
 
-def _set_up(facts: Facts) -> Standing:
+def _timer_set_up(facts: WakeFacts) -> WaySetUp:
     if not facts.workflow:
-        return Standing(False, "no workflow here listens to ralph-loop-trigger")
+        return WaySetUp(False, "no workflow here listens to ralph-loop-trigger")
     ours = f"ralph-wake@{facts.instance}.timer"
     if ours in facts.timers:
-        return Standing(True, f"{ours} is enabled")
+        return WaySetUp(True, f"{ours} is enabled")
     others = f"; those here are for other folders: {', '.join(sorted(facts.timers))}" if facts.timers else ""
-    return Standing(False, f"{ours} is not enabled for this user or the system{others}")
+    return WaySetUp(False, f"{ours} is not enabled for this user or the system{others}")
 
 
-WAY = Way(
+TIMER = Way(
     "timer",
     "a host with systemd that is always on, a clone there, and a token of its own with `contents: write`",
     (*UNITS, ".ralph/ralph.env"),
-    _set_up,
+    _timer_set_up,
 )

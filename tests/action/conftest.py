@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.action.runner import REPOSITORY, Runner, release
-from tests.fakes.github import FakeGitHub
+from tests.fakes.github.server import FakeGitHub
 from tests.helpers import git, make_repo
 
 FILES = {"README.md": "# Sample\n\nThis is teh documentation, and it recieves little care.\n"}

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ralph_mission.cli.workflow import Action
+from ralph_mission.cli.workflow import ActionReference
 from tests.helpers import git, make_repo
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -26,7 +26,7 @@ LOCKS = tuple(sorted(path.name for path in ROOT.glob("requirements*.lock")))
 ACTION = ("action.yml", "pyproject.toml", *LOCKS, "README.md", "LICENSE", "scripts", "ralph_mission")
 CHECKOUT = re.search(r"uses: (actions/checkout@[0-9a-f]{40})", (ROOT / "action.yml").read_text())
 REPOSITORY = "harbour/slackwater"
-INSTALLED = Action("ralph/mission", "a" * 40)  # as `ralph init` names it in workflows
+INSTALLED = ActionReference("ralph/mission", "a" * 40)  # as `ralph init` names it in workflows
 
 WORKFLOW = """\
 on:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.action.conftest import FILES, serving
 from tests.action.runner import ROOT, Job, Runner
-from tests.fakes.github import FakeGitHub
+from tests.fakes.github.server import FakeGitHub
 from tests.helpers import git
 
 pytestmark = pytest.mark.long  # takes ten seconds or more

@@ -13,7 +13,7 @@ import pytest
 from ralph_mission.cli.workflow import render_workflow
 from tests.action.runner import INSTALLED, REPOSITORY, Job, Runner
 from tests.action.test_action import HOSTILE
-from tests.fakes.github import FakeGitHub
+from tests.fakes.github.server import FakeGitHub
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 ODD = "ralph/$(touch${IFS}owned)`touch${IFS}owned`"

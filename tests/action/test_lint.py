@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ralph_mission.cli.workflow import Action, labels_of, render_workflow
+from ralph_mission.cli.workflow import ActionReference, labels_of, render_workflow
 from tests.action.runner import ROOT, bare_environment
 
 BIN = Path(sys.executable).parent
@@ -68,12 +68,14 @@ def test_a_runner_can_read_every_workflow(tmp_path: Path, workflow: Path) -> Non
 
 @pytest.mark.parametrize("labels", ["self-hosted", "self-hosted,linux,x64", "ubuntu-latest"])
 def test_a_runner_can_read_every_workflow_that_init_writes(tmp_path: Path, labels: str) -> None:
-    (tmp_path / "loop.yml").write_text(render_workflow("cycle", Action("mara/ralph", "a" * 40), labels_of(labels)))
+    (tmp_path / "loop.yml").write_text(
+        render_workflow("cycle", ActionReference("mara/ralph", "a" * 40), labels_of(labels))
+    )
     lint(tmp_path, "act", "--validate", "--strict", "--workflows", tmp_path / "loop.yml")
 
 
 def test_a_workflow_that_a_runner_cannot_read_is_noticed(tmp_path: Path) -> None:
-    text = render_workflow("cycle", Action("mara/ralph", "a" * 40), ("self-hosted",)).replace(
+    text = render_workflow("cycle", ActionReference("mara/ralph", "a" * 40), ("self-hosted",)).replace(
         "timeout-minutes:", "time-out-minutes:"
     )
     (tmp_path / "odd.yml").write_text(text)

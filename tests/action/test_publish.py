@@ -13,7 +13,7 @@ from ralph_mission.cli.workflow import render_workflow
 from tests.action.conftest import serving
 from tests.action.runner import INSTALLED, Job, Runner
 from tests.action.test_action import HOSTILE
-from tests.fakes.github import FakeGitHub
+from tests.fakes.github.server import FakeGitHub
 from tests.fakes.networks.discord import TOKEN, DiscordServer
 
 pytestmark = pytest.mark.long  # takes ten seconds or more

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.agents.client import Client, Place
+from ralph_mission.agents.client import Client, SessionPlace
 from ralph_mission.agents.command import CommandAgent
 from ralph_mission.agents.reading import Gave
-from ralph_mission.loop.model import Hat, Session, Turn
+from ralph_mission.loop.model import AgentTurn, Hat, Session
 
 SAMPLES = Path(__file__).parent / "samples"
 STUB = """
@@ -36,7 +36,7 @@ def stub(folder: Path, script: str = "") -> tuple[str, ...]:
     return (sys.executable, str(folder / "stub.py"))
 
 
-def play(client: Client, folder: Path, script: str = "", hat: Hat | None = None, **options: Any) -> Turn:
+def play(client: Client, folder: Path, script: str = "", hat: Hat | None = None, **options: Any) -> AgentTurn:
     """One session of a stub that is called as `client` is."""
     (folder / "tree").mkdir(exist_ok=True)
     limits = {name: options.pop(name) for name in ("turns", "usd", "schema", "model") if name in options}
@@ -57,4 +57,4 @@ def called(client: Client, hat: Hat | None = None, **options: Any) -> list[str]:
     """The arguments of a session."""
     place = {name: options.pop(name) for name in ("env", "trusted", "walled") if name in options}
     session = Session(hat or Hat("builder"), 1, "do it", "/run", **options)
-    return list(client.invocation(session, Place(Path("/tree"), Path("/home/run"), **place)).arguments)
+    return list(client.invocation(session, SessionPlace(Path("/tree"), Path("/home/run"), **place)).arguments)

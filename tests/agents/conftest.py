@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.agents.command import CommandAgent
-from ralph_mission.loop.model import Hat, Session, Turn
+from ralph_mission.loop.model import AgentTurn, Hat, Session
 
 
 @pytest.fixture
@@ -25,7 +25,9 @@ def agent(tmp_path: Path, tree: Path):
 
 @pytest.fixture
 def play(agent, tmp_path: Path):
-    def played(command, *, prompt="the prompt", seconds=20.0, stopped=lambda: False, hat="builder", **options) -> Turn:
+    def played(
+        command, *, prompt="the prompt", seconds=20.0, stopped=lambda: False, hat="builder", **options
+    ) -> AgentTurn:
         worn = hat if isinstance(hat, Hat) else Hat(hat)
         session = Session(worn, 7, prompt, str(tmp_path / "run"), "some-model", seconds, 11)
         return agent(command, **options).play(session, stopped)

@@ -30,6 +30,6 @@ def test_a_home_is_furnished_through_no_link(tmp_path: Path) -> None:
 def test_what_a_program_left_is_read_only_when_it_is_short(tmp_path: Path) -> None:
     agent = Client("agent", leaves="last.txt")
     (tmp_path / "last.txt").write_bytes(b"x" * client.LONGEST)
-    assert len(client.left(tmp_path, agent)) == client.LONGEST
+    assert len(client.read_leavings(tmp_path, agent)) == client.LONGEST
     (tmp_path / "last.txt").write_bytes(b"x" * (client.LONGEST + 1))
-    assert client.left(tmp_path, agent) == b""
+    assert client.read_leavings(tmp_path, agent) == b""

@@ -15,13 +15,14 @@ import pytest
 
 from ralph_mission.agents.crew import MEANWHILE
 from ralph_mission.bootstrap import teams
-from ralph_mission.bootstrap.asked import Asked
-from ralph_mission.bootstrap.loop import bench
+from ralph_mission.bootstrap.asked import RunOptions
+from ralph_mission.bootstrap.loop import build_run
 from ralph_mission.gateways.git import Git
-from ralph_mission.loop.model import Board, Event, Hat, State, Usage
-from ralph_mission.loop.order import Account
-from ralph_mission.loop.ports import Done, Job
-from ralph_mission.trouble import Trouble
+from ralph_mission.loop.items import LoopEvent
+from ralph_mission.loop.model import Hat, RunSnapshot, RunState, SessionUsage
+from ralph_mission.loop.order import RunResult
+from ralph_mission.loop.ports import ParallelResult, ParallelSession
+from ralph_mission.trouble import UserError
 from tests.helpers import commit, git, make_repo
 from tests.loop.fakes import START_OF_TIME, FakeVoice
 
@@ -37,7 +38,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 def made(repo: Path, command: str, agent: str = "command", **more):
-    return bench(Asked(repo, task="Build it.", agent=agent, command=command, **more), FakeVoice())
+    return build_run(RunOptions(repo, task="Build it.", agent=agent, command=command, **more), FakeVoice())
 
 
 def together(
@@ -48,15 +49,15 @@ def together(
     may_start=lambda used: True,
     most: int = 4,
     papers: dict[str, str] | None = None,
-) -> tuple[Done, ...]:
+) -> tuple[ParallelResult, ...]:
     base = made(repo, command, allow_dirty=True)
-    state = State("run", "Build it.", START_OF_TIME)
+    state = RunState("run", "Build it.", START_OF_TIME)
     jobs = [
-        Job(
+        ParallelSession(
             name,
             base.order,
-            replace(state, iteration=number, pending=Event("plan.complete", name)),
-            Board(),
+            replace(state, iteration=number, pending=LoopEvent("plan.complete", name)),
+            RunSnapshot(),
             hat,
             papers or {},
         )
@@ -173,9 +174,9 @@ def test_papers_go_into_the_clone_and_come_back(repo):
 
 
 def test_who_may_not_start_does_not(repo):
-    asked: list[Usage] = []
+    asked: list[SessionUsage] = []
 
-    def twice(used: Usage) -> bool:
+    def twice(used: SessionUsage) -> bool:
         asked.append(used)
         return used.sessions < 2
 
@@ -187,7 +188,7 @@ def test_who_may_not_start_does_not(repo):
 def test_a_repository_without_a_commit_is_refused(tmp_path):
     empty = tmp_path / "empty"
     subprocess.run(["git", "init", "-q", "-b", "main", str(empty)], check=True)
-    with pytest.raises(Trouble, match="no commit to start from"):
+    with pytest.raises(UserError, match="no commit to start from"):
         together(empty, "true", "t")
 
 
@@ -207,7 +208,9 @@ def test_what_meets_a_commit_of_a_person_is_left_out_and_told(repo):
 
 def test_a_branch_that_was_rewritten_meanwhile_is_left_as_it_is_and_the_work_kept(repo):
     rewrites = 'git -C "$OUTSIDE" commit -q --amend -m moved; echo x > c.py'
-    with pytest.raises(Trouble, match="moved while others worked apart; what they built is kept in refs/ralph/aside/"):
+    with pytest.raises(
+        UserError, match="moved while others worked apart; what they built is kept in refs/ralph/aside/"
+    ):
         together(repo, rewrites.replace("$OUTSIDE", str(repo)), "t")
     assert subjects(repo)[-1] == "moved" and not (repo / "c.py").exists()
     (kept,) = git(repo, "for-each-ref", "--format=%(refname)", "refs/ralph/aside").split()
@@ -254,7 +257,7 @@ def event(topic: str, payload: object = "", **more):
     return {"event": {"topic": topic, "payload": payload if isinstance(payload, str) else json.dumps(payload)}, **more}
 
 
-def story(repo: Path, name: str, command: str, **more) -> Account:
+def story(repo: Path, name: str, command: str, **more) -> RunResult:
     return teams.play(made(repo, command, "scripted", **more), name)
 
 
@@ -319,7 +322,7 @@ def test_a_team_runs_to_its_end_with_real_sessions(repo, tmp_path):
 def test_a_story_of_several_hats_holds_the_checkout_like_any_other(repo, tmp_path):
     command = script(tmp_path, planner=[event("plan.complete")])
     base = made(repo, command, "scripted")
-    with base.desk.exclusive(base.order), pytest.raises(Trouble, match="works in this checkout"):
+    with base.desk.exclusive(base.order), pytest.raises(UserError, match="works in this checkout"):
         story(repo, "ralplan", command)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from ralph_mission.agents.fallback import FallbackAgent
-from ralph_mission.loop.model import Hat, Session, Turn, Usage
+from ralph_mission.loop.model import AgentTurn, Hat, Session, SessionUsage
 
 SESSION = Session(Hat("builder"), 1, "do it", "/run", "a-model-of-the-first")
 
@@ -17,7 +17,7 @@ class Agent:
     """Answers with its turns, one a session, and refuses to play once more."""
 
     name: str
-    turns: list[Turn]
+    turns: list[AgentTurn]
     played: list[Session] = field(default_factory=list)
 
     def play(self, session, stopped):
@@ -26,7 +26,9 @@ class Agent:
 
 
 def spent(failure="", **more):
-    return Turn("did it" if not failure else "", failure, f"{failure} it was", usage=Usage(1, 10, 5, 0.5), **more)
+    return AgentTurn(
+        "did it" if not failure else "", failure, f"{failure} it was", usage=SessionUsage(1, 10, 5, 0.5), **more
+    )
 
 
 def played(*agents, stopped=lambda: False, patience=300.0):
@@ -64,7 +66,7 @@ def test_what_those_before_took_is_in_the_turn_which_is_one_session():
 
 
 def test_a_cost_that_one_of_them_did_not_tell_stays_unknown():
-    untold = Turn(failure="server", usage=Usage(1, 10, 5))
+    untold = AgentTurn(failure="server", usage=SessionUsage(1, 10, 5))
     assert played(Agent("claude", [untold]), Agent("codex", [spent()])).usage.untold == 1
 
 

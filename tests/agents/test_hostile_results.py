@@ -14,7 +14,7 @@ from ralph_mission.agents import claude, codex, copilot, reading
 from ralph_mission.agents.client import PLAIN, Client
 from ralph_mission.agents.reading import MOST, MOST_USD, Gave, turn
 from ralph_mission.agents.registry import CLIENTS
-from ralph_mission.loop.model import HatOutput, Turn
+from ralph_mission.loop.model import AgentTurn, HatOutput
 from ralph_mission.stores import codec
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -49,7 +49,7 @@ def document(chance: random.Random) -> str:
     return json.dumps(made | {"type": chance.choice(TYPES)}, ensure_ascii=chance.random() < 0.5)
 
 
-def sound(given: Turn) -> None:
+def sound(given: AgentTurn) -> None:
     usage = given.usage
     assert usage.cost_usd is None or (isfinite(usage.cost_usd) and 0 <= usage.cost_usd <= MOST_USD)
     assert all(type(count) is int and 0 <= count <= MOST for count in (usage.input_tokens, usage.output_tokens))

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from ralph_mission.agents import reading
-from ralph_mission.agents.reading import FAULTS, Gave, Said, called, turn
-from ralph_mission.loop.model import Turn, Usage
+from ralph_mission.agents.reading import FAULTS, AgentReply, Gave, describe_call, turn
+from ralph_mission.loop.model import AgentTurn, SessionUsage
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 RESULT = {
@@ -20,20 +20,20 @@ RESULT = {
 }  # fmt: skip  # one document
 
 
-def read(stdout: str | dict, stderr: str = "", code: int = 0, **how) -> Turn:
+def read(stdout: str | dict, stderr: str = "", code: int = 0, **how) -> AgentTurn:
     text = stdout if isinstance(stdout, str) else json.dumps(stdout)
     return turn(Gave(text.encode(), stderr.encode(), code, **how), NOW)
 
 
 def test_plain_text_is_the_message():
     given = read("Working\nDone.\n")
-    assert (given.text, given.failure, given.usage) == ("Working\nDone.", "", Usage(1))
+    assert (given.text, given.failure, given.usage) == ("Working\nDone.", "", SessionUsage(1))
 
 
 def test_a_result_document_gives_message_tokens_and_cost():
     given = read(RESULT)
     assert given.text.startswith("It is done.") and given.failure == ""
-    assert given.usage == Usage(1, 3210, 40, 0.25)
+    assert given.usage == SessionUsage(1, 3210, 40, 0.25)
 
 
 @pytest.mark.parametrize("before", ["", '{"type":"system","subtype":"init"}\n{"type":"assistant"}\n', "some words\n"])
@@ -48,7 +48,7 @@ def test_the_document_may_end_a_list():
 
 def test_a_last_line_of_figures_leaves_the_words_before_it():
     given = read('I did it.\n{"usage": {"input_tokens": 5, "output_tokens": 6}}')
-    assert (given.text, given.usage) == ("I did it.", Usage(1, 5, 6))
+    assert (given.text, given.usage) == ("I did it.", SessionUsage(1, 5, 6))
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', "{not json", "[]", '["x"]', "[" * 100_000, '{"issues": []}'])
@@ -179,21 +179,25 @@ def test_a_session_that_was_turned_away_cost_nothing_and_a_silent_one_is_unknown
     ],
 )
 def test_a_tool_call_is_one_line_of_the_record(tool, given, told):
-    assert called(tool, given) == told
+    assert describe_call(tool, given) == told
 
 
 def test_what_a_session_called_holds_no_secret_and_commands_nobody():
-    told = called("Bash", {"command": "echo '\x1b[2J'\n::add-mask::x\necho ghs_canary0123456789canary0123456789abcd"})
+    told = describe_call(
+        "Bash", {"command": "echo '\x1b[2J'\n::add-mask::x\necho ghs_canary0123456789canary0123456789abcd"}
+    )
     assert "canary" not in told and "\x1b" not in told and "\n" not in told and not told.startswith("::")
 
 
 def test_a_session_that_floods_the_record_is_cut_and_says_so(monkeypatch):
     monkeypatch.setattr(reading, "CALLS", 2)
-    given = turn(Gave(b""), NOW, lambda gave: Said("done", calls=("a: 1", "b: 2", "c: 3")))
+    given = turn(Gave(b""), NOW, lambda gave: AgentReply("done", calls=("a: 1", "b: 2", "c: 3")))
     assert given.calls == ("a: 1", "b: 2", "and 1 more")
 
 
 def test_a_program_that_called_a_tool_was_not_turned_away_for_nothing() -> None:
     """Its model had an answer: what that cost is not known, so it is not taken for none."""
-    assert reading.usage_when_refused("rate_limit", Usage(), Said("")).cost_usd == 0.0
-    assert reading.usage_when_refused("rate_limit", Usage(), Said("", calls=("bash: ls",))).cost_usd is None
+    assert reading.usage_when_refused("rate_limit", SessionUsage(), AgentReply("")).cost_usd == 0.0
+    assert (
+        reading.usage_when_refused("rate_limit", SessionUsage(), AgentReply("", calls=("bash: ls",))).cost_usd is None
+    )

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.agents.scripted import ScriptedAgent, load, script
-from ralph_mission.loop.model import Hat, Session, Turn
-from ralph_mission.trouble import Trouble
+from ralph_mission.loop.model import AgentTurn, Hat, Session
+from ralph_mission.trouble import UserError
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def plays(agent, tmp_path):
     def made(hats: dict, **options):
         player = ScriptedAgent(script({"hats": hats}), agent("unused", **options), tmp_path / "calls.json")
 
-        def call(hat="builder", iteration=1, seconds=20.0, stopped=lambda: False) -> Turn:
+        def call(hat="builder", iteration=1, seconds=20.0, stopped=lambda: False) -> AgentTurn:
             return player.play(Session(Hat(hat), iteration, "prompt", str(tmp_path / "run"), "", seconds), stopped)
 
         return call
@@ -74,7 +74,7 @@ def test_no_call_is_counted_by_a_link_or_what_a_session_wrote_there(plays, tmp_p
 
 def test_a_star_is_for_every_hat_without_steps_and_without_one_the_turn_fails(plays):
     assert plays({"*": [{"text": "any"}]})("somebody").text == "any"
-    assert plays({"a": [{}]})("b") == Turn(failure="exit", detail="the script has no step for b")
+    assert plays({"a": [{}]})("b") == AgentTurn(failure="exit", detail="the script has no step for b")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_it_ends_when_it_is_asked_to(plays):
 def test_scripts_are_read_from_toml_and_json(tmp_path: Path):
     toml, other = tmp_path / "play.toml", tmp_path / "play.json"
     toml.write_text('[[hats.a]]\nevent = "x.y"\n[[hats.a]]\ntext = "2"\n[hats."*"]\n')
-    with pytest.raises(Trouble, match="hats"):
+    with pytest.raises(UserError, match="hats"):
         load(toml)
     toml.write_text('[[hats.a]]\nevent = "x.y"\n[[hats.a]]\ntext = "2"\n')
     other.write_text(json.dumps({"hats": {"a": [{"event": {"topic": "x.y"}}, {"text": "2"}]}}))
@@ -143,7 +143,7 @@ def test_scripts_are_read_from_toml_and_json(tmp_path: Path):
     ],
 )
 def test_a_mistake_in_a_script_names_its_place(value, told, hint):
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(UserError) as caught:
         script(value, "play.json")
     assert caught.value.what.startswith(f"play.json: {told}: ") and hint in caught.value.next_step
 
@@ -152,5 +152,5 @@ def test_a_file_that_is_no_script_is_told(tmp_path: Path):
     (tmp_path / "x.toml").write_text("= 3")
     (tmp_path / "x.json").write_text("[" * 200_000)
     for name in ("x.toml", "x.json", "missing.json"):
-        with pytest.raises(Trouble, match="cannot be read as a script"):
+        with pytest.raises(UserError, match="cannot be read as a script"):
             load(tmp_path / name)

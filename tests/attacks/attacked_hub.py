@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ralph_mission.bootstrap.cycle import Household
+from ralph_mission.bootstrap.cycle import App
 from ralph_mission.cli.cycle import show
-from ralph_mission.mission.account import CycleReport, Telling
+from ralph_mission.mission.account import CycleReport, CycleSummary
 from ralph_mission.report.outputs import tell_runner
-from ralph_mission.report.voice import PlainVoice
-from ralph_mission.trouble import Trouble
+from ralph_mission.report.voice import PlainProgress
+from ralph_mission.trouble import UserError
 from tests.attacks.cases import INSIDE, OLD, PATH, SECRET, TEST, Case
 from tests.attacks.judge import Judge, standing
 from tests.attacks.obeying_planner import ObeyingPlanner, Planted
@@ -42,10 +42,10 @@ class AttackedHub(Hub):
     planner: ObeyingPlanner = field(default_factory=lambda: ObeyingPlanner(""))
     halted: int = 0
 
-    def house(self, staged: bool = False) -> Household:
+    def house(self, staged: bool = False) -> App:
         made = super().house(staged)
         observers = (Planted(self.case, self.words), *made.ports.observers)
-        voice = PlainVoice(io.StringIO(), made.secrets)
+        voice = PlainProgress(io.StringIO(), made.secrets)
         return replace(made, ports=replace(made.ports, thinker=self.planner, observers=observers, voice=voice))
 
     def told(self) -> str:
@@ -56,7 +56,7 @@ class AttackedHub(Hub):
         with contextlib.redirect_stdout(out), mock.patch.dict(os.environ, self.environ):
             try:
                 report, telling = self._run(house)
-            except Trouble as trouble:
+            except UserError as trouble:
                 self.halted += 1
                 return f"{trouble.what}\n{trouble.next_step}"
             tell_runner(report, telling, os.environ)
@@ -65,10 +65,10 @@ class AttackedHub(Hub):
         page = Path(self.actions["GITHUB_STEP_SUMMARY"]).read_text()
         return out.getvalue() + house.ports.voice.stream.getvalue() + page  # type: ignore[attr-defined]  # a PlainVoice
 
-    def _run(self, house: Household) -> tuple[CycleReport, Telling]:
-        from ralph_mission.mission.cycle import Request, run_cycle
+    def _run(self, house: App) -> tuple[CycleReport, CycleSummary]:
+        from ralph_mission.mission.cycle import CycleRequest, run_cycle
 
-        return run_cycle(house.ports, house.charter, Request(force=True), house.secrets)
+        return run_cycle(house.ports, house.charter, CycleRequest(force=True), house.secrets)
 
 
 @contextmanager

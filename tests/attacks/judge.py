@@ -21,7 +21,8 @@ from typing import Any
 from urllib.parse import quote
 
 from tests.attacks.words import RUNNER, misdeeds
-from tests.fakes.github import FakeGitHub, Request
+from tests.fakes.github.nouns import Request
+from tests.fakes.github.server import FakeGitHub
 from tests.helpers import git
 from tests.safety.checker import between, breaches, fewest_changed_lines
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import inf, nan
 
-from ralph_mission.mission.model import Severity, Sighting, Signal, Usage
-from ralph_mission.mission.ports import Brief, Gaze, Plan, Thought
+from ralph_mission.mission.model import Observation, Severity, Signal, Usage
+from ralph_mission.mission.ports import Brief, ObservationContext, Plan, RankedFinding
 from ralph_mission.safety.patch import Patch
 from tests.attacks.cases import PATH, SECRET, Case
 
@@ -37,19 +37,19 @@ class ObeyingPlanner:
     def said(self) -> str:
         return EVERYTHING.format(words=self.words)
 
-    def _of_known(self, brief: Brief) -> Iterator[Thought]:
+    def _of_known(self, brief: Brief) -> Iterator[RankedFinding]:
         sections = tuple((heading, self.said) for heading in HEADINGS)
         for kind in {finding.kind: 0 for finding in brief.findings}:
             members = tuple(finding.fingerprint for finding in brief.findings if finding.kind == kind)
-            yield Thought(members, kind, 1e308, self.said, sections=sections)
+            yield RankedFinding(members, kind, 1e308, self.said, sections=sections)
             for member in members:
-                yield Thought((member,) * 9, kind, 1e300, self.said, sections=sections)
+                yield RankedFinding((member,) * 9, kind, 1e300, self.said, sections=sections)
 
-    def _of_foreign(self, brief: Brief) -> Iterator[Thought]:
+    def _of_foreign(self, brief: Brief) -> Iterator[RankedFinding]:
         known = tuple(finding.fingerprint for finding in brief.findings)
         for at, kind in enumerate((*KIND_NAMES, self.words)):
-            yield Thought((f"{at:016x}", "../../x", self.words), kind, inf, self.said)
-            yield Thought(known, kind, (nan, -inf, 1e9)[at % 3], self.said)
+            yield RankedFinding((f"{at:016x}", "../../x", self.words), kind, inf, self.said)
+            yield RankedFinding(known, kind, (nan, -inf, 1e9)[at % 3], self.said)
 
 
 @dataclass
@@ -60,9 +60,9 @@ class Planted:
     words: str
     name: str = "planted"
 
-    def observe(self, gaze: Gaze) -> Sighting:
+    def observe(self, gaze: ObservationContext) -> Observation:
         signals = (*self._told(), *self._offered(gaze.head.sha))
-        return Sighting(self.name, "ok", signals, detail=self.words, cursor=self.words[:500])
+        return Observation(self.name, "ok", signals, detail=self.words, cursor=self.words[:500])
 
     def _told(self) -> Iterator[Signal]:
         for kind in ("bug", "todo", "anomaly", "content", "completed", "dependency-patch", self.words[:40]):

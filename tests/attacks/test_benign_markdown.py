@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from ralph_mission.safety.secrets import find_secrets
-from ralph_mission.safety.text import fenced, sanitise
+from ralph_mission.safety.text import fence, sanitise
 from tests.attacks.benign_markdown import CHANGED, MUST_GO, Example, examples, rendered
 from tests.attacks.canaries import ENVIRONMENT
 from tests.figures import Table, shown
@@ -62,6 +62,6 @@ def test_no_example_is_thought_to_hold_a_secret() -> None:
 
 def test_a_quotation_of_an_example_shows_it_letter_for_letter() -> None:
     """Nothing but a comment's own words for bots is reworded: code is shown as it is."""
-    odd = [one.number for one in examples() if "\x00" not in one.markdown and one.markdown.strip("\n") not in fenced(
+    odd = [one.number for one in examples() if "\x00" not in one.markdown and one.markdown.strip("\n") not in fence(
         one.markdown.strip("\n"), 60_000)]  # fmt: skip  # one list
     assert len(odd) <= 3

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.mission.memory_parse import MAX_BYTES, parse
-from ralph_mission.mission.memory_text import render
-from ralph_mission.trouble import Trouble
+from ralph_mission.mission.memory_parse import MAX_BYTES, parse_memory
+from ralph_mission.mission.memory_text import render_memory
+from ralph_mission.trouble import UserError
 from tests.attacks.judge import standing
 from tests.helpers import commit, git
 from tests.integration.world import TYPOS, World, statuses, world
@@ -63,7 +63,7 @@ def touched(where: World) -> tuple[str, object]:
 def refused(where: World) -> str:
     """The cycle stops before it has done anything; why it does."""
     before = touched(where)
-    with pytest.raises(Trouble) as trouble:
+    with pytest.raises(UserError) as trouble:
         where.cycle()
     assert touched(where) == before
     return trouble.value.what
@@ -170,10 +170,10 @@ BROKEN = {
 @pytest.mark.attack(23, 24)
 @pytest.mark.parametrize("how", BROKEN)
 def test_a_broken_memory_is_refused_whole(how: str) -> None:
-    whole = render(sample())
-    assert parse(whole) == sample()
-    with pytest.raises(Trouble):
-        parse(BROKEN[how](whole))
+    whole = render_memory(sample())
+    assert parse_memory(whole) == sample()
+    with pytest.raises(UserError):
+        parse_memory(BROKEN[how](whole))
 
 
 @pytest.mark.long  # whole cycles

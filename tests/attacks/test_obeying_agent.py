@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.attacks.attacked_hub import unknowing
 from tests.attacks.cases import CASES, INSIDE, SAID_ALONE, SECRET, Case
 from tests.attacks.judge import Judge, standing
@@ -56,7 +56,7 @@ def checkout(shop: Yard) -> dict[str, tuple[int, bytes]]:
 def played(shop: Yard, judge: Judge) -> None:
     """A cycle, which may refuse to go on where memory is another's."""
     before = checkout(shop)
-    with suppress(Trouble):
+    with suppress(UserError):
         shop.cycle()
     judge.after_cycle()
     judge.untouched(before, checkout(shop))

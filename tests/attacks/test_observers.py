@@ -13,14 +13,14 @@ import pytest
 from pydantic import ValidationError
 
 from ralph_mission.agents.registry import CLIENTS
-from ralph_mission.config import Config
+from ralph_mission.config.settings import Config
 from ralph_mission.gateways.database.address import read
 from ralph_mission.gateways.database.queries import Interest, Query
 from ralph_mission.gateways.database.sessions import Caps
-from ralph_mission.gateways.database.sql import opened
+from ralph_mission.gateways.database.sql import open_sql
 from ralph_mission.gateways.http.address import AddressRefused, parse_address
 from ralph_mission.observers import web
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.agents.clients import play
 from tests.gateways.database.conftest import postgres
 
@@ -56,7 +56,7 @@ def test_an_address_that_leads_inside_is_not_asked(url: str) -> None:
         dialled.append(address)
         raise OSError
 
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         GuardedWeb(resolve=never, connect=dial).get(url)
     assert dialled == []
 
@@ -64,7 +64,7 @@ def test_an_address_that_leads_inside_is_not_asked(url: str) -> None:
 @pytest.mark.benign("url")
 @pytest.mark.parametrize("url", OUTSIDE)
 def test_an_ordinary_address_may_be_watched(url: str) -> None:
-    assert web.Settings.model_validate({"name": "x", "kind": "page", "url": url}).url
+    assert web.WebSettings.model_validate({"name": "x", "kind": "page", "url": url}).url
     try:
         assert parse_address(url)
     except AddressRefused as refused:
@@ -193,11 +193,11 @@ def test_the_role_that_looks_may_not_write_whatever_a_session_sets(tables: Any, 
 )
 def test_as_a_watch_it_is_refused_even_for_one_who_could(tables: Any, text: str) -> None:
     before = tables.run(STATE)
-    with opened(read(tables.url(user="app"), "DATABASE_URL"), None, Caps(seconds=5)) as database:
+    with open_sql(read(tables.url(user="app"), "DATABASE_URL"), None, Caps(seconds=5)) as database:
         try:
             shape = database.describe(Interest("query own", (), text)).shape("query own")
             database.rows(Query("query own", (shape.columns[0].name,)))
-        except Trouble:
+        except UserError:
             pass
     assert tables.run(STATE) == before
 
@@ -213,8 +213,8 @@ def test_as_a_watch_it_is_refused_even_for_one_who_could(tables: Any, text: str)
     ],
 )
 def test_what_never_ends_is_ended_by_the_server(tables: Any, text: str) -> None:
-    reader = opened(read(tables.url(user="reader"), "DATABASE_URL"), None, Caps(seconds=0.2))
-    with reader as database, pytest.raises(Trouble, match="took too long"):
+    reader = open_sql(read(tables.url(user="reader"), "DATABASE_URL"), None, Caps(seconds=0.2))
+    with reader as database, pytest.raises(UserError, match="took too long"):
         database.describe(Interest("query own", (), text))
         database.rows(Query("query own", ("one",)))
     assert tables.run("SELECT 1") == [(1,)]
@@ -252,7 +252,7 @@ def test_what_never_ends_is_ended_by_the_server(tables: Any, text: str) -> None:
     ],
 )
 def test_a_query_that_only_reads_is_answered(tables: Any, text: str) -> None:
-    with opened(read(tables.url(user="reader"), "DATABASE_URL"), None, Caps()) as database:
+    with open_sql(read(tables.url(user="reader"), "DATABASE_URL"), None, Caps()) as database:
         shape = database.describe(Interest("query own", (), text)).shape("query own")
         assert isinstance(database.rows(Query("query own", (shape.columns[0].name,))), list)
 

@@ -11,9 +11,10 @@ from string import digits as DIGITS
 import pytest
 
 from ralph_mission.agents import reading
-from ralph_mission.bootstrap.known import known_secrets
+from ralph_mission.bootstrap.known import environment_secrets
 from ralph_mission.loop import critique, verdicts
-from ralph_mission.loop.model import VERDICT, Event
+from ralph_mission.loop.items import LoopEvent
+from ralph_mission.loop.model import VERDICT
 from ralph_mission.mission import review_text
 from ralph_mission.safety.objections import inspect, verdict
 from ralph_mission.safety.secrets import find_secrets, redact, redact_record, without
@@ -48,7 +49,7 @@ def test_what_a_cut_left_of_a_value_is_found_by_where_it_was_cut(name: str) -> N
 
 
 def verdict_of(payload: object) -> str:
-    return str(redact_record(verdicts.issues(Event(VERDICT, json.dumps(payload))), KNOWN))
+    return str(redact_record(verdicts.parse_issues(LoopEvent(VERDICT, json.dumps(payload))), KNOWN))
 
 
 BOUNDED = {
@@ -57,10 +58,16 @@ BOUNDED = {
     "where it says so": (verdicts.LONGEST, lambda text: verdict_of({"issues": [{"message": "a", "file": text}]})),
     "its kind": (100, lambda text: verdict_of({"issues": [{"message": "a", "kind": text}]})),
     "a line of a reviewer": (verdicts.LONGEST, lambda text: verdict_of([text])),
-    "a verdict of no form": (200, lambda text: str(redact_record(verdicts.issues(Event(VERDICT, text)), KNOWN))),
-    "an objection": (critique.LONGEST, lambda text: str(redact_record(critique.read(objecting(text), ()), KNOWN))),
-    "a critique of no form": (200, lambda text: str(redact_record(critique.read(text, ()), KNOWN))),
-    "a diff": (review_text.DIFF, lambda text: review_text.material(pull(), None, text, "a" * 40, secrets=KNOWN)),
+    "a verdict of no form": (
+        200,
+        lambda text: str(redact_record(verdicts.parse_issues(LoopEvent(VERDICT, text)), KNOWN)),
+    ),
+    "an objection": (
+        critique.LONGEST,
+        lambda text: str(redact_record(critique.parse_critique(objecting(text), ()), KNOWN)),
+    ),
+    "a critique of no form": (200, lambda text: str(redact_record(critique.parse_critique(text, ()), KNOWN))),
+    "a diff": (review_text.DIFF, lambda text: review_text.review_material(pull(), None, text, "a" * 40, secrets=KNOWN)),
 }
 """Where a text is cut before it is known to hold nothing, how long it may be there, and what is said of it at last."""
 
@@ -224,7 +231,7 @@ KEYS = [shape for shape in SHAPES if shape != "words"]
 @pytest.mark.parametrize(("name", "shape"), [*product(NAMED, SHAPES), *product(NAMED_KEYS, KEYS)])
 def test_a_variable_is_known_as_a_secret_by_its_name(name: str, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, SHAPES[shape])
-    assert SHAPES[shape] in known_secrets()
+    assert SHAPES[shape] in environment_secrets()
 
 
 KINDS = {
@@ -250,14 +257,14 @@ def test_nearly_all_that_a_machine_makes_is_known_as_a_secret(kind: str, monkeyp
     source, known = random.Random(kind), 0
     for _ in range(100):
         monkeypatch.setenv(name, value := "".join(source.choices(letters, k=length)))
-        known += value in known_secrets()
+        known += value in environment_secrets()
     assert known >= 90
 
 
 def test_a_variable_is_known_as_a_secret_by_its_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     proxy = "http://mara:" + "kelp41harbour" + "@proxy.example:3128"
     monkeypatch.setenv("COMPANY_PROXY", proxy)
-    assert proxy in known_secrets()
+    assert proxy in environment_secrets()
 
 
 @pytest.mark.parametrize(
@@ -272,7 +279,7 @@ def test_an_address_with_a_password_is_one_and_so_is_the_password_alone(
     name: str, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, address.format(CANARY))
-    known = known_secrets()
+    known = environment_secrets()
     assert address.format(CANARY) in known
     assert left_in(redact(f"it is {CANARY} there", known).encode()) == []
 
@@ -354,7 +361,7 @@ COMMIT = "2d711642b726b04401627ca9fbac32f5c8530fb1"
 def test_a_variable_that_lets_nobody_in_is_no_secret(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_SHA", COMMIT)
     monkeypatch.setenv(name, value)
-    assert value not in known_secrets()
+    assert value not in environment_secrets()
 
 
 RUNNERS = """
@@ -412,7 +419,7 @@ PWD=/opt/runner/_jobs/tide-tables/tide-tables
 def test_nothing_ordinary_in_a_runner_s_environment_is_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     variables = dict(line.split("=", 1) for line in RUNNERS.split("\n") if line)
     monkeypatch.setattr("os.environ", variables | {"HARBOUR_TOKEN": CANARY})
-    assert known_secrets() == (CANARY,)
+    assert environment_secrets() == (CANARY,)
 
 
 @pytest.mark.benign("secrets")
@@ -420,7 +427,7 @@ def test_nothing_ordinary_in_a_runner_s_environment_is_a_secret(monkeypatch: pyt
 def test_the_repository_s_own_name_is_no_secret_whatever_holds_it(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_REPOSITORY", "Harbour2/tide-tables")
     monkeypatch.setenv("DATABASE_PASSWORD", value)
-    assert value not in known_secrets()
+    assert value not in environment_secrets()
 
 
 @pytest.mark.parametrize(
@@ -449,16 +456,16 @@ def test_what_looks_like_a_key_is_one_where_the_name_says_so(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, value)
-    assert value in known_secrets()
+    assert value in environment_secrets()
 
 
 def test_where_a_secret_is_kept_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", __file__)
-    assert __file__ not in known_secrets()
+    assert __file__ not in environment_secrets()
 
 
 @pytest.mark.benign("secrets")
 @pytest.mark.parametrize("value", ["postgres", "password", "changeme"])
 def test_a_password_that_is_a_word_of_any_text_is_no_secret(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POSTGRES_PASSWORD", value)
-    assert value not in known_secrets()
+    assert value not in environment_secrets()

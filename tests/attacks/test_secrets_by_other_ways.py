@@ -27,9 +27,11 @@ from tests.attacks.canaries import (
     without_authorization,
 )
 from tests.attacks.test_secrets_everywhere import kept
-from tests.fakes.model import KEY, ScriptedModel
-from tests.fakes.networks import DiscordServer, TelegramServer, XServer
+from tests.fakes.model.server import KEY, ScriptedModel
 from tests.fakes.networks.bot_api import OWNER, known_bot_api
+from tests.fakes.networks.discord import DiscordServer
+from tests.fakes.networks.telegram import TelegramServer
+from tests.fakes.networks.x import XServer
 from tests.gateways.web_server import serving, site
 from tests.helpers import NOON, cli_here, git, make_repo
 from tests.integration import at_review, test_publishing_networks, test_thinker

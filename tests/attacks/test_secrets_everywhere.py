@@ -17,10 +17,10 @@ from unittest import mock
 import pytest
 
 from ralph_mission.cli.crash import write_report
-from ralph_mission.cli.errors import guarded
+from ralph_mission.cli.errors import run_guarded
 from ralph_mission.mission.ports import Plan
 from ralph_mission.thinkers.rules import RulesThinker
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.attacks.canaries import (
     CANARY,
     ENVIRONMENT,
@@ -212,9 +212,9 @@ def test_a_trouble_that_quotes_it_is_told_without_it(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
 
     def fails() -> int:
-        raise Trouble(f"there is no {TRANSFORMS[name](CANARY)}", f"take {TRANSFORMS[name](PASSPHRASE)} away")
+        raise UserError(f"there is no {TRANSFORMS[name](CANARY)}", f"take {TRANSFORMS[name](PASSPHRASE)} away")
 
-    assert guarded(fails, ["cycle", "--json"]) == 1
+    assert run_guarded(fails, ["cycle", "--json"]) == 1
     told = capsys.readouterr()
     assert told.out and told.err and (tmp_path / "summary.md").read_bytes()
     assert left_in(f"{told.out}{told.err}{(tmp_path / 'summary.md').read_text()}".encode()) == []

@@ -18,13 +18,13 @@ from ralph_mission.publishers.public_text import words
 from ralph_mission.report.dashboard_text import ours
 from ralph_mission.report.lines import safe
 from ralph_mission.safety.detect import workflow_commands
-from ralph_mission.safety.text import inline, quote, said, sanitise
+from ralph_mission.safety.text import inline, inline_words, quote, sanitise
 from tests.attacks.words import misdeeds, wrapped
 from tests.safety.hostile_texts import commands, hidden, nasty
 
 SINKS: Mapping[str, Callable[[str], str]] = MappingProxyType(
     {
-        "words within a body": said,
+        "words within a body": inline_words,
         "a title, a label": plain,
         "a commit message": lambda text: sanitise(text, "commit"),
         "a post": words,

@@ -8,8 +8,8 @@ from typing import Any
 import requests
 
 from ralph_mission.cli.checks_github import github
-from ralph_mission.cli.checks_line import Check, Hub
-from tests.fakes.github import FakeGitHub
+from ralph_mission.cli.checks_line import DoctorLine, Hub
+from tests.fakes.github.server import FakeGitHub
 
 WORKFLOW = """
 on: {repository_dispatch: {types: [ralph-loop-trigger]}, schedule: [{cron: "7 * * * *"}]}
@@ -50,14 +50,14 @@ class Place:
         made = Hub(self.get, account, self.fake.clock.now, workflow=WORKFLOW, environment=environment)
         return replace(made, **changes)
 
-    def checks(self, **changes: Any) -> dict[str, Check]:
+    def checks(self, **changes: Any) -> dict[str, DoctorLine]:
         """The worst line of each name."""
-        found: dict[str, Check] = {}
+        found: dict[str, DoctorLine] = {}
         for check in github(self.hub(**changes)):
             if check.name not in found or check.status == "wrong":
                 found[check.name] = check
         return found
 
 
-def statuses(checks: dict[str, Check]) -> dict[str, str]:
+def statuses(checks: dict[str, DoctorLine]) -> dict[str, str]:
     return {name: check.status for name, check in checks.items() if check.status != "ok"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.loop.model import HatOutput, State, Usage
+from ralph_mission.loop.model import HatOutput, RunState, SessionUsage
 from ralph_mission.stores.loop import state
 from tests.helpers import cli, cli_here, make_repo
 
@@ -22,12 +22,21 @@ def repo(tmp_path: Path) -> Path:
 
 
 def keep(repo: Path, run: str = "now") -> None:
-    usage = Usage(3, 120_000, 9_000, 1.25, 60.0)
+    usage = SessionUsage(3, 120_000, 9_000, 1.25, 60.0)
     state.save(
         repo,
-        State(run, "Build", datetime(2026, 1, 1, tzinfo=UTC), usage=usage, by_item=(("US-001", usage),),
-              by_hat=(("builder", Usage(2, 100_000, 8_000, 1.0)), ("reviewer", Usage(1, 20_000, 1_000, 0.25)))),
-    )  # fmt: skip  # one state
+        RunState(
+            run,
+            "Build",
+            datetime(2026, 1, 1, tzinfo=UTC),
+            usage=usage,
+            by_item=(("US-001", usage),),
+            by_hat=(
+                ("builder", SessionUsage(2, 100_000, 8_000, 1.0)),
+                ("reviewer", SessionUsage(1, 20_000, 1_000, 0.25)),
+            ),
+        ),
+    )
 
 
 def test_a_checkout_where_nothing_ran_says_so(repo: Path) -> None:
@@ -47,7 +56,7 @@ def test_sessions_tokens_and_dollars_are_shown_by_hat_and_story(repo: Path) -> N
 def test_earlier_runs_are_added_and_the_present_one_is_not_counted_twice(repo: Path) -> None:
     keep(repo)
     for run, number in (("before", 1), ("before", 2), ("now", 1)):
-        state.keep_output(repo, run, HatOutput("builder", number, usage=Usage(1, 1_000, 100, 0.5)))
+        state.keep_output(repo, run, HatOutput("builder", number, usage=SessionUsage(1, 1_000, 100, 0.5)))
     document = cli_here("cost", "--json", repo=repo).json
     assert document["runs"] == 2 and document["total"]["sessions"] == 5
     assert document["total"]["cost_usd"] == pytest.approx(2.25)
@@ -56,7 +65,7 @@ def test_earlier_runs_are_added_and_the_present_one_is_not_counted_twice(repo: P
 
 def test_a_record_that_cannot_be_read_is_told_and_the_rest_is_counted(repo: Path) -> None:
     keep(repo)
-    state.keep_output(repo, "before", HatOutput("builder", 1, usage=Usage(1, 1, 1, 0.5)))
+    state.keep_output(repo, "before", HatOutput("builder", 1, usage=SessionUsage(1, 1, 1, 0.5)))
     (repo / ".ralph/loop/runs/before/session-0002.json").write_text("{")
     result = cli_here("cost", "--json", repo=repo)
     assert (
@@ -65,8 +74,8 @@ def test_a_record_that_cannot_be_read_is_told_and_the_rest_is_counted(repo: Path
 
 
 def test_unknown_costs_are_unknown_until_a_model_is_named(repo: Path) -> None:
-    usage = Usage(1, 1_000_000, 0)
-    state.save(repo, State("r", "o", datetime(2026, 1, 1, tzinfo=UTC), usage=usage, by_hat=(("ralph", usage),)))
+    usage = SessionUsage(1, 1_000_000, 0)
+    state.save(repo, RunState("r", "o", datetime(2026, 1, 1, tzinfo=UTC), usage=usage, by_hat=(("ralph", usage),)))
     assert "unknown" in cli_here("cost", repo=repo).out
     assert cli_here("cost", "--model", "small", "--json", repo=repo).json["total"]["cost_usd"] == 1.0
 

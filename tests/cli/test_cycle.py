@@ -171,7 +171,7 @@ def test_what_was_learned_is_counted_again_and_what_somebody_made_up_shows(repo:
     cli_here("cycle", repo=repo)
     told = cli_here("journal", "count", "--json", repo=repo)
     assert (told.code, told.json) == (0, {"lines": [], "same": True})
-    with mock.patch("ralph_mission.mission.recount.recounted", lambda documents: ("Bugs (bug): 9 of 9.",)):
+    with mock.patch("ralph_mission.mission.recount.recount_learnings", lambda documents: ("Bugs (bug): 9 of 9.",)):
         told = cli_here("journal", "count", repo=repo)
     assert (told.code, told.out) == (1, "Bugs (bug): 9 of 9.\nLearnings says something else\n")
 

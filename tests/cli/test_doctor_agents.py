@@ -10,8 +10,9 @@ import pytest
 from ralph_mission.agents.registry import CLIENTS, Presence
 from ralph_mission.cli import checks_agents
 from ralph_mission.cli.checks_agents import agents, isolation, line
-from ralph_mission.cli.checks_line import Check
-from ralph_mission.config import Config, load
+from ralph_mission.cli.checks_line import DoctorLine
+from ralph_mission.config.reading import load
+from ralph_mission.config.settings import Config
 from ralph_mission.gateways import isolation_bwrap
 from ralph_mission.gateways.isolation_bwrap import INSTALL, MISSING, Attempt
 
@@ -43,7 +44,7 @@ def test_a_program_is_asked_for_its_version_without_our_environment(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     found = {check.name: check for check in agents(Config(), {"OPENAI_API_KEY": "secret"})}
-    assert found["agent codex"] == Check("agent codex", "ok", "codex-cli 0.169.0 none, key OPENAI_API_KEY")
+    assert found["agent codex"] == DoctorLine("agent codex", "ok", "codex-cli 0.169.0 none, key OPENAI_API_KEY")
     assert found["agent gemini"].found == "not installed"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.cli.checks_github import present, reviewing
-from ralph_mission.cli.workflow import PLACES, Action, render_workflow
+from ralph_mission.cli.workflow import PLACES, ActionReference, render_workflow
 from tests.cli.doctor_place import WORKFLOW, Place
 
 JOB = "github-actions[bot]"
@@ -15,7 +15,7 @@ JOB = "github-actions[bot]"
 
 def written(folder: Path, mode: str) -> Path:
     """A checkout with the workflow of a mode as `init` writes it."""
-    text = render_workflow(mode, Action("mara/ralph", "a" * 40), ("self-hosted", "gpu"))
+    text = render_workflow(mode, ActionReference("mara/ralph", "a" * 40), ("self-hosted", "gpu"))
     (folder / PLACES[mode]).parent.mkdir(parents=True, exist_ok=True)
     (folder / PLACES[mode]).write_text(text)
     return folder

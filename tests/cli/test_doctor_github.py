@@ -10,7 +10,7 @@ import pytest
 
 from ralph_mission.cli.checks_github import asking, github
 from ralph_mission.cli.checks_line import mend
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.cli.doctor_place import Place, statuses
 from tests.forges.github_world import GitHubWorld
 from tests.helpers import cli_here
@@ -30,7 +30,7 @@ def test_it_only_reads_and_asks_little(here: Place) -> None:
 
 def test_a_network_that_is_down_is_the_only_line(here: Place) -> None:
     def down(path: str) -> tuple[int, Any]:
-        raise Trouble("GitHub cannot be reached", "try again", who="network")
+        raise UserError("GitHub cannot be reached", "try again", who="network")
 
     assert [check.found for check in github(replace(here.hub(), get=down))] == ["GitHub cannot be reached"]
 
@@ -38,7 +38,7 @@ def test_a_network_that_is_down_is_the_only_line(here: Place) -> None:
 def test_one_check_that_cannot_be_made_says_so_and_the_others_go_on(here: Place) -> None:
     def limping(path: str) -> tuple[int, Any]:
         if path.startswith("/labels/"):
-            raise Trouble("GitHub answers 502", "try again", who="forge")
+            raise UserError("GitHub answers 502", "try again", who="forge")
         return here.get(path)
 
     checks = {check.name: check for check in github(replace(here.hub(), get=limping))}
@@ -115,4 +115,4 @@ def test_a_fault_before_the_first_check_says_so_too(world: GitHubWorld, monkeypa
     ],
 )
 def test_what_a_person_can_do_stays_and_waiting_for_a_wake_goes(who: str, said: str, mended: str) -> None:
-    assert mend(Trouble("x", said, who=who)) == mended
+    assert mend(UserError("x", said, who=who)) == mended

@@ -11,7 +11,7 @@ import pytest
 from ralph_mission.cli.checks_github import far_off, parked_ahead, wakes, waking
 from ralph_mission.mission.model import Action, Mission, Status, Tier
 from ralph_mission.mission.schedule import Rhythm
-from ralph_mission.wakers.facts import Facts
+from ralph_mission.wakers.facts import WakeFacts
 from tests.cli.doctor_place import Place
 from tests.helpers import NOON, cli_here, make_repo
 
@@ -88,11 +88,11 @@ def test_how_late_the_last_wakes_were(drifts: tuple[int, ...], status: str | Non
 
 def test_the_way_of_waking_that_is_in_force_is_named() -> None:
     cron = 'types: [ralph-loop-trigger]\n  schedule:\n    - cron: "7 * * * *"\n'
-    (check,) = waking("auto", Facts(cron))
+    (check,) = waking("auto", WakeFacts(cron))
     assert (check.status, check.found) == ("ok", "heartbeat: 1 cron line in the workflow")
-    (check,) = waking("timer", Facts(cron, instance="srv-repo"))
+    (check,) = waking("timer", WakeFacts(cron, instance="srv-repo"))
     assert check.status == "wrong" and "ralph init --wake timer" in check.mend
-    (check,) = waking("auto", Facts())
+    (check,) = waking("auto", WakeFacts())
     assert check.found.startswith("nothing wakes it")
 
 

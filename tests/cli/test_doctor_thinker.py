@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from ralph_mission.extras import install_command
-from tests.fakes.model import KEY, ScriptedModel
+from tests.fakes.model.server import KEY, ScriptedModel
 from tests.helpers import cli_here, make_repo
 from tests.thinkers.test_models import serving
 

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.cli.checks_agents import work
-from ralph_mission.cli.checks_line import Check
-from ralph_mission.config import Config, load
+from ralph_mission.cli.checks_line import DoctorLine
+from ralph_mission.config.reading import load
+from ralph_mission.config.settings import Config
 from tests.helpers import cli_here, make_repo
 
 CLAUDE = load("hands: {agent: {kind: claude}}\n")
-FINE = (Check("forge", "ok", "local"), Check("agent claude", "ok", "2.1.0, key ANTHROPIC_API_KEY"))
+FINE = (DoctorLine("forge", "ok", "local"), DoctorLine("agent claude", "ok", "2.1.0, key ANTHROPIC_API_KEY"))
 
 
 def test_with_an_agent_that_can_play_it_is_ready():
@@ -23,19 +24,19 @@ def test_with_an_agent_that_can_play_it_is_ready():
 @pytest.mark.parametrize(
     ("check", "found"),
     [
-        (Check("agent claude", "wrong", "2.1.0, no key", "set ANTHROPIC_API_KEY"), "agent claude: 2.1.0, no key"),
-        (Check("issues", "wrong", "they are switched off", "Settings"), "issues: they are switched off"),
-        (Check("label ralph-ready", "note", "nobody can set it", "gh label create"), "label ralph-ready: "),
-        (Check("isolation", "wrong", "bwrap cannot be had", "install bubblewrap"), "isolation: bwrap cannot"),
+        (DoctorLine("agent claude", "wrong", "2.1.0, no key", "set ANTHROPIC_API_KEY"), "agent claude: 2.1.0, no key"),
+        (DoctorLine("issues", "wrong", "they are switched off", "Settings"), "issues: they are switched off"),
+        (DoctorLine("label ralph-ready", "note", "nobody can set it", "gh label create"), "label ralph-ready: "),
+        (DoctorLine("isolation", "wrong", "bwrap cannot be had", "install bubblewrap"), "isolation: bwrap cannot"),
     ],
 )
-def test_what_is_lacking_is_named_with_its_mend(check: Check, found: str):
+def test_what_is_lacking_is_named_with_its_mend(check: DoctorLine, found: str):
     said = work(CLAUDE, (check, *FINE[:1]))
     assert said.status == "note" and said.found.startswith(f"not ready: {found}") and said.mend == check.mend
 
 
 def test_what_it_does_not_need_keeps_it_from_nothing():
-    others = (Check("agent codex", "wrong", "not installed", "x"), Check("token", "note", "a person's", "y"))
+    others = (DoctorLine("agent codex", "wrong", "not installed", "x"), DoctorLine("token", "note", "a person's", "y"))
     assert work(CLAUDE, (*FINE, *others)).status == "ok"
 
 

@@ -20,7 +20,7 @@ def test_an_event_carries_its_hat_and_iteration(repo: Path) -> None:
     result = cli_here("emit", "build.complete", "two files", "--json", repo=repo, env=env)
     assert result.code == 0
     assert result.json == {"topic": "build.complete", "payload": "two files", "hat": "builder", "iteration": 4}
-    (event,) = said.heard(repo / ".ralph")
+    (event,) = said.read_events(repo / ".ralph")
     assert (event.topic, event.payload, event.hat, event.iteration) == ("build.complete", "two files", "builder", 4)
     assert event.at is not None
 
@@ -30,7 +30,7 @@ def test_a_payload_that_has_to_be_json_is_checked(repo: Path) -> None:
     result = cli_here("emit", "review.verdict", "{issues}", "--json-payload", repo=repo)
     assert result.code == 64
     assert "not JSON" in result.err
-    assert [event.payload for event in said.heard(repo / ".ralph")] == ['{"issues": []}']
+    assert [event.payload for event in said.read_events(repo / ".ralph")] == ['{"issues": []}']
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ def test_wrong_usage_ends_with_64(repo: Path, arguments: tuple[str, ...], messag
     result = cli_here("emit", *arguments, repo=repo)
     assert (result.code, result.out) == (64, "")
     assert message in result.err
-    assert said.heard(repo / ".ralph") == ()
+    assert said.read_events(repo / ".ralph") == ()
 
 
 def test_an_event_without_a_loop_waits_for_one(repo: Path) -> None:
     cli_here("emit", "loop.note", repo=repo, env={"RALPH_ITERATION": "many"})
-    (event,) = said.heard(repo / ".ralph")
+    (event,) = said.read_events(repo / ".ralph")
     assert (event.payload, event.hat, event.iteration) == ("", "", 0)

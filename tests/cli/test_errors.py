@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.cli import errors
-from ralph_mission.cli.errors import guarded
-from ralph_mission.trouble import Lost, Trouble
+from ralph_mission.cli.errors import run_guarded
+from ralph_mission.trouble import Lost, UserError
 from tests.helpers import make_repo
 
 FULL = "no space left on device. free some disk space, then run again"
@@ -37,10 +37,10 @@ def raising(error: BaseException) -> Callable[[list[str]], int]:
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
-        (Trouble("the disk is on fire", "put it out"), 1, "error: the disk is on fire. put it out"),
-        (Trouble("no such option", "see --help", usage=True), 2, "error: no such option. see --help"),
-        (Trouble("it is down", "wait", who="network"), 1, "error (network): it is down. wait"),
-        (Trouble("two\nlines", "one\nline"), 1, "error: two lines. one line"),
+        (UserError("the disk is on fire", "put it out"), 1, "error: the disk is on fire. put it out"),
+        (UserError("no such option", "see --help", usage=True), 2, "error: no such option. see --help"),
+        (UserError("it is down", "wait", who="network"), 1, "error (network): it is down. wait"),
+        (UserError("two\nlines", "one\nline"), 1, "error: two lines. one line"),
         (KeyboardInterrupt(), 130, "error: interrupted. run again to go on"),
         (OSError(errno.ENOSPC, "No space left on device"), 1, f"error: {FULL}"),
         (
@@ -75,25 +75,25 @@ def raising(error: BaseException) -> Callable[[list[str]], int]:
 def test_an_error_is_one_line_on_stderr(
     error: BaseException, code: int, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert guarded(raising(error), []) == code
+    assert run_guarded(raising(error), []) == code
     said = capsys.readouterr()
     assert (said.out, said.err) == ("", line + "\n")
 
 
 def test_an_error_is_one_json_document_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    assert guarded(raising(Trouble("it is down", "wait", who="forge")), ["cycle", "--json"]) == 1
+    assert run_guarded(raising(UserError("it is down", "wait", who="forge")), ["cycle", "--json"]) == 1
     assert json.loads(capsys.readouterr().out) == {"error": {"who": "forge", "what": "it is down", "next": "wait"}}
 
 
 def test_who_loses_the_claim_leaves_quietly(capsys: pytest.CaptureFixture[str]) -> None:
-    assert guarded(raising(Lost()), []) == 0
+    assert run_guarded(raising(Lost()), []) == 0
     assert capsys.readouterr() == ("", "")
 
 
 def test_our_own_mistake_leaves_a_report_and_no_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     repo = make_repo(tmp_path)
     (repo / ".ralph").mkdir()
-    assert guarded(raising(ZeroDivisionError("by zero")), ["cycle", "--repo", str(repo), "--json"]) == 1
+    assert run_guarded(raising(ZeroDivisionError("by zero")), ["cycle", "--repo", str(repo), "--json"]) == 1
     said = capsys.readouterr()
     assert json.loads(said.out)["error"]["who"] == "bug"
     assert "Traceback" not in said.err
@@ -109,7 +109,7 @@ def test_a_report_leaves_no_folder_in_a_repository_that_has_none(
     repo, elsewhere = make_repo(tmp_path / "repo"), tmp_path / "tmp"
     elsewhere.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(elsewhere))
-    guarded(raising(ZeroDivisionError()), ["cycle", "--repo", str(repo)])
+    run_guarded(raising(ZeroDivisionError()), ["cycle", "--repo", str(repo)])
     assert not (repo / ".ralph").exists()
     assert len(list(elsewhere.glob("ralph-crash-*"))) == 1
 
@@ -119,7 +119,7 @@ def test_a_report_holds_no_secret(tmp_path: Path) -> None:
     repo = make_repo(tmp_path)
     (repo / ".ralph").mkdir()
     token = "ghp_" + "a1B2" * 9
-    guarded(raising(ValueError(f"bad token {token}")), ["cycle", "--repo", str(repo)])
+    run_guarded(raising(ValueError(f"bad token {token}")), ["cycle", "--repo", str(repo)])
     (report,) = (repo / ".ralph").glob("ralph-crash-*.txt")
     assert token not in report.read_text()
 
@@ -127,7 +127,7 @@ def test_a_report_holds_no_secret(tmp_path: Path) -> None:
 def test_debugging_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RALPH_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
-        guarded(raising(ZeroDivisionError()), [])
+        run_guarded(raising(ZeroDivisionError()), [])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -180,7 +180,7 @@ def test_a_terminal_without_the_letters_is_no_reason_to_fail(tmp_path: Path) -> 
 
 @pytest.mark.attack(38)
 def test_what_is_wrong_cannot_paint_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    guarded(raising(Trouble("no \x1b[2J\x1b]8;;x\x07", "mend it")), [])
+    run_guarded(raising(UserError("no \x1b[2J\x1b]8;;x\x07", "mend it")), [])
     assert "\x1b" not in capsys.readouterr().err
 
 
@@ -193,8 +193,8 @@ def test_streams_that_are_closed_are_no_mistake_of_ours(tmp_path: Path, closed: 
 
 
 def test_what_to_do_next_can_be_typed_from_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    error = Trouble("memory is gone", "look with `ralph memory verify`")
-    assert guarded(raising(error), ["cycle", "--json", "--repo", str(tmp_path)]) == 1
+    error = UserError("memory is gone", "look with `ralph memory verify`")
+    assert run_guarded(raising(error), ["cycle", "--json", "--repo", str(tmp_path)]) == 1
     assert json.loads(capsys.readouterr().out)["error"]["next"] == f"look with `ralph memory verify --repo {tmp_path}`"
 
 
@@ -203,8 +203,8 @@ def test_the_page_of_a_job_shows_commands_without_the_paths_of_its_runner(
 ) -> None:
     page = tmp_path / "page.md"
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
-    error = Trouble("memory is gone", "look with `ralph memory verify`", usage=True)
-    assert guarded(raising(error), ["cycle", "--repo", "/srv/runner/_work/harbour"]) == 2
+    error = UserError("memory is gone", "look with `ralph memory verify`", usage=True)
+    assert run_guarded(raising(error), ["cycle", "--repo", "/srv/runner/_work/harbour"]) == 2
     assert "ralph memory verify" in page.read_text() and "/srv/runner" not in page.read_text()
     assert "ralph memory verify --repo /srv/runner/_work/harbour" in capsys.readouterr().err
 
@@ -223,11 +223,11 @@ def known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 
 @pytest.mark.attack(33)
 def test_a_trouble_quotes_no_secret(known: str) -> None:
-    told = errors.redact_trouble(Trouble(f"nobody knows {known}", f"look at {known}"))
+    told = errors.redact_trouble(UserError(f"nobody knows {known}", f"look at {known}"))
     assert known not in f"{told.what} {told.next_step}" and "nobody knows" in told.what
 
 
 @pytest.mark.attack(37)
 def test_a_trouble_is_one_line_that_steers_nothing() -> None:
-    line = errors.format_trouble(Trouble("a file\n::add-mask::x\x1b[2J", "look\n##[error]at it"))
+    line = errors.format_trouble(UserError("a file\n::add-mask::x\x1b[2J", "look\n##[error]at it"))
     assert "\n" not in line and "\x1b" not in line and not line.startswith("::") and "##[error]" not in line

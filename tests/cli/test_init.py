@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 from ralph_mission.cli.setup_files import render_settings
-from ralph_mission.config import Config, load, read
+from ralph_mission.config.reading import load, read
+from ralph_mission.config.settings import Config
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.model import Limits
 from ralph_mission.observers.recipes import RECIPES

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.workflow import Action, action_of
+from ralph_mission.cli.workflow import ActionReference, action_of
 from tests.cli.init_place import LOOP, PINNED, SHA, hosted, install, states, workflow
 from tests.helpers import cli_here, commit, git, make_repo
 
@@ -25,11 +25,11 @@ def vcs(url: str, commit: str) -> str:
         ('{"url": "file:///no/such/folder", "dir_info": {"editable": true}}', None),
         (vcs("https://git.example/x", SHA), None),
         (vcs("https://github.com/a/b", "main"), None),
-        (vcs("https://github.com/a/b.git", SHA), Action("a/b", SHA)),
+        (vcs("https://github.com/a/b.git", SHA), ActionReference("a/b", SHA)),
     ],
 )
 def test_the_action_is_the_commit_that_is_installed(
-    monkeypatch: pytest.MonkeyPatch, told: str | None, action: Action | None
+    monkeypatch: pytest.MonkeyPatch, told: str | None, action: ActionReference | None
 ) -> None:
     install(monkeypatch, told)
     assert action_of(None) == action
@@ -49,7 +49,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_clone_runs_the_commit_that_its_remote_has(clone: Path) -> None:
-    assert action_of(None) == Action("mara/ralph_mission", git(clone, "rev-parse", "HEAD"))
+    assert action_of(None) == ActionReference("mara/ralph_mission", git(clone, "rev-parse", "HEAD"))
 
 
 def test_a_commit_that_was_never_pushed_is_named_to_nobody(clone: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_fork_that_has_the_commit_is_the_one_that_is_named(clone: Path) -> Non
     pushed = commit(clone, {"x": "1"})
     git(clone, "remote", "add", "fork", "git@github.com:joe/fork.git")
     git(clone, "update-ref", "refs/remotes/fork/topic", pushed)
-    assert action_of(None) == Action("joe/fork", pushed)
+    assert action_of(None) == ActionReference("joe/fork", pushed)
 
 
 def test_a_remote_elsewhere_names_nothing(clone: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ralph_mission.config import read
+from ralph_mission.config.reading import read
 from ralph_mission.gateways.git import Git
 from tests.cli.init_place import LOOP, PINNED, TOOLS, hosted, states, workflow
 from tests.helpers import cli_here, git, make_repo

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.forges.local import LocalForge, Person
+from ralph_mission.forges.local.forge import LocalForge
+from ralph_mission.forges.local.people import Person
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.effects import OpenIssue, marker
 from tests.helpers import Result, cli, cli_here, make_repo

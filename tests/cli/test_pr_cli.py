@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.forges.local import LocalForge, Person
+from ralph_mission.forges.local.forge import LocalForge
+from ralph_mission.forges.local.people import Person
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.effects import OpenPull, PushBranch, marker
 from ralph_mission.safety.patch import Edit, FileDelta

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.bootstrap.cycle import build
-from ralph_mission.forges.local import LocalForge, Person
+from ralph_mission.bootstrap.cycle import build_app
+from ralph_mission.forges.local.forge import LocalForge
+from ralph_mission.forges.local.people import Person
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.steering import unsteered
+from ralph_mission.gateways.steering import without_steering
 from tests.cli.loop_world import RALPH, World, until, world
 from tests.helpers import NOON, Result, cli_here, git, make_repo
 from tests.integration.at_review import RACE, SOURCE, proposed
@@ -29,7 +30,7 @@ def shop(tmp_path: Path) -> World:
 
 def made(shop: World, files: dict[str, str] | None = None) -> int:
     """A pull that Ralph made."""
-    return proposed(Place(lambda: build(shop.repo), lambda login="mara": None), BRANCH, files)
+    return proposed(Place(lambda: build_app(shop.repo), lambda login="mara": None), BRANCH, files)
 
 
 def here(shop: World, *arguments: str) -> Result:
@@ -95,7 +96,7 @@ def test_a_guide_of_agents_is_put_back_in_a_folder_too(tmp_path):
     found = Git.open(repo)
     base = found.resolve("HEAD")
     new = dict.fromkeys(("sub/AGENT.md", "docs/agent.md", "sub/WARP.md", "x.txt"), ("100644", b"New.\n"))
-    calm = unsteered(found, base, found.commit_tree(found.write_tree(base, new), [base], "Head", NOON))
+    calm = without_steering(found, base, found.commit_tree(found.write_tree(base, new), [base], "Head", NOON))
     read = found.blobs(f"{calm}:{entry.path}" for entry in found.listing(calm))
     assert {name.partition(":")[2]: content for name, content in read.items()} == {
         "sub/AGENT.md": b"Old.\n", "docs/agent.md": b"Old.\n", "x.txt": b"New.\n"
@@ -114,7 +115,7 @@ def test_what_steers_agents_is_put_back_whatever_stands_in_its_place(tmp_path, o
         "link on the way": {"sub/CLAUDE.md": None, "sub": ("120000", b"/etc")},
     }[odd]
     head = found.commit_tree(found.write_tree(base, changes), [base], "Head", NOON)
-    calm = unsteered(found, base, head)
+    calm = without_steering(found, base, head)
     assert found.blobs([f"{calm}:{before[odd]}"]) == {f"{calm}:{before[odd]}": b"base\n"}
     assert [entry.path for entry in found.listing(calm)] == sorted([before[odd], "x.txt"])
 

@@ -111,7 +111,7 @@ def test_those_who_play_apart_are_kept_apart_in_their_clones(here: World, strong
     at(here, strong)
     git(here.repo, "add", "-A")
     git(here.repo, "commit", "-qm", "settings")
-    play = rehearsal.script("ultrawork")
+    play = rehearsal.team_script("ultrawork")
     for steps in play["hats"].values():
         for step in steps:
             harm = f'touch {here.aside}/out || true; [ -z "$RALPH_TASK" ] || touch {here.repo}/out || true'

@@ -7,20 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.bootstrap.asked import Asked
-from ralph_mission.bootstrap.order import Ordered, order_of
-from ralph_mission.config import read
+from ralph_mission.bootstrap.asked import RunOptions
+from ralph_mission.bootstrap.order import ResolvedRun, resolve_run
+from ralph_mission.config.reading import read
 from ralph_mission.gateways.git import Git
 from ralph_mission.loop import presets
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.cli.loop_world import World, world
 
 PERSISTENT = "event_loop: {persistent: true}\nhats: {builder: {triggers: [loop.start, task.resume]}}"
 
 
-def ordered(shop: World, **asked: str) -> Ordered:
+def ordered(shop: World, **asked: str) -> ResolvedRun:
     """The order of a task in words."""
-    return order_of(Asked(shop.repo, task="build it", **asked), read(Git.open(shop.repo), None), shop.repo, None)
+    return resolve_run(
+        RunOptions(shop.repo, task="build it", **asked), read(Git.open(shop.repo), None), shop.repo, None
+    )
 
 
 def test_a_key_of_a_hat_file_that_means_nothing_is_told_with_the_nearest(tmp_path: Path) -> None:
@@ -81,7 +83,7 @@ def test_persistent_and_stories_are_refused_as_a_pair(tmp_path: Path) -> None:
 
 def test_a_persistent_loop_that_nobody_takes_up_again_is_refused(tmp_path: Path) -> None:
     settings = "event_loop: {persistent: true}\nhats: {builder: {triggers: [loop.start]}}"
-    with pytest.raises(Trouble, match=r"task\.resume"):
+    with pytest.raises(UserError, match=r"task\.resume"):
         ordered(world(tmp_path, {"ralph.yml": settings}))
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.forges.local import LocalForge, Person
+from ralph_mission.forges.local.forge import LocalForge
+from ralph_mission.forges.local.people import Person
 from ralph_mission.gateways.git import Git
 from tests.cli.loop_world import World, world
 

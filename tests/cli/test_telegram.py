@@ -18,7 +18,7 @@ import pytest
 from ralph_mission.bootstrap.orders import attendant
 from ralph_mission.flows import control
 from ralph_mission.flows.orders import Attendant
-from ralph_mission.loop.model import State
+from ralph_mission.loop.model import RunState
 from ralph_mission.stores.loop import lock, signals, state
 from ralph_mission.stores.loop.guidance import Guide, Questions
 from tests.fakes.networks.bot_api import GROUP, OWNER, STRANGER, TOKEN, BotApi, known_bot_api
@@ -55,7 +55,7 @@ def attends(lines: list[str]) -> Attends:
 def loop(repo: Path) -> Iterator[Path]:
     """A loop that runs there."""
     now = datetime.now(UTC)
-    state.save(repo, State("run-1", "Paint the lighthouse", now, iteration=7, item="US-2"))
+    state.save(repo, RunState("run-1", "Paint the lighthouse", now, iteration=7, item="US-2"))
     with lock.exclusive(repo / ".git", repo, "fresh", now):
         yield repo
 

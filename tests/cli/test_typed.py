@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.typed import repo_of, spell, typed
+from ralph_mission.cli.typed import repo_of, spell, type_commands
 
 REPO = Path("../my project")
 
@@ -45,13 +45,13 @@ def beside_no_ralph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_every_command_of_a_text_is_written_out_once(text: str, expected: str) -> None:
-    assert typed(text, REPO) == expected
-    assert typed(typed(text, REPO), REPO) == expected
+    assert type_commands(text, REPO) == expected
+    assert type_commands(type_commands(text, REPO), REPO) == expected
 
 
 def test_where_the_shell_finds_it_a_command_stays_short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/gone/ralph"])
-    assert typed("see: ralph pr list", Path()) == "see: ralph pr list"
+    assert type_commands("see: ralph pr list", Path()) == "see: ralph pr list"
 
 
 def test_a_whole_command_names_the_repository_last() -> None:

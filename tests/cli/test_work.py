@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.forges.local import LocalForge, Person
+from ralph_mission.forges.local.forge import LocalForge
+from ralph_mission.forges.local.people import Person
 from ralph_mission.gateways.git import Git
 from tests.cli.loop_world import RALPH, World, until, world
 from tests.helpers import Result, cli_here, git

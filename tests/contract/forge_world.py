@@ -20,8 +20,8 @@ from ralph_mission.mission.effects import (
     Receipt,
     marker,
 )
-from ralph_mission.mission.model import Actor
 from ralph_mission.mission.ports import Forge
+from ralph_mission.mission.threads import Actor
 from ralph_mission.safety.patch import Edit, FileDelta
 
 WHEN = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)

@@ -6,7 +6,7 @@ from ralph_mission.mission.effects import (
     CloseIssue,
     Label,
 )
-from ralph_mission.mission.model import Actor
+from ralph_mission.mission.threads import Actor
 from tests.contract.forge_world import (
     KEY,
     World,

@@ -9,7 +9,7 @@ import pytest
 from ralph_mission.mission.effects import (
     ClosePull,
 )
-from ralph_mission.mission.model import Touch
+from ralph_mission.mission.threads import Touch
 from ralph_mission.safety.patch import patch_id
 from tests.contract.forge_world import (
     KEY,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tests.crash.dying import told, writes
 from tests.crash.witness import MEMORY, heads
-from tests.fakes.github import Request
+from tests.fakes.github.nouns import Request
 from tests.integration.hub import Hub
 
 

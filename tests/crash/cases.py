@@ -10,11 +10,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.trouble import Lost, Trouble
+from ralph_mission.trouble import Lost, UserError
 from tests.crash import recoveries, setups
 from tests.crash.calls import Call, calls, moves
 from tests.crash.dying import dying
-from tests.crash.ends import answers
+from tests.crash.ends import answers, differences, lost, portrait, posts
 from tests.crash.fault_kinds import KILLS, KINDS, TIMEOUT
 from tests.crash.faults import LATE, patience
 from tests.crash.history import Audit, audit
@@ -23,7 +23,7 @@ from tests.crash.recoveries import Log
 from tests.crash.runners import two_wake
 from tests.crash.sameness import digest
 from tests.crash.snapshots import Snapshot
-from tests.crash.stages import EVERY, Rest, Stage, come_to_rest, differences, lost, portrait, posts, staged
+from tests.crash.stages import EVERY, Rest, Stage, come_to_rest, staged
 from tests.crash.witness import Witness, duplicates, watched
 from tests.integration.hub import Hub
 
@@ -101,7 +101,7 @@ def acted(harbour: Hub, stage: Stage) -> str:
         stage.act(harbour)
     except Lost:
         return "lost"
-    except Trouble as trouble:
+    except UserError as trouble:
         assert "\n" not in trouble.what and trouble.next_step
         return "trouble"
     return "done"

@@ -23,7 +23,7 @@ from ralph_mission.gateways.git import Git
 from ralph_mission.mission.deciding import Situation
 from ralph_mission.mission.effects import OpenPull
 from ralph_mission.stores.recordings import Recordings
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.crash.dying import dying
 from tests.crash.failing_writes import FailingHub
 from tests.crash.interleaving import a_cycle, race
@@ -110,7 +110,7 @@ class Chaos:
         self.counted["cycles"] += 1
         try:
             report, _ = super(FailingHub, self.harbour).cycle(timedelta(0), force=self.draw.random() < 0.7)
-        except Trouble as trouble:
+        except UserError as trouble:
             assert mishap and "\n" not in trouble.what and trouble.next_step, (trouble, self.told[-3:])
             self.counted["gave up"] += 1
             return f"gives up: {trouble.what}"

@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from unittest import mock
 from urllib.parse import urlsplit
 
-from ralph_mission.forges.github.etags import Kept
-from ralph_mission.forges.github.wire import Wire
+from ralph_mission.forges.github.etags import ReadCache
+from ralph_mission.forges.github.wire import GitHubRequester
 from ralph_mission.gateways.remote import Remote
 from ralph_mission.publishers import wire as networks
-from tests.fakes.github import Crash, Request
+from tests.fakes.github.faults import Crash
+from tests.fakes.github.nouns import Request
 from tests.integration.hub import Hub
 
-WAYS_OUT = ((Wire, "request"), (Remote, "_run"), (Kept, "save"))
+WAYS_OUT = ((GitHubRequester, "request"), (Remote, "_run"), (ReadCache, "save"))
 NETWORKS = {"/2/": "twitter", "/bot": "telegram", "/api/webhooks/": "discord"}  # by how their paths begin
 
 

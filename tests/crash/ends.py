@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ralph_mission.mission.memory_parse import parse
+from ralph_mission.forges.github.anchor import KEY as STANDING
+from ralph_mission.mission.memory_parse import parse_memory
 from ralph_mission.stores import codec, layout
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.crash.snapshots import networks_of
-from tests.crash.witness import STANDING, heads, key_in, open_state
+from tests.crash.witness import heads, key_in, open_state
 from tests.helpers import git
 from tests.integration.hub import Hub
 
@@ -41,9 +42,9 @@ def portrait(harbour: Hub) -> dict[str, Any]:
 def _remembered(harbour: Hub, names: dict[int, str], text: Callable[[str], str]) -> dict[str, Any]:
     """What memory says. One that is gone or damaged is told by its commit alone."""
     try:
-        memory = parse(git(harbour.fake.bare, "show", f"ralph-memory:{layout.MEMORY}").encode())
+        memory = parse_memory(git(harbour.fake.bare, "show", f"ralph-memory:{layout.MEMORY}").encode())
         state = open_state(harbour)
-    except (Trouble, codec.Unreadable, AssertionError):
+    except (UserError, codec.UnreadableDocument, AssertionError):
         return {"memory": heads(harbour).get("refs/heads/ralph-memory", "")}
     return {
         "missions": [(m.id, m.status, names.get(m.issue), names.get(m.pull), m.pending) for m in state.missions],

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any
 
-from ralph_mission.mission.account import CycleReport, Telling
-from ralph_mission.trouble import Lost, Trouble
+from ralph_mission.forges.github.anchor import KEY as STANDING
+from ralph_mission.mission.account import CycleReport, CycleSummary
+from ralph_mission.trouble import Lost, UserError
 from tests.crash.dying import Life, dying, told, writes
-from tests.crash.witness import STANDING, key_in
-from tests.fakes.github import Request
+from tests.crash.witness import key_in
+from tests.fakes.github.nouns import Request
 from tests.helpers import git
 from tests.integration.hub import Hub
 
@@ -50,7 +51,7 @@ class FailingHub(Hub):
         same = {one.name: getattr(harbour, one.name) for one in fields(Hub)}
         return cls(**same, blows=dict(blows))
 
-    def cycle(self, after: timedelta = timedelta(hours=7), **request: Any) -> tuple[CycleReport, Telling]:
+    def cycle(self, after: timedelta = timedelta(hours=7), **request: Any) -> tuple[CycleReport, CycleSummary]:
         """One cycle that comes to its end, whatever that takes."""
         for _ in range(MOST):
             with self.struck():
@@ -58,7 +59,7 @@ class FailingHub(Hub):
                     return super().cycle(after, **request)
                 except Lost:
                     pass
-                except Trouble as trouble:
+                except UserError as trouble:
                     assert "\n" not in trouble.what and trouble.next_step, trouble
             after = timedelta(0)
         raise AssertionError(f"started {MOST} times, and none came to its end")

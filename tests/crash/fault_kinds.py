@@ -37,7 +37,7 @@ from tests.crash.faults import (
     kill,
     post,
 )
-from tests.fakes.networks import Fault
+from tests.fakes.networks.serving import Fault
 
 LATE_LIST = 6  # lists that do not show what is new: more than a cycle asks for
 RETRIED = 4  # how often a read is sent at most

@@ -18,8 +18,9 @@ from tests.crash.calls import Call
 from tests.crash.dying import dying
 from tests.crash.runners import NOW, fresh
 from tests.crash.snapshots import networks_of
-from tests.fakes.github import Crash, Request
-from tests.fakes.networks import Fault
+from tests.fakes.github.faults import Crash
+from tests.fakes.github.nouns import Request
+from tests.fakes.networks.serving import Fault
 from tests.integration.hub import Hub
 
 SOON, LATE = 2.0, 120.0  # seconds until a client gives up: where no answer comes, and where one does

@@ -24,11 +24,11 @@ from typing import Any
 from unittest import mock
 
 from ralph_mission.flows import publish
-from ralph_mission.flows.strokes import House
-from ralph_mission.forges.github.wire import Wire
+from ralph_mission.flows.strokes import TransactionContext
+from ralph_mission.forges.github.wire import GitHubRequester
 from ralph_mission.gateways.http.client import HttpSession
 from ralph_mission.gateways.remote import Remote
-from ralph_mission.mission.cycle import Request, run_cycle
+from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.publishers import wire as networks
 from tests.crash import expected, setups
 from tests.crash.dying import WAYS_OUT, Died
@@ -115,7 +115,7 @@ def a_cycle(runner: Runner, force: bool = False) -> tuple[str, int]:
     """One cycle: its outcome, and how many effects it had."""
     house = runner.hub.house()
     runner.begins()
-    report, _ = run_cycle(house.ports, house.charter, Request(force=force), house.secrets)
+    report, _ = run_cycle(house.ports, house.charter, CycleRequest(force=force), house.secrets)
     return report.outcome, len(report.effects)
 
 
@@ -126,13 +126,13 @@ def a_publishing(runner: Runner) -> tuple[str, int]:
     """`ralph publish` of the first issue there is: its outcome, and how many networks answered."""
     number = runner.hub.issues[0].number
 
-    def opened() -> House:
+    def opened() -> TransactionContext:
         AT_WORK.runner = None  # as before a cycle: it only reads, with the environment in its hands
         house = runner.hub.house()
         runner.begins()
-        return House(house.ports, house.store, house.charter, house.secrets)
+        return TransactionContext(house.ports, house.store, house.charter, house.secrets)
 
-    report = publish.once(publish.Publisher(opened, runner.sleep, _unheard), number)
+    report = publish.publish_once(publish.PublishSetup(opened, runner.sleep, _unheard), number)
     return report.outcome, len(report.receipts)
 
 
@@ -179,7 +179,7 @@ def _is_effect(owner: type, arguments: tuple[Any, ...]) -> bool:
         return arguments[0] == "push"
     if owner is HttpSession:
         return arguments[0] != "GET"
-    return owner is Wire and arguments[0] != "GET" and not arguments[1].endswith("/graphql")
+    return owner is GitHubRequester and arguments[0] != "GET" and not arguments[1].endswith("/graphql")
 
 
 # --- where races begin -------------------------------------------------------------------

@@ -7,10 +7,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ralph_mission.bootstrap.cycle import Household
-from ralph_mission.mission.model import Sighting, Signal
-from ralph_mission.mission.ports import Gaze
-from tests.fakes.networks import DiscordServer, TelegramServer, XServer
+from ralph_mission.bootstrap.cycle import App
+from ralph_mission.mission.model import Observation, Signal
+from ralph_mission.mission.ports import ObservationContext
+from tests.fakes.networks.discord import DiscordServer
+from tests.fakes.networks.telegram import TelegramServer
+from tests.fakes.networks.x import XServer
 from tests.integration.hub import Hub
 
 PUBLISHERS = "publishers: {twitter: {}, telegram: {}, discord: {}, charts: false%s}\n"
@@ -24,7 +26,7 @@ class PublishingHub(Hub):
     networks: dict[str, Any] = field(default_factory=dict)
     news: bool = False
 
-    def house(self, staged: bool = False) -> Household:
+    def house(self, staged: bool = False) -> App:
         made = super().house(staged)
         return replace(made, ports=replace(made.ports, observers=(News(),))) if self.news else made
 
@@ -39,10 +41,10 @@ class News:
 
     name = "database"
 
-    def observe(self, gaze: Gaze) -> Sighting:
+    def observe(self, gaze: ObservationContext) -> Observation:
         facts = (("sort", "new_since"), ("watch", "harbours"), ("group", "Port Ellen"))
         signal = Signal(self.name, "content", "A new harbour", ("harbour",), confidence=1.0, facts=facts)
-        return Sighting(self.name, "ok", (signal,))
+        return Observation(self.name, "ok", (signal,))
 
 
 @contextmanager

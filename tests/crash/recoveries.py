@@ -10,12 +10,12 @@ from typing import Any
 from unittest import mock
 
 from ralph_mission.gateways.remote import Remote
-from ralph_mission.mission.account import CycleReport, EffectLine, Telling
+from ralph_mission.mission.account import CycleReport, CycleSummary, EffectLine
 from ralph_mission.mission.ledger import OpenState
 from ralph_mission.stores.branch import BranchStore
-from ralph_mission.stores.codec import Unreadable
-from ralph_mission.stores.provenance import Branch
-from ralph_mission.trouble import Trouble
+from ralph_mission.stores.codec import UnreadableDocument
+from ralph_mission.stores.provenance import MemoryBranch
+from ralph_mission.trouble import UserError
 from tests.crash.witness import open_state
 from tests.integration.hub import Hub
 
@@ -53,8 +53,8 @@ class Log:
     """What cycles came to while it was kept; `taken` counts the ways they went."""
 
     taken: Counter[str] = field(default_factory=Counter)
-    reports: list[tuple[CycleReport, Telling]] = field(default_factory=list)
-    troubles: list[Trouble] = field(default_factory=list)
+    reports: list[tuple[CycleReport, CycleSummary]] = field(default_factory=list)
+    troubles: list[UserError] = field(default_factory=list)
     cut: bool = False
 
     @property
@@ -91,7 +91,7 @@ def kept(harbour: Hub) -> Iterator[Log]:
     with ExitStack() as stack:
         for owner, name, made in (
             (Hub, "cycle", _cycle), (Hub, "house", _house), (BranchStore, "_absorbed", _absorbed),
-            (Branch, "ours", _ours), (Remote, "_run", _run), (Remote, "push", _push),
+            (MemoryBranch, "ours", _ours), (Remote, "_run", _run), (Remote, "push", _push),
         ):  # fmt: skip  # a table
             stack.enter_context(mock.patch.object(owner, name, made(getattr(owner, name), log)))
         yield log
@@ -102,7 +102,7 @@ def _cycle(original, log: Log):
         before = _open(self)
         try:
             report, telling = original(self, *arguments, **request)
-        except Trouble as trouble:
+        except UserError as trouble:
             log.troubles.append(trouble)
             log.taken.update(path for said, path in REFUSALS.items() if said in trouble.what)
             raise
@@ -116,7 +116,7 @@ def _cycle(original, log: Log):
 def _open(harbour: Hub) -> OpenState:
     try:
         return open_state(harbour)
-    except Unreadable:
+    except UnreadableDocument:
         return OpenState()
 
 

@@ -7,9 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
-from ralph_mission.trouble import Lost, Trouble
+from ralph_mission.trouble import Lost, UserError
 from tests.crash.dying import Died
-from tests.fakes.github import Crash, Request
+from tests.fakes.github.faults import Crash
+from tests.fakes.github.nouns import Request
 from tests.integration.hub import Hub
 
 NOW = timedelta(0)
@@ -55,7 +56,7 @@ def two_wake(harbour: Hub) -> None:
         if request.below != "/git-receive-pack" or not waiting:
             return
         with suppress(Died):
-            with suppress(Lost, Trouble):  # it ends by itself, and the first one goes on
+            with suppress(Lost, UserError):  # it ends by itself, and the first one goes on
                 waiting.pop().cycle(NOW, force=False)
             return
         raise Crash  # one power cut for both

@@ -16,10 +16,10 @@ from unittest import mock
 
 from ralph_mission.flows import control
 from ralph_mission.forges.github.api import Api
-from ralph_mission.mission.account import CycleReport, Telling
+from ralph_mission.mission.account import CycleReport, CycleSummary
 from ralph_mission.mission.effects import Publish
 from ralph_mission.mission.ledger import EffectRecord
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.crash import expected, setups
 from tests.crash.ends import differences, lost, portrait, posts
 from tests.crash.publishing_hub import PUBLISHERS, publishing_hub
@@ -210,7 +210,7 @@ def come_to_rest(harbour: Hub, meanwhile: Callable[[Hub], None] = setups.nothing
         rest.cycles += 1
         try:
             report, telling = harbour.cycle(NOW, **request)
-        except Trouble:
+        except UserError:
             rest.outcomes += ("trouble",)
             continue
         rest.outcomes += (report.outcome,)
@@ -221,7 +221,7 @@ def come_to_rest(harbour: Hub, meanwhile: Callable[[Hub], None] = setups.nothing
     return rest
 
 
-def settled(harbour: Hub, report: CycleReport, telling: Telling, rest: Rest) -> tuple[str, ...]:
+def settled(harbour: Hub, report: CycleReport, telling: CycleSummary, rest: Rest) -> tuple[str, ...]:
     """What a person settled after a cycle."""
     unknown = open_state(harbour).unknown
     rest.untold += tuple(key for key in unknown if not _said(key, report, telling))
@@ -232,7 +232,7 @@ def settled(harbour: Hub, report: CycleReport, telling: Telling, rest: Rest) -> 
     return unknown
 
 
-def _said(key: str, report: CycleReport, telling: Telling) -> bool:
+def _said(key: str, report: CycleReport, telling: CycleSummary) -> bool:
     return any(f"ralph journal resolve {key}" in line for line in telling.remarks)
 
 

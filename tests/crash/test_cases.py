@@ -12,13 +12,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from ralph_mission.mission.account import EffectLine, Telling
+from ralph_mission.mission.account import CycleSummary, EffectLine
 from tests.crash.calls import Call
 from tests.crash.cases import ALL, Case, End, Scene, Struck, scene, strike
+from tests.crash.ends import lost
 from tests.crash.fault_kinds import KILLS, KINDS, LISTED, REFUSED
 from tests.crash.recoveries import Log
-from tests.crash.stages import EVERY, Rest, lost
-from tests.fakes.github import Request
+from tests.crash.stages import EVERY, Rest
+from tests.fakes.github.nouns import Request
 from tests.figures import Table, shown
 from tests.helpers import git
 from tests.integration.hub import Hub
@@ -111,7 +112,7 @@ GONE = {"threads": {}, "comments": [], "posts": {"discord": []}}
 
 def refused(kind: str, stage: str = "a fix is opened", comments: Sequence[object] = (), **found: object) -> Struck:
     """One effect is refused with 403, and told; of what was to come there is nothing but what is `found`."""
-    log = Log(reports=[(SimpleNamespace(effects=(EffectLine("bb", "open-fix", kind, "failed", ""),)), Telling())])
+    log = Log(reports=[(SimpleNamespace(effects=(EffectLine("bb", "open-fix", kind, "failed", ""),)), CycleSummary())])
     end = End(Rest(), GONE | found, [], [], [], log)
     call = Call(1, Request("POST", "/pulls", {}, below="/pulls"), 0)
     on = Scene(None, stage, None, [], MADE | {"comments": comments})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.crash.limit_checks import beyond
-from tests.fakes.github import Dispatch, Request
+from tests.fakes.github.nouns import Dispatch, Request
 from tests.helpers import commit, git
 from tests.integration.hub import Hub, hub
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.flows import control
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.crash.dying import dying
 from tests.crash.snapshots import INTENTS, number_of
 from tests.crash.stages import NOW, come_to_rest, made_as, staged
@@ -50,7 +50,7 @@ def test_an_issue_that_arrived_and_no_list_shows_is_carried_on_under_the_number_
             harbour.cycle(NOW)
         harbour.cycle(NOW)
         (key,) = open_state(harbour).unknown
-        with pytest.raises(Trouble, match="which one"):  # without it, the mission would wait for ever
+        with pytest.raises(UserError, match="which one"):  # without it, the mission would wait for ever
             control.resolve(harbour.house().store, key, sent=True)
         number = made_as(harbour, key)
         by_hand(harbour, key, "--sent", "--number", str(number))
@@ -133,6 +133,6 @@ def test_a_claim_that_nobody_lets_go_of_is_said_aloud_after_a_day(tmp_path):
             harbour.cycle(NOW)
         harbour.runner = "two"
         assert harbour.cycle(timedelta(hours=23))[0].outcome == "lost"
-        with pytest.raises(Trouble, match="holds the cycle since") as caught:
+        with pytest.raises(UserError, match="holds the cycle since") as caught:
             harbour.cycle(timedelta(hours=2))
         assert "recover --take-over" in caught.value.next_step

@@ -12,7 +12,8 @@ import pytest
 
 from tests.crash.cases import acted, brought_to_rest, scene, strike
 from tests.crash.dying import told
-from tests.crash.stages import STAGES, differences, lost, portrait
+from tests.crash.ends import differences, lost, portrait
+from tests.crash.stages import STAGES
 from tests.crash.witness import duplicates, watched
 from tests.figures import Table, shown
 

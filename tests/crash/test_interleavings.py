@@ -19,11 +19,12 @@ import pytest
 
 from ralph_mission.mission import acting
 from ralph_mission.stores.branch import BranchStore
+from tests.crash.ends import differences, lost, portrait
 from tests.crash.history import audit
 from tests.crash.interleaving import LAST_SLOT, PUBLISHER, TEXTS, Race, begun, every_schedule, following, race, replay
 from tests.crash.limit_checks import beyond
 from tests.crash.snapshots import Snapshot
-from tests.crash.stages import EVERY, NOW, STAGES, Rest, come_to_rest, differences, lost, portrait
+from tests.crash.stages import EVERY, NOW, STAGES, Rest, come_to_rest
 from tests.crash.witness import Witness, duplicates, watched
 from tests.figures import Table, shown
 from tests.integration.hub import Hub

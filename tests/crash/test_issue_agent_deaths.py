@@ -14,11 +14,12 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.flows.recover import recover
-from ralph_mission.mission.ledger import Batch, work_key
+from ralph_mission.flows.recover import recover_memory
+from ralph_mission.mission.ledger import MemoryBatch, work_key
 from tests.crash.dying import Life, dying, dying_after, told, writes
+from tests.crash.ends import differences, portrait
 from tests.crash.snapshots import Snapshot
-from tests.crash.stages import differences, portrait, settle
+from tests.crash.stages import settle
 from tests.crash.witness import duplicates, open_state, watched
 from tests.figures import Table, shown
 from tests.integration.at_work import FAILED, WORKING, Place, Scripted, ended, made, on_hub
@@ -232,7 +233,7 @@ def test_whoever_was_declared_dead_does_not_touch_the_try_of_another(place):
         store = place.house().store
         past = store.recall()
         record = store.records([work_key(number)], past)[work_key(number)]
-        store.commit(Batch(past.memory, past.state, (replace(record, holder=""),), "a person takes over"), past)
+        store.commit(MemoryBatch(past.memory, past.state, (replace(record, holder=""),), "a person takes over"), past)
         other = replace(place, hub=replace(harbour, runner="other"))
         other.house = other.hub.house
         assert other.work(second).outcome == "done"
@@ -260,7 +261,7 @@ def test_a_runner_on_a_machine_that_is_gone_is_released_when_a_person_says_so(pl
     harbour.runner = "another"
     assert place.work(Scripted()).outcome == "idle" and place.labels(number) == {WORKING}
     house = place.house()
-    recover(house.store, house.forge, house.ports.clock.now(), take_over=True)
+    recover_memory(house.store, house.forge, house.ports.clock.now(), take_over=True)
     hands = Scripted()
     assert place.work(hands).outcome == "done" and place.tries(number) == 2
     assert (len(place.pulls()), duplicates(harbour)) == (1, [])

@@ -14,7 +14,7 @@ import pytest
 
 from ralph_mission.forges import github
 from ralph_mission.gateways import remote
-from ralph_mission.trouble import Lost, Trouble
+from ralph_mission.trouble import Lost, UserError
 from tests.crash.calls import targets
 from tests.crash.dying import dying, told
 from tests.crash.snapshots import Snapshot
@@ -60,7 +60,7 @@ def one_round(place: Place, hands: Scripted) -> str:
         return place.work(hands).outcome
     except Lost:
         return "lost"
-    except Trouble as trouble:
+    except UserError as trouble:
         assert "\n" not in trouble.what and trouble.next_step
         return "trouble"
 

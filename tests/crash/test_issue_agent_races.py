@@ -15,7 +15,7 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.flows.work import once
+from ralph_mission.flows.work import work_once
 from ralph_mission.forges import github
 from ralph_mission.gateways import remote
 from tests.crash.dying import dying, writes
@@ -99,7 +99,7 @@ def beside(place: Place, hands: Scripted) -> str:
         raise Waits
 
     try:
-        return once(replace(place.worker(hands), sleep=sleep)).outcome
+        return work_once(replace(place.worker(hands), sleep=sleep)).outcome
     except Waits:
         return "waits"
 

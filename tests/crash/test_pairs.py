@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from tests.crash.ends import differences, lost, portrait
 from tests.crash.failing_writes import FailingHub, kinds
 from tests.crash.history import audit
 from tests.crash.limit_checks import beyond
 from tests.crash.snapshots import Snapshot
-from tests.crash.stages import come_to_rest, differences, lost, portrait, staged
+from tests.crash.stages import come_to_rest, staged
 from tests.crash.witness import duplicates, watched
 from tests.figures import Table, shown
 from tests.integration.hub import Hub

@@ -15,11 +15,12 @@ from dataclasses import replace
 import pytest
 
 from ralph_mission.mission.account import CycleReport
-from ralph_mission.mission.cycle import Request, run_cycle
-from ralph_mission.trouble import Trouble
+from ralph_mission.mission.cycle import CycleRequest, run_cycle
+from ralph_mission.trouble import UserError
 from tests.crash.dying import dying, writes
+from tests.crash.ends import differences, portrait
 from tests.crash.snapshots import Snapshot
-from tests.crash.stages import NOW, STAGES, differences, portrait, staged
+from tests.crash.stages import NOW, STAGES, staged
 from tests.crash.witness import duplicates, watched
 from tests.figures import Table, shown
 from tests.helpers import git
@@ -180,7 +181,7 @@ def threads(*runners: Hub) -> list[tuple[str, int]]:
     def run(house) -> None:
         gate.wait()
         try:
-            ends.append(end_of(run_cycle(house.ports, house.charter, Request(), house.secrets)[0]))
+            ends.append(end_of(run_cycle(house.ports, house.charter, CycleRequest(), house.secrets)[0]))
         except BaseException as error:
             raised.append(error)
 
@@ -235,5 +236,5 @@ def test_a_strangers_change_after_another_machines_cycle_stops_the_first_one(tmp
         text = git(harbour.fake.bare, "show", f"ralph-memory:{path}")
         harbour.fake.push("ralph-memory", {path: text.replace('"next_mission": 2', '"next_mission": 3').encode()})
         harbour.runner = "one"
-        with pytest.raises(Trouble, match="someone else changed"):
+        with pytest.raises(UserError, match="someone else changed"):
             harbour.cycle()

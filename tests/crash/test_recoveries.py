@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph_mission.flows.recover import recover
+from ralph_mission.flows.recover import recover_memory
 from tests.crash import damage, recoveries
 from tests.crash.cases import Case, Scene, brought_to_rest, scene, strike
 from tests.crash.dying import dying, told
+from tests.crash.ends import differences, portrait
 from tests.crash.recoveries import kept
 from tests.crash.runners import NOW, as_run
 from tests.crash.snapshots import INTENTS, number_of
-from tests.crash.stages import EVERY, come_to_rest, differences, portrait
+from tests.crash.stages import EVERY, come_to_rest
 from tests.crash.witness import duplicates, open_state
 from tests.figures import Table, shown
 
@@ -140,6 +141,6 @@ def test_a_position_that_cannot_be_read_halts_until_a_person_recovers_it(tmp_pat
         assert len(harbour.said(harbour.issues[0].number)) == 0
         taken(table, log, "a position that cannot be read halts")
         house = harbour.house()
-        recover(house.store, house.forge, harbour.now, take_over=True)
+        recover_memory(house.store, house.forge, harbour.now, take_over=True)
         assert come_to_rest(harbour).converged and harbour.merged(harbour.pulls[0].number)
         assert duplicates(harbour) == []

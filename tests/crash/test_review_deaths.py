@@ -33,7 +33,7 @@ def to_rest(place: Place, number: int, hands: Told) -> bool:
         report = read(place, number, hands)
         if report.outcome == "unknown":
             doubted = True
-            control.resolve(place.house().store, review.key(number), bool(ours(place, number)))
+            control.resolve(place.house().store, review.review_key(number), bool(ours(place, number)))
         if report.outcome == "reviewed":
             return doubted
     raise AssertionError(f"it never came to rest: {report}")
@@ -114,7 +114,7 @@ def test_a_review_in_doubt_is_never_sent_again_until_a_person_says_so(place):
     assert (lost.outcome, lost.code, ours(place, number)) == ("unknown", 1, [])
     again = read(place, number, hands, force=True)
     assert (again.outcome, len(hands.jobs), ours(place, number)) == ("unknown", 1, [])
-    control.resolve(place.house().store, review.key(number), sent=False)
+    control.resolve(place.house().store, review.review_key(number), sent=False)
     assert read(place, number, hands).outcome == "posted" and len(ours(place, number)) == 1
 
 

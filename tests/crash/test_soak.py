@@ -7,11 +7,12 @@ from datetime import timedelta
 
 import pytest
 
+from ralph_mission.forges.github.anchor import KEY as STANDING
 from ralph_mission.mission import schedule
 from tests.crash.chaos import Chaos, bad_times
 from tests.crash.history import audit
 from tests.crash.stages import come_to_rest
-from tests.crash.witness import STANDING, duplicates, key_in, open_state
+from tests.crash.witness import duplicates, key_in, open_state
 from tests.figures import Table, shown
 from tests.helpers import git
 from tests.integration.hub import Hub

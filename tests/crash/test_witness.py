@@ -10,13 +10,13 @@ import pytest
 
 from ralph_mission.mission.effects import OpenPull
 from ralph_mission.publishers import discord, telegram, twitter
-from ralph_mission.publishers.lengths import measured
+from ralph_mission.publishers.lengths import measure_post
 from tests.crash.publishing_hub import publishing_hub
 from tests.crash.stages import NOW, staged
 from tests.crash.witness import MAIN, MEMORY, Witness, active, duplicates, watched
-from tests.fakes.github import Request
 from tests.fakes.github.deeds.refs import follow
-from tests.fakes.networks import Fault
+from tests.fakes.github.nouns import Request
+from tests.fakes.networks.serving import Fault
 from tests.helpers import git
 from tests.integration.hub import Hub, hub
 
@@ -180,7 +180,7 @@ def test_missions_and_copies_of_markers_are_our_doing_only_where_no_person_made_
 def test_a_post_that_is_sent_twice_is_seen_whether_the_network_takes_it_or_not(harbour, build):
     with publishing_hub(harbour, news=False, refusing=False) as place:
         channel = build(lambda _: b"", place.actions)
-        post = measured(channel.network, ("Tides are out.",))
+        post = measure_post(channel.network, ("Tides are out.",))
         server = place.networks[channel.network]
         server.fail(Fault(403))
         assert channel.publish("key", post).status == "failed"

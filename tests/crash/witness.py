@@ -21,7 +21,7 @@ from ralph_mission.publishers import wire as networks
 from ralph_mission.stores import codec, layout
 from tests.crash.dying import NETWORKS, told, writes
 from tests.crash.snapshots import networks_of
-from tests.fakes.github import Request
+from tests.fakes.github.nouns import Request
 from tests.helpers import git
 from tests.integration.hub import Hub
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from tests.fakes.github import FakeGitHub
+from tests.fakes.github.server import FakeGitHub
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.client import Client
-from tests.fakes.github import FakeGitHub
+from tests.fakes.github.server import FakeGitHub
 from tests.helpers import git, make_repo
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.client import Client
-from tests.fakes.github import FakeGitHub
 from tests.fakes.github.endpoints import issues as issue_endpoints
 from tests.fakes.github.routing import ROUTES
+from tests.fakes.github.server import FakeGitHub
 from tests.fakes.github.validation import REPLIES
 
 # --- what it does not know

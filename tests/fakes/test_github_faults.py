@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.client import Client
-from tests.fakes.github import Crash, FakeGitHub, Request
-from tests.fakes.github.faults import AFTER, KINDS, Response
+from tests.fakes.github.faults import AFTER, KINDS, Crash, Response
+from tests.fakes.github.nouns import Request
+from tests.fakes.github.server import FakeGitHub
 
 LOST = (ConnectionError, http.client.HTTPException)
 ISSUE = {"title": "One"}

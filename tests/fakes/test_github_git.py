@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.client import Client
-from tests.fakes.github import FakeGitHub, Request
 from tests.fakes.github.faults import Crash
+from tests.fakes.github.nouns import Request
+from tests.fakes.github.server import FakeGitHub
 from tests.helpers import commit, git
 
 

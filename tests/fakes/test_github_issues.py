@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.client import Client
-from tests.fakes.github import FakeGitHub
+from tests.fakes.github.server import FakeGitHub
 
 
 def everything(api: Client, path: str, **query: object) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.fakes.client import Client
-from tests.fakes.github import FakeGitHub
+from tests.fakes.github.server import FakeGitHub
 from tests.helpers import git
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.fakes.client import Client
-from tests.fakes.github import FakeGitHub
+from tests.fakes.github.server import FakeGitHub
 from tests.helpers import git
 
 # --- the repository

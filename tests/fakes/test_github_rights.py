@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.client import Client
-from tests.fakes.github import FakeGitHub
+from tests.fakes.github.server import FakeGitHub
 
 # --- who may what
 

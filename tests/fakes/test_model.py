@@ -9,7 +9,8 @@ import urllib.request
 
 import pytest
 
-from tests.fakes.model import KEY, ScriptedModel, call, fault, say
+from tests.fakes.model.script import call, fault, say
+from tests.fakes.model.server import KEY, ScriptedModel
 
 TOOL = {"name": "Write", "input_schema": {}}
 ASKED = {

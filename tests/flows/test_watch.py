@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from ralph_mission.flows.watch import Watcher, watch
+from ralph_mission.flows.watch import WatchSetup, watch_cycles
 from ralph_mission.mission.account import CycleReport, Outcome
 from ralph_mission.mission.model import Urgency, Usage
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import NOON
 
 HOUR = timedelta(hours=1)
-BROKEN = Trouble("cannot reach the server", "try again", who="network")
+BROKEN = UserError("cannot reach the server", "try again", who="network")
 
 
 class Enough(Exception):
@@ -30,7 +30,7 @@ class Stage:
     pause: timedelta = HOUR
     sleeps_left: int = 200
     now_: datetime = NOON
-    outcomes: list[Outcome | Trouble] = field(default_factory=list)
+    outcomes: list[Outcome | UserError] = field(default_factory=list)
     ran: list[datetime] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     slept: list[float] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Stage:
 
     def cycle(self) -> CycleReport:
         outcome = self.outcomes.pop(0) if self.outcomes else "done"
-        if isinstance(outcome, Trouble):
+        if isinstance(outcome, UserError):
             raise outcome
         if outcome == "done":
             self.ran.append(self.now_)
@@ -77,12 +77,12 @@ class Stage:
         )
 
     def watch(self, once: bool = False) -> Stage:
-        watcher = Watcher(self, self.sleep, self.gate, self.cycle, self.said.append)
+        watcher = WatchSetup(self, self.sleep, self.gate, self.cycle, self.said.append)
         if once:
-            watch(watcher, once)
+            watch_cycles(watcher, once)
         else:
             with pytest.raises(Enough):
-                watch(watcher)
+                watch_cycles(watcher)
         return self
 
 
@@ -150,18 +150,20 @@ def test_a_gate_that_fails_backs_off_too():
         raise answers.pop()
 
     with pytest.raises(Enough):
-        watch(Watcher(stage, stage.sleep, lambda: gate() if answers else stage.gate(), stage.cycle, stage.said.append))
+        watch_cycles(
+            WatchSetup(stage, stage.sleep, lambda: gate() if answers else stage.gate(), stage.cycle, stage.said.append)
+        )
     assert stage.slept == [60.0, 120.0]
 
 
 def test_a_mistake_in_the_settings_ends_it():
-    wrong = Trouble("ralph.yml line 1: unknown key", "mend it", usage=True)
-    with pytest.raises(Trouble, match="unknown key"):
+    wrong = UserError("ralph.yml line 1: unknown key", "mend it", usage=True)
+    with pytest.raises(UserError, match="unknown key"):
         watch_until_raised(Stage(outcomes=["done", wrong]))
 
 
 def watch_until_raised(stage: Stage) -> None:
-    watch(Watcher(stage, stage.sleep, stage.gate, stage.cycle, stage.said.append))
+    watch_cycles(WatchSetup(stage, stage.sleep, stage.gate, stage.cycle, stage.said.append))
 
 
 def test_an_interrupt_within_a_cycle_goes_through():
@@ -171,7 +173,7 @@ def test_an_interrupt_within_a_cycle_goes_through():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        watch(Watcher(stage, stage.sleep, stage.gate, cycle, stage.said.append))
+        watch_cycles(WatchSetup(stage, stage.sleep, stage.gate, cycle, stage.said.append))
 
 
 def test_once_waits_for_one_cycle_and_ends():
@@ -180,7 +182,7 @@ def test_once_waits_for_one_cycle_and_ends():
 
 
 def test_once_fails_when_the_cycle_fails():
-    with pytest.raises(Trouble, match="cannot reach"):
+    with pytest.raises(UserError, match="cannot reach"):
         Stage(outcomes=[BROKEN]).watch(once=True)
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.forges.local import LocalForge, Person
+from ralph_mission.forges.local.forge import LocalForge
+from ralph_mission.forges.local.people import Person
 from ralph_mission.gateways.git import Git, Identity
-from tests.contract.forge_contract import WHEN
+from tests.contract.forge_world import WHEN
 from tests.helpers import git, make_repo
 
 

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ralph_mission.forges.github import GitHubForge, connect
+from ralph_mission.forges.github import connect
+from ralph_mission.forges.github.forge import GitHubForge
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.place import Place
-from tests.fakes.github import FakeGitHub, Person
+from ralph_mission.gateways.place import RepositoryPlace
+from tests.fakes.github.people import Person
+from tests.fakes.github.server import FakeGitHub
 from tests.helpers import git, make_repo
 
 
@@ -30,7 +32,7 @@ class GitHubWorld:
 
     def connected(self, token: str = "", staged: bool = False, timeout: float = 5, pace: float = 0) -> GitHubForge:
         """The forge of a new cycle. Time passes when it sleeps; nobody waits."""
-        place = Place(self.fake.repository, self.fake.api_url, self.fake.url, token or self.token)
+        place = RepositoryPlace(self.fake.repository, self.fake.api_url, self.fake.url, token or self.token)
         return connect(
             Git.open(self.clone),
             place,

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.forges.local import LocalForge, Person
+from ralph_mission.forges.local.forge import LocalForge
+from ralph_mission.forges.local.people import Person
 from ralph_mission.gateways.git import Git
-from ralph_mission.trouble import Trouble
-from tests.contract.forge_contract import KEY, comment, open_issue, push_branch
+from ralph_mission.trouble import UserError
+from tests.contract.forge_world import KEY, comment, open_issue, push_branch
 from tests.forges.conftest import LocalWorld
 from tests.helpers import git, make_repo
 
@@ -87,7 +88,7 @@ def test_mangled_file_is_trouble_and_stays_as_it_is(repo: Path, world: LocalWorl
     mangled = path.read_bytes()
     attempts = (lambda: mara.comment(number, "Hi"), world.forge.issues, lambda: world.forge.issue(number))
     for attempt in attempts:
-        with pytest.raises(Trouble, match=r"^\.ralph/forge/issues/0001\.md, line \d+: "):
+        with pytest.raises(UserError, match=r"^\.ralph/forge/issues/0001\.md, line \d+: "):
             attempt()
     assert path.read_bytes() == mangled
     assert world.forge.issue(other).title == "Two"
@@ -95,7 +96,7 @@ def test_mangled_file_is_trouble_and_stays_as_it_is(repo: Path, world: LocalWorl
 
 def test_what_could_not_be_read_again_is_not_written(repo: Path, world: LocalWorld) -> None:
     number = world.human("mara").create_issue("One")
-    with pytest.raises(Trouble, match="cannot be kept"):
+    with pytest.raises(UserError, match="cannot be kept"):
         world.human("mara").label(number, ("x" * 300_000,))
     assert not world.forge.issue(number).labels
 
@@ -110,7 +111,7 @@ def test_file_that_is_not_text_is_trouble(repo: Path, world: LocalWorld) -> None
     number = world.human("mara").create_issue("One")
     path = repo / world.forge.issue(number).url
     path.write_bytes(path.read_bytes() + b"fine\n\xff\n")
-    with pytest.raises(Trouble, match=r"0001\.md, line \d+: not UTF-8"):
+    with pytest.raises(UserError, match=r"0001\.md, line \d+: not UTF-8"):
         world.forge.issue(number)
 
 
@@ -118,7 +119,7 @@ def test_file_under_another_number_is_trouble(repo: Path, world: LocalWorld) -> 
     number = world.human("mara").create_issue("One")
     path = repo / world.forge.issue(number).url
     path.with_name("0009.md").write_bytes(path.read_bytes())
-    with pytest.raises(Trouble, match="says it is issue 1"):
+    with pytest.raises(UserError, match="says it is issue 1"):
         world.forge.issue(9)
 
 
@@ -128,7 +129,7 @@ def test_nothing_is_written_where_a_link_leads(repo: Path, world: LocalWorld, tm
     (theirs := tmp_path / "theirs").mkdir()
     (repo / link).parent.mkdir(parents=True, exist_ok=True)
     (repo / link).symlink_to(theirs / "nothing" if link.endswith("lock") else theirs)
-    with pytest.raises(Trouble, match=f"{repo / link} is a link") as caught:
+    with pytest.raises(UserError, match=f"{repo / link} is a link") as caught:
         world.human("mara").create_issue("One")
     assert caught.value.exit_code == 1 and list(theirs.iterdir()) == []
 
@@ -140,7 +141,7 @@ def test_a_damaged_note_of_the_last_number_is_trouble_rather_than_a_number_given
     mara = world.human("mara")
     mara.create_issue("One")
     (repo / ".ralph/forge/last-number").write_text(damaged)
-    with pytest.raises(Trouble, match="last-number is damaged"):
+    with pytest.raises(UserError, match="last-number is damaged"):
         mara.create_issue("Two")
 
 
@@ -153,7 +154,7 @@ def test_what_is_no_file_in_the_place_of_the_last_number_is_neither_followed_nor
     for stand in (lambda: note.symlink_to(tmp_path / "theirs"), lambda: os.mkfifo(note)):
         note.unlink()
         stand()
-        with pytest.raises(Trouble, match="last-number is damaged"):
+        with pytest.raises(UserError, match="last-number is damaged"):
             mara.create_issue("Two")
 
 
@@ -170,7 +171,7 @@ def test_a_copy_by_links_is_no_harm(repo: Path, world: LocalWorld, tmp_path: Pat
 def test_damaged_anchor_is_trouble(repo: Path, world: LocalWorld, damaged: str) -> None:
     world.human("mara").create_issue("One")
     (repo / ".ralph/forge/anchor.json").write_text(damaged)
-    with pytest.raises(Trouble, match="anchor"):
+    with pytest.raises(UserError, match="anchor"):
         world.forge.anchor()
 
 
@@ -196,7 +197,7 @@ def test_times_never_run_backwards(repo: Path) -> None:
 
 @pytest.mark.parametrize("login", ["ralph[bot]", "Ralph[BOT]", "", "a b", "x\ny", "[x]"])
 def test_odd_logins_are_refused(world: LocalWorld, login: str) -> None:
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         world.human(login)
 
 
@@ -227,17 +228,17 @@ def test_detached_head_is_never_the_default_branch(tmp_path: Path) -> None:
     git(repo, "branch", "two")
     assert LocalForge(Git.open(repo)).default_branch().name == "one"
     git(repo, "switch", "--quiet", "--detach")
-    with pytest.raises(Trouble, match="not clear"):
+    with pytest.raises(UserError, match="not clear"):
         LocalForge(Git.open(repo)).default_branch()
 
 
 def test_repository_without_commits_is_trouble(tmp_path: Path) -> None:
     (tmp_path / "r").mkdir()
     git(tmp_path / "r", "init", "--quiet")
-    with pytest.raises(Trouble, match="no commits"):
+    with pytest.raises(UserError, match="no commits"):
         LocalForge(Git.open(tmp_path / "r")).default_branch()
 
 
 def test_configured_branch_that_is_missing_is_trouble(repo: Path) -> None:
-    with pytest.raises(Trouble, match="no branch trunk"):
+    with pytest.raises(UserError, match="no branch trunk"):
         LocalForge(Git.open(repo), default="trunk").default_branch()

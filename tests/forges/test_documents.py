@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from ralph_mission.forges.local.documents import parse, render
 from ralph_mission.forges.local.front_matter import Mangled
 from ralph_mission.forges.local.identity import BOT, person
-from ralph_mission.forges.local.threads import Change, Thread
-from ralph_mission.mission.model import LabelEvent, Remark, Review
+from ralph_mission.forges.local.threads import LocalThread, PullChange
+from ralph_mission.mission.threads import LabelEvent, Review, ThreadComment
 from tests.helpers import NOON
 
 MARA = person("mara")
-ISSUE = Thread(7, "Typo", "There is a typo.", BOT, NOON, NOON, labels=("bug",))
-TALK = replace(ISSUE, remarks=(Remark(1, MARA, "Where?", NOON, NOON),))
+ISSUE = LocalThread(7, "Typo", "There is a typo.", BOT, NOON, NOON, labels=("bug",))
+TALK = replace(ISSUE, remarks=(ThreadComment(1, MARA, "Where?", NOON, NOON),))
 
 anything = st.text(st.characters(codec=None))  # lone surrogates included
 pieces = ("=====", "======", "---", " ", "\n", "\r", "\u2028", "x", "===== comment 1 by a (1) at ")
@@ -26,7 +26,7 @@ texts = anything | st.lists(st.sampled_from(pieces)).map("".join)
 words = st.text(st.characters(codec="utf-8"))
 actors = st.sampled_from([BOT, MARA, person("jo.h-n_2"), person("Ünal"), person("a@b")])
 moments = st.integers(0, 10**9).map(lambda n: datetime(2026, 1, 1, tzinfo=UTC) + timedelta(milliseconds=n))
-remarks = st.builds(Remark, st.integers(1, 99), actors, texts, moments, moments)
+remarks = st.builds(ThreadComment, st.integers(1, 99), actors, texts, moments, moments)
 states = st.sampled_from(["approved", "changes_requested", "commented", "dismissed"])
 reviews = st.builds(Review, actors, states, texts, st.sampled_from(["", "0" * 40, "abc123"]), moments)
 events = st.builds(LabelEvent, words, actors, moments, st.booleans())
@@ -37,7 +37,7 @@ def several(strategy: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[obje
 
 
 changes = st.builds(
-    Change,
+    PullChange,
     head=words.filter(bool),
     base=words.filter(bool),
     head_sha=words,
@@ -47,7 +47,7 @@ changes = st.builds(
     merged_by=st.none() | actors,
 )
 threads = st.builds(
-    Thread,
+    LocalThread,
     number=st.integers(1, 10**6),
     title=words,
     body=texts,
@@ -67,12 +67,12 @@ threads = st.builds(
 
 
 @given(threads)
-def test_what_is_written_is_what_is_read(thread: Thread) -> None:
+def test_what_is_written_is_what_is_read(thread: LocalThread) -> None:
     assert parse(render(thread)) == thread
 
 
 @given(threads)
-def test_writing_is_stable(thread: Thread) -> None:
+def test_writing_is_stable(thread: LocalThread) -> None:
     assert render(parse(render(thread))) == render(thread)
 
 

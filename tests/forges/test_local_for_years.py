@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ralph_mission.forges.history import changes
-from ralph_mission.forges.local import LocalForge, documents
-from ralph_mission.forges.local.forge import RECENT
+from ralph_mission.forges.local import documents
+from ralph_mission.forges.local.forge import RECENT, LocalForge
 from ralph_mission.gateways.git import Git
-from tests.contract.forge_contract import merge_pull, new_file, open_issue, pulled
+from tests.contract.forge_world import merge_pull, new_file, open_issue, pulled
 from tests.forges.conftest import LocalWorld
 
 LATER = datetime.now(UTC) + 2 * RECENT

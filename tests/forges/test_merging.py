@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.safety.patch import FileDelta
-from ralph_mission.trouble import Trouble
-from tests.contract.forge_contract import line, merge_pull, new_file, pulled
+from ralph_mission.trouble import UserError
+from tests.contract.forge_world import line, merge_pull, new_file, pulled
 from tests.forges.conftest import LocalWorld
 from tests.forges.work_trees import checked_out, in_sync, refusal, state
 from tests.helpers import commit, git, make_repo
@@ -223,7 +223,7 @@ def test_person_merges_as_safely(repo: Path, world: LocalWorld) -> None:
     opened = pulled(world)
     mara = world.human("mara")
     (repo / "README.md").write_text("edited\n")
-    with pytest.raises(Trouble, match="uncommitted"):
+    with pytest.raises(UserError, match="uncommitted"):
         mara.merge(opened.number)
     git(repo, "checkout", "--quiet", "--", ".")
     mara.merge(opened.number)

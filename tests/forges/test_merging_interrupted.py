@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.forges.local.desk import Desk
-from ralph_mission.forges.local.threads import Thread
+from ralph_mission.forges.local.desk import ThreadStore
+from ralph_mission.forges.local.threads import LocalThread
 from ralph_mission.gateways.git import Git
-from tests.contract.forge_contract import merge_pull, pulled
+from tests.contract.forge_world import merge_pull, pulled
 from tests.forges.conftest import LocalWorld
 from tests.forges.work_trees import checked_out, in_sync
 from tests.helpers import commit, git
@@ -65,15 +65,15 @@ def test_merge_that_was_killed_after_the_branch_moved_is_known_as_merged(
     repo: Path, world: LocalWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = pulled(world)
-    real = Desk.write
+    real = ThreadStore.write
 
-    def write(desk: Desk, thread: Thread) -> None:
+    def write(desk: ThreadStore, thread: LocalThread) -> None:
         if thread.state == "merged":
             raise Killed
         real(desk, thread)
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(Desk, "write", write)
+        patch.setattr(ThreadStore, "write", write)
         world.forge.perform(merge_pull(opened))
     pull = world.forge.pull(opened.number)
     assert (pull.state, pull.merged_sha, pull.merged_by) == (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.contract.forge_contract import Opened, merge_pull
+from tests.contract.forge_world import Opened, merge_pull
 from tests.forges.conftest import LocalWorld
 from tests.helpers import git, make_repo
 

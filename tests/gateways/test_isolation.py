@@ -14,9 +14,9 @@ from ralph_mission.gateways import isolation_bwrap as bwrap
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.isolation import (
     OPEN,
-    Cage,
     Found,
     Level,
+    Sandbox,
     describe_level,
     find_level,
     missing_bwrap,
@@ -25,7 +25,7 @@ from ralph_mission.gateways.isolation import (
 )
 from ralph_mission.gateways.process import run_foreign
 from ralph_mission.gateways.workshop import clone
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.integration.isolation_attacks import Place, level_or_skip, place
 
 COMMIT = "git add -A && git -c user.name=a -c user.email=a@b commit -qm made && git status --short && git branch made"
@@ -95,7 +95,7 @@ def test_where_nothing_is_asked_for_and_bwrap_cannot_be_had_it_is_env_and_says_w
 
 def test_what_is_asked_for_and_missing_is_an_error_and_never_something_weaker(program: Path) -> None:
     write_program(program, "echo no >&2; exit 1")
-    with pytest.raises(Trouble, match="sandbox: bwrap cannot be had: no"):
+    with pytest.raises(UserError, match="sandbox: bwrap cannot be had: no"):
         find_level("bwrap", {})
 
 
@@ -103,7 +103,7 @@ def test_on_github_nothing_runs_at_env_unless_an_owner_wrote_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Trouble) as told:
+    with pytest.raises(UserError) as told:
         find_level(None, GITHUB)
     assert "sandbox: env" in told.value.next_step and "apt-get install bubblewrap" in told.value.next_step
 
@@ -127,9 +127,9 @@ def test_another_system_has_env_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_level_that_is_missing_starts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Trouble, match="bwrap"):
+    with pytest.raises(UserError, match="bwrap"):
         run_foreign(
-            ["/bin/touch", "ran"], cwd=tmp_path, home=tmp_path / "h", timeout=9, cage=Cage("bwrap", (tmp_path,))
+            ["/bin/touch", "ran"], cwd=tmp_path, home=tmp_path / "h", timeout=9, cage=Sandbox("bwrap", (tmp_path,))
         )
     assert not (tmp_path / "ran").exists()
 
@@ -139,14 +139,14 @@ def test_a_view_has_no_right_of_root_and_only_root_is_shown_as_another_user(
     monkeypatch: pytest.MonkeyPatch, uid: int
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: uid)
-    words = " ".join(bwrap.wrapped(bwrap.View(), ["/bin/true"], closed=True))
+    words = " ".join(bwrap.wrap_command(bwrap.View(), ["/bin/true"], closed=True))
     assert "--unshare-user" in words and "--cap-drop ALL" in words and "--unshare-net" in words
     assert ("--uid 1000 --gid 1000" in words, "--ro-bind /proc/sys /proc/sys" in words) == (uid == 0, uid == 0)
 
 
 @pytest.mark.parametrize("named", ["env", "bwrap"])
 def test_the_owners_own_command_stands_in_front(here: Place, named: Level) -> None:
-    cage = Cage(level_or_skip(named), (here.work,), wrap=("/usr/bin/env", "WRAPPED=yes"))
+    cage = Sandbox(level_or_skip(named), (here.work,), wrap=("/usr/bin/env", "WRAPPED=yes"))
     done = run_foreign(["/bin/sh", "-c", "echo $WRAPPED"], cwd=here.work, home=here.home, timeout=60, cage=cage)
     assert done.stdout == b"yes\n"
 
@@ -199,7 +199,7 @@ def test_a_clone_that_borrows_objects_reads_them_but_not_the_settings_beside_the
 )
 def test_a_checkout_whose_configuration_holds_a_credential_is_refused(here: Place, setting: tuple[str, str]) -> None:
     git(here.work, "config", *setting)
-    with pytest.raises(Trouble) as told:
+    with pytest.raises(UserError) as told:
         of_checkout("bwrap", Git.open(here.work), {})
     assert "credential" in told.value.what and "persist-credentials: false" in told.value.next_step
     assert "abc" not in told.value.what + told.value.next_step
@@ -223,7 +223,7 @@ def test_a_credential_in_a_file_that_the_configuration_includes_is_refused(here:
     (kept.parent / "more").write_text("[include]\n\tpath = ../runner/git-credentials-1.config\n")
     with (here.work / ".git" / "config").open("a") as config:
         config.write(f'[includeIf "gitdir:{here.work}/.git"]\n\tpath = {named.format(kept.parent)}\n')
-    with pytest.raises(Trouble, match=r"git-credentials-1\.config holds a credential") as told:
+    with pytest.raises(UserError, match=r"git-credentials-1\.config holds a credential") as told:
         of_checkout("bwrap", Git.open(here.work), {})
     assert "persist-credentials: false" in told.value.next_step
 
@@ -235,11 +235,11 @@ def test_a_credential_that_is_not_there_inside_is_nobodys_trouble(here: Place) -
     git(here.work, "config", f"includeIf.gitdir:{here.work}/.git.path", str(kept))
     inside = {"RUNNER_TEMP": str(kept.parent)}
     assert kept.parent in of_checkout("bwrap", Git.open(here.work), inside).hidden
-    with pytest.raises(Trouble, match="holds a credential"):
+    with pytest.raises(UserError, match="holds a credential"):
         of_checkout("bwrap", Git.open(here.work), {})
     kept.rename(beside := here.root / "beside")
     git(here.work, "config", f"includeIf.gitdir:{here.work}/.git.path", f"{kept.parent}/../{beside.name}")
-    with pytest.raises(Trouble, match="holds a credential"):  # the name alone begins there
+    with pytest.raises(UserError, match="holds a credential"):  # the name alone begins there
         of_checkout("bwrap", Git.open(here.work), inside)
 
 

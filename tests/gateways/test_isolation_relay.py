@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.gateways.isolation_relay import Endpoint, endpoint, of_models, relay
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 MODEL = Endpoint("model.example.org", 443)
 REFUSED = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
@@ -134,7 +134,7 @@ def test_an_address_names_a_host_and_a_port(url: str, made: Endpoint) -> None:
     ["http://model.example.org", "ftp://localhost", "model.example.org", "https://x:port", "http://localhost", ""],
 )
 def test_an_address_that_would_carry_the_key_in_clear_or_is_none_is_refused(url: str) -> None:
-    with pytest.raises(Trouble) as told:
+    with pytest.raises(UserError) as told:
         endpoint(url)
     assert told.value.exit_code == 2
 

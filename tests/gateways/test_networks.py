@@ -7,20 +7,20 @@ from collections.abc import Callable
 import pytest
 
 from ralph_mission.gateways.networks import ask_network, open_session, read_json
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.gateways.web_server import Speak, reply, saying, serving
 
 SECRET = "scripted-webhook-token"
 
 
-def trouble(speak: Speak) -> Trouble:
+def trouble(speak: Speak) -> UserError:
     """What is said of an answer."""
     with serving(speak) as server:
         return trouble_of(lambda: read_json("Discord", open_session(5.0), f"{server.url}/{SECRET}"))
 
 
-def trouble_of(call: Callable[[], object]) -> Trouble:
-    with pytest.raises(Trouble) as caught:
+def trouble_of(call: Callable[[], object]) -> UserError:
+    with pytest.raises(UserError) as caught:
         call()
     told = f"{caught.value} {caught.value.next_step}"
     assert SECRET not in told and "127.0.0.1" not in told

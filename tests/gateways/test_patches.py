@@ -15,7 +15,7 @@ from ralph_mission.gateways import patches
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.patches import between, from_diff, from_work_tree
 from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, FileChange, Patch
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import commit, git, make_repo
 
 FILES = {"a.py": "a = 1\nb = 2\nc = 3\n", "sub/b.txt": "text\n", "run.sh": "echo\n"}
@@ -199,7 +199,7 @@ def test_before_the_first_commit_everything_is_an_addition(tmp_path: Path) -> No
 
 def test_a_bare_repository_has_no_work_tree(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet", "--bare", "--template=")
-    with pytest.raises(Trouble, match="bare"):
+    with pytest.raises(UserError, match="bare"):
         from_work_tree(Git.open(tmp_path))
 
 
@@ -216,7 +216,7 @@ def test_between_two_commits_a_rename_is_a_deletion_and_an_addition(repo: Path) 
 
 
 def test_between_names_that_do_not_exist_is_trouble(repo: Path) -> None:
-    with pytest.raises(Trouble, match="cannot compare"):
+    with pytest.raises(UserError, match="cannot compare"):
         between(Git.open(repo), "HEAD", "nowhere")
 
 
@@ -292,7 +292,7 @@ def test_an_empty_diff_is_an_empty_patch(repo: Path) -> None:
     ids=["none", "binary", "other lines", "cut off", "there already", "endless number"],
 )
 def test_what_does_not_apply_is_trouble(repo: Path, text: bytes) -> None:
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         from_diff(Git.open(repo), text)
 
 
@@ -335,7 +335,7 @@ def test_e45_a_header_inside_a_hunk_is_content(repo: Path) -> None:
 @pytest.mark.attack(46)
 def test_e46_a_write_through_a_new_symlink_does_not_apply(repo: Path) -> None:
     text = new_file(b"out", b"120000").replace(b"+hi\n", b"+/tmp\n\\ No newline at end of file\n") + new_file(b"out/x")
-    with pytest.raises(Trouble, match="does not apply"):
+    with pytest.raises(UserError, match="does not apply"):
         from_diff(Git.open(repo), text)
 
 
@@ -359,7 +359,7 @@ def test_repository_settings_do_not_soften_how_a_diff_applies(repo: Path) -> Non
     git(repo, "config", "apply.whitespace", "fix")
     git(repo, "config", "apply.ignoreWhitespace", "change")
     assert only(from_diff(Git.open(repo), DIFF.replace(b"+b = 9", b"+b = 9   "))).new == b"a = 1\nb = 9   \nc = 3\n"
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         from_diff(Git.open(repo), DIFF.replace(b"-b = 2", b"-b  =  2"))
 
 
@@ -376,7 +376,7 @@ def test_a_file_with_a_second_name_that_not_everybody_may_read_is_not_taken(repo
     (tmp_path / "theirs").write_text("a secret")
     (tmp_path / "theirs").chmod(0o600)
     os.link(tmp_path / "theirs", repo / "mine")
-    with pytest.raises(Trouble, match="second name"):
+    with pytest.raises(UserError, match="second name"):
         patches.read_content(str(repo / "mine").encode(), "mine", 8)
     (tmp_path / "theirs").chmod(0o644)
     assert patches.read_content(str(repo / "mine").encode(), "mine", 8) == b"a secret"

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.gateways.process import ENDED_BY_US, Finished, own_tool, run_foreign
+from ralph_mission.gateways.process import ENDED_BY_US, FinishedProcess, own_tool, run_foreign
 
 
 @pytest.fixture
 def run(tmp_path: Path):
-    def call(command, **options) -> Finished:
+    def call(command, **options) -> FinishedProcess:
         arguments = {"cwd": tmp_path, "home": tmp_path / "home", "timeout": 20} | options
         return run_foreign(command, **arguments)
 
     return call
 
 
-def environment(finished: Finished) -> dict[str, str]:
+def environment(finished: FinishedProcess) -> dict[str, str]:
     return dict(line.split("=", 1) for line in finished.stdout.decode().splitlines())
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.remote import KEPT, Denied, Remote
-from ralph_mission.trouble import Trouble
-from tests.fakes.github import FakeGitHub
+from ralph_mission.trouble import UserError
+from tests.fakes.github.server import FakeGitHub
 from tests.helpers import NOON, commit, git, make_repo
 
 NOBODY = ""
@@ -129,7 +129,7 @@ def test_push_that_did_not_arrive_is_trouble_of_the_network(server, clone):
     there = remote(server, clone)
     ours = grown(clone, fetched(there))
     server.fail("502_not_applied", ("POST", "/git-receive-pack"))
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(UserError) as caught:
         there.push("ralph/x", ours, NOBODY)
     assert caught.value.who == "network"
     assert server.branch("ralph/x") == ""
@@ -175,14 +175,14 @@ def test_workflow_files_need_their_own_permission(server, clone):
 
 
 def test_wrong_token_is_told_in_one_line(server, clone):
-    with pytest.raises(Trouble, match="does not let this token read harbour/slackwater") as caught:
+    with pytest.raises(UserError, match="does not let this token read harbour/slackwater") as caught:
         remote(server, clone, "ghs_wrong").default()
     assert "ghs_wrong" not in f"{caught.value.what} {caught.value.next_step}"
 
 
 def test_server_that_is_away_is_trouble_of_the_network(server, clone):
     there = Remote(Git.open(clone), "http://127.0.0.1:9/o/n.git", "ghs_secret")
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(UserError) as caught:
         there.default()
     assert caught.value.who == "network"
     assert "ghs_secret" not in caught.value.what
@@ -210,7 +210,7 @@ def test_token_stands_in_no_argument_and_no_trace(server, clone, monkeypatch, tm
 def test_redirect_does_not_carry_the_token_away(server, clone):
     there = remote(server, clone)
     server.fail("redirect", ("GET", "/info/refs*"))
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         there.default()
 
 
@@ -229,7 +229,7 @@ def test_redirect_does_not_carry_the_token_away(server, clone):
 @pytest.mark.attack(60)
 def test_configuration_of_the_clone_never_leads_the_token_elsewhere(server, clone, key):
     git(clone, "config", key.format(url=server.git_url), "http://127.0.0.1:9/")
-    with pytest.raises(Trouble, match="token elsewhere"):
+    with pytest.raises(UserError, match="token elsewhere"):
         remote(server, clone).default()
     assert server.count(transport="git") == 0
 

@@ -61,7 +61,7 @@ def test_what_is_denied_does_not_run_and_is_recorded(line, folder, repo, tmp_pat
     done = shell(folder, repo, line)
     assert done.returncode == 126 and "is denied by" in done.stderr
     assert len(done.stderr.strip().split("\n")) == 1
-    [why] = shims.refused(tmp_path / "run")
+    [why] = shims.refused_commands(tmp_path / "run")
     assert f"ralph: {why}\n" == done.stderr
 
 
@@ -139,7 +139,7 @@ def test_all_else_is_the_program_itself(folder, repo, tmp_path):
     )
     assert shell(folder, repo, "printf 'x\\n' | git hash-object --stdin").stdout.startswith("587be6b4")
     assert shell(folder, repo, "git no-such-command").returncode == 1
-    assert shims.refused(tmp_path / "run") == ()
+    assert shims.refused_commands(tmp_path / "run") == ()
 
 
 def test_a_program_that_is_not_there_is_missing(tmp_path, repo):
@@ -160,7 +160,7 @@ def test_shells_and_interpreters_are_not_shimmed(tmp_path):
 
 def test_the_record_may_be_damaged(tmp_path):
     (tmp_path / "denied.jsonl").write_text('{"why": "a"}\nnonsense\n[]\n{"why": "b"}\n')
-    assert shims.refused(tmp_path) == ("a", "b")
+    assert shims.refused_commands(tmp_path) == ("a", "b")
 
 
 def test_the_words_stand_in_the_record(folder, repo, tmp_path):
@@ -215,7 +215,7 @@ def test_what_a_session_links_there_is_no_record_and_no_word_ends_a_line(tmp_pat
     (tmp_path / "theirs").write_text('{"why": "secret"}\n')
     (tmp_path / "run").mkdir()
     (record := tmp_path / "run/denied.jsonl").symlink_to("../theirs")
-    assert shims.refused(tmp_path / "run") == ()
+    assert shims.refused_commands(tmp_path / "run") == ()
     record.unlink()
     record.write_text('{"why": "one\u2028and more"}\n' + "[" * 100_000 + '\n{"why": "two"}\n')
-    assert shims.refused(tmp_path / "run") == ("one\u2028and more", "two")
+    assert shims.refused_commands(tmp_path / "run") == ("one\u2028and more", "two")

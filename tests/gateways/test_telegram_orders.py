@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.gateways.telegram import Bot, Refused
+from ralph_mission.gateways.telegram import Bot, TelegramRefused
 from ralph_mission.gateways.telegram_orders import LINES, TelegramInbox, parse_command
-from ralph_mission.mission.posts import Order
-from ralph_mission.trouble import Trouble
+from ralph_mission.mission.posts import ChatCommand
+from ralph_mission.trouble import UserError
 from tests.fakes.networks.bot_api import GROUP, NAME, NOW, OWNER, STRANGER, TOKEN, BotApi, bot_api
 
 MEMBER = 12
@@ -37,8 +37,8 @@ def test_a_listed_person_gives_orders_in_private(api: BotApi) -> None:
     api.message("/guidance keep the tables small")
     number = api.message("/approve 12 DEADBEEF")
     assert inbox(api).read("")[0] == (
-        Order(number - 1, MOMENT, OWNER, "guidance", "keep the tables small"),
-        Order(number, MOMENT, OWNER, "approve", "deadbeef", 12),
+        ChatCommand(number - 1, MOMENT, OWNER, "guidance", "keep the tables small"),
+        ChatCommand(number, MOMENT, OWNER, "approve", "deadbeef", 12),
     )
 
 
@@ -151,7 +151,7 @@ def test_a_bot_without_a_name_is_called_by_none(api: BotApi) -> None:
 def test_another_reader_is_named(api: BotApi) -> None:
     said = {"ok": False, "error_code": 409, "description": "Conflict: terminated by other getUpdates request"}
     api.faults = [("getUpdates", 409, said)]
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(TelegramRefused) as caught:
         inbox(api).read("")
     assert (caught.value.code, "one reader" in caught.value.next_step) == (409, True)
 
@@ -163,16 +163,16 @@ def test_another_reader_is_named(api: BotApi) -> None:
 )
 def test_an_answer_that_is_none_is_trouble(api: BotApi, body: Any) -> None:
     api.faults = [("getUpdates", 200, body)]
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         inbox(api).read("")
 
 
 def test_the_token_is_in_no_error(api: BotApi) -> None:
     said = {"ok": False, "error_code": 400, "description": f"Bad Request: {TOKEN}"}
     api.faults = [("getUpdates", 400, said)]
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(TelegramRefused) as refused:
         inbox(api).read("")
-    with pytest.raises(Trouble) as unanswered:
+    with pytest.raises(UserError) as unanswered:
         Bot(TOKEN, "http://127.0.0.1:1", seconds=1).ask("getMe")
     told = f"{refused.value} {unanswered.value} {unanswered.value.next_step} {Bot(TOKEN)!r}"
     assert TOKEN not in told and TOKEN.split(":")[1] not in told
@@ -181,7 +181,7 @@ def test_the_token_is_in_no_error(api: BotApi) -> None:
 
 def test_no_redirect_takes_the_token_elsewhere(api: BotApi) -> None:
     api.faults = [("getMe", 302, b"")]
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         Bot(TOKEN, api.url).ask("getMe")
     assert len(api.asked) == 1
 

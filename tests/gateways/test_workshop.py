@@ -10,9 +10,9 @@ import pytest
 
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.process import run_foreign
-from ralph_mission.gateways.workshop import changed, clone
+from ralph_mission.gateways.workshop import changed_since, clone
 from ralph_mission.safety.patch import FileChange
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import commit, git, make_repo
 
 FILES = {"README.md": "# Sample\n", "src/a.py": "a = 1\n", "src/b.py": "b = 1\n"}
@@ -96,7 +96,7 @@ def test_making_a_workshop_writes_nothing_into_the_repository(repo, scratch):
     before = snapshot(repo / ".git")
     change = FileChange("src/a.py", "100644", "100644", b"a = 1\n", b"unheard of\n")
     with clone(Git.open(repo), head(repo), scratch, changes=[change]) as folder:
-        changed(folder, head(repo), Git.open(repo))
+        changed_since(folder, head(repo), Git.open(repo))
     assert snapshot(repo / ".git") == before
 
 
@@ -108,7 +108,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 @pytest.mark.attack(45)
 def test_a_change_to_a_path_that_git_refuses_is_refused(repo, scratch, tmp_path, path):
     change = FileChange(path, "", "100644", None, b"x")
-    with pytest.raises(Trouble), clone(Git.open(repo), head(repo), scratch, changes=[change]):
+    with pytest.raises(UserError), clone(Git.open(repo), head(repo), scratch, changes=[change]):
         pass
     assert not (scratch / "outside").exists() and list(scratch.iterdir()) == []
 
@@ -127,7 +127,7 @@ def test_a_change_never_goes_through_a_link(repo, scratch, tmp_path):
 
 
 def test_a_missing_commit_is_trouble(repo, scratch):
-    with pytest.raises(Trouble), clone(Git.open(repo), "1" * 40, scratch):
+    with pytest.raises(UserError), clone(Git.open(repo), "1" * 40, scratch):
         pass
 
 
@@ -170,7 +170,7 @@ def test_hooks_filters_and_monitors_of_the_source_never_run(repo, scratch, tmp_p
     source = Git.open(repo)
     tree = source.write_tree(head(repo), {".gitattributes": ("100644", b"* filter=evil diff=evil merge=evil\n")})
     with clone(source, tree_commit(source, tree), scratch) as folder:
-        changed(folder, git(folder, "rev-parse", "HEAD").strip(), source)
+        changed_since(folder, git(folder, "rev-parse", "HEAD").strip(), source)
         assert (folder / "src/a.py").read_text() == "a = 1\n"
     assert not ran.exists()
 
@@ -194,7 +194,7 @@ def test_attributes_of_the_tree_do_not_change_a_byte(repo, scratch):
     )
     with clone(Git.open(repo), head(repo), scratch) as folder:
         assert (folder / "x.bat").read_text() == content and (folder / "x.txt").read_text() == content
-        assert changed(folder, head(repo), Git.open(repo)).changes == ()
+        assert changed_since(folder, head(repo), Git.open(repo)).changes == ()
 
 
 def test_submodules_are_empty_folders(repo, scratch):
@@ -202,7 +202,7 @@ def test_submodules_are_empty_folders(repo, scratch):
     commit(repo, {})
     with clone(Git.open(repo), head(repo), scratch) as folder:
         assert (folder / "module").is_dir() and not list((folder / "module").iterdir())
-        assert changed(folder, head(repo), Git.open(repo)).changes == ()
+        assert changed_since(folder, head(repo), Git.open(repo)).changes == ()
 
 
 def test_a_shallow_source_works(repo, scratch, tmp_path):
@@ -237,7 +237,7 @@ def test_a_sha256_repository_works(tmp_path, scratch):
     commit(source, {"x.txt": "x\n"})
     with clone(Git.open(source), head(source), scratch) as folder:
         (folder / "x.txt").write_text("y\n")
-        assert len(head(source)) == 64 and changed(folder, head(source), Git.open(source)).paths == ("x.txt",)
+        assert len(head(source)) == 64 and changed_since(folder, head(source), Git.open(source)).paths == ("x.txt",)
 
 
 def test_what_changed_is_read_by_content(repo, scratch):
@@ -246,7 +246,7 @@ def test_what_changed_is_read_by_content(repo, scratch):
         (folder / "src/b.py").unlink()
         (folder / "new.txt").write_text("new\n")
         (folder / "README.md").chmod(0o755)
-        found = {change.path: change for change in changed(folder, head(repo), Git.open(repo)).changes}
+        found = {change.path: change for change in changed_since(folder, head(repo), Git.open(repo)).changes}
     assert set(found) == {"src/a.py", "src/b.py", "new.txt", "README.md"}
     assert (found["src/a.py"].old, found["src/a.py"].new) == (b"a = 1\n", b"a = 2\n")
     assert found["src/b.py"].new is None and found["new.txt"].old is None and found["README.md"].new_mode == "100755"
@@ -256,7 +256,7 @@ def test_a_commit_made_in_the_workshop_hides_nothing(repo, scratch):
     base = head(repo)
     with clone(Git.open(repo), base, scratch) as folder:
         commit(folder, {"src/a.py": "a = 2\n"})
-        assert changed(folder, base, Git.open(repo)).paths == ("src/a.py",)
+        assert changed_since(folder, base, Git.open(repo)).paths == ("src/a.py",)
 
 
 @pytest.mark.attack(48)
@@ -274,7 +274,7 @@ def test_a_tampered_git_folder_hides_and_runs_nothing(repo, scratch, tmp_path):
             timeout=60,
         )
         (folder / "src/a.py").write_text("a = 9\n")
-        assert changed(folder, base, Git.open(repo)).paths == ("new.txt", "src/a.py")
+        assert changed_since(folder, base, Git.open(repo)).paths == ("new.txt", "src/a.py")
     assert not ran.exists()
 
 
@@ -288,5 +288,5 @@ def test_a_folder_that_became_a_link_is_not_read_through(repo, scratch, tmp_path
             place.unlink()
         (folder / "src").rmdir()
         (folder / "src").symlink_to(outside)
-        contents = [change.new or b"" for change in changed(folder, head(repo), Git.open(repo)).changes]
+        contents = [change.new or b"" for change in changed_since(folder, head(repo), Git.open(repo)).changes]
     assert not any(b"secret" in content for content in contents)

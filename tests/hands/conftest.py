@@ -11,10 +11,11 @@ import pytest
 from ralph_mission.gateways.git import Git
 from ralph_mission.hands import FIXERS
 from ralph_mission.hands.survey import FixerObserver
-from ralph_mission.mission.model import Branch, Sighting
-from ralph_mission.mission.ports import Gaze
+from ralph_mission.mission.model import Observation
+from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.threads import Branch
 
-Look = Callable[..., Sighting]
+Look = Callable[..., Observation]
 
 
 @pytest.fixture
@@ -27,10 +28,10 @@ def scratch(tmp_path: Path) -> Path:
 def look(tmp_path: Path, scratch: Path) -> Look:
     """`look(repo, "typos")`: what the fixer sees at HEAD."""
 
-    def at(repo: Path, fixer: str, cache: Path = tmp_path / "cache") -> Sighting:
+    def at(repo: Path, fixer: str, cache: Path = tmp_path / "cache") -> Observation:
         source = Git.open(repo)
         head = Branch("main", source.resolve("HEAD"))
-        gaze = Gaze(head, datetime(2026, 5, 4, tzinfo=UTC), None, "", str(scratch))
+        gaze = ObservationContext(head, datetime(2026, 5, 4, tzinfo=UTC), None, "", str(scratch))
         return FixerObserver(source, FIXERS[fixer], cache).observe(gaze)
 
     return at

@@ -15,7 +15,7 @@ from ralph_mission.gateways.packages import managers, node, python, rooms
 from ralph_mission.gateways.packages.model import Bump, Bumped, Project, Tool
 from ralph_mission.hands.bumps import Bumps
 from ralph_mission.hands.tokens import npm_pins, python_pins
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests import packages_world as world
 from tests.fakes.registry import Registry, serving
 from tests.helpers import git, make_repo
@@ -136,13 +136,13 @@ def test_nothing_is_built_of_a_registry_either(tmp_path: Path, registry: Registr
 
 def test_a_manager_that_is_missing_or_of_another_line_is_named(tmp_path: Path, registry: Registry, monkeypatch) -> None:
     files = {"package.json": world.PACKAGE_JSON, "yarn.lock": world.yarn_lock(registry)}
-    monkeypatch.setattr("ralph_mission.gateways.packages.managers.located", lambda manager: "")
+    monkeypatch.setattr("ralph_mission.gateways.packages.managers.find_program", lambda manager: "")
     found = bumped(tmp_path / "a", files, {"tidy": "2.0.2"}, registry)
     assert [why for _, why in found.refused] == ["yarn is not installed"] and found.patch is None
     other = tmp_path / "yarn"
     other.write_text("#!/bin/sh\necho 4.1.0\n")
     other.chmod(0o755)
-    monkeypatch.setattr("ralph_mission.gateways.packages.managers.located", lambda manager: str(other))
+    monkeypatch.setattr("ralph_mission.gateways.packages.managers.find_program", lambda manager: str(other))
     found = bumped(tmp_path / "b", files, {"tidy": "2.0.2"}, registry)
     assert [why for _, why in found.refused] == ["yarn here is 4.1.0, of another line"]
 
@@ -164,7 +164,7 @@ def test_settings_stay_behind_and_another_registry_keeps_the_manager_from_runnin
     mark, yarn = tmp_path / "ran", tmp_path / "yarn"
     yarn.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo 1.22.22 || ls -A >{mark}\n')
     yarn.chmod(0o755)
-    monkeypatch.setattr("ralph_mission.gateways.packages.managers.located", lambda manager: str(yarn))
+    monkeypatch.setattr("ralph_mission.gateways.packages.managers.find_program", lambda manager: str(yarn))
     files = {"package.json": world.PACKAGE_JSON, "yarn.lock": world.yarn_lock(registry)}
     scoped = files | {".npmrc": "@harbour:registry=https://npm.example.org\n"}
     ((_, why),) = bumped(tmp_path / "a", scoped, {"tidy": "2.0.2"}, registry).refused
@@ -220,6 +220,6 @@ def test_what_opens_a_registry_is_in_no_refusal(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\necho 'cannot fetch https://only-a-token@index.example.org/simple' >&2; exit 2\n")
     program.chmod(0o700)
     room = rooms.Room(tmp_path, "uv.lock", tmp_path / "home", str(program), {}, 20.0)
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(UserError) as caught:
         room.run(("lock",))
     assert caught.value.what == "uv refuses: cannot fetch https://index.example.org/simple"

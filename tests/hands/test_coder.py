@@ -13,12 +13,12 @@ import pytest
 from ralph_mission.gateways.git import Git
 from ralph_mission.hands import coder
 from ralph_mission.hands import coder as module
-from ralph_mission.hands.coder import NOTE, AgentCoder, Played
-from ralph_mission.mission.commissions import Commission
+from ralph_mission.hands.coder import NOTE, AgentCoder, CoderRun
+from ralph_mission.mission.commissions import CodingTask
 from ralph_mission.mission.model import Usage
-from ralph_mission.mission.ports import Verification
+from ralph_mission.mission.ports import PatchVerification
 from ralph_mission.safety.patch import Patch
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import NOON, make_repo
 
 COST = Usage(1, cost_usd=0.25)
@@ -32,21 +32,21 @@ class Shop:
         self.git = Git.open(make_repo(folder / "repo", {"README.md": "# Harbour\n"}))
         self.place, self.checks, self.checked, self.plays = folder / "missions", True, list[Patch](), 0
         self.deed: Deed = lambda tree: (tree / "table.py").write_text("TABLE = 1\n")
-        self.played = Played(0, "complete", "It is there.", sessions=1, usage=COST)
+        self.played = CoderRun(0, "complete", "It is there.", sessions=1, usage=COST)
         self.coder = AgentCoder(self.git, self.place, self._play, self._check)
 
-    def _play(self, tree: Path, commission: Commission) -> Played:
+    def _play(self, tree: Path, commission: CodingTask) -> CoderRun:
         self.plays += 1
         self.deed(tree)
         return self.played
 
-    def _check(self, patch: Patch) -> Verification:
+    def _check(self, patch: Patch) -> PatchVerification:
         self.checked.append(patch)
-        return Verification(self.checks)
+        return PatchVerification(self.checks)
 
-    def commission(self, **more: object) -> Commission:
+    def commission(self, **more: object) -> CodingTask:
         head = self.git.resolve("HEAD")
-        return Commission(1, 0, "A table", "ralph/mission-1", head, "Do it", 2.0, 60.0, subject="abc", **more)  # type: ignore[arg-type]  # its fields
+        return CodingTask(1, 0, "A table", "ralph/mission-1", head, "Do it", 2.0, 60.0, subject="abc", **more)  # type: ignore[arg-type]  # its fields
 
     def work(self, **more: object):
         return self.coder.work(self.commission(**more))
@@ -77,7 +77,7 @@ def test_a_note_that_a_session_forged_does_not_stand_for_the_checks(shop):
     """At the level `env` nothing keeps a session from the folder that its clone lies in."""
     forged = json.dumps({"words": "All checks pass.", "learned": [], "answered": ""})
     shop.deed = lambda tree: ((tree / "table.py").write_text("broken"), (tree.parent / NOTE).write_text(forged))
-    shop.played, shop.checks = Played(2, "iterations", sessions=1, usage=COST), False
+    shop.played, shop.checks = CoderRun(2, "iterations", sessions=1, usage=COST), False
     assert shop.work().outcome == "goes on"
     shop.deed = lambda tree: None
     after = shop.work()
@@ -90,14 +90,14 @@ def test_a_note_that_a_session_forged_does_not_stand_for_the_checks(shop):
              '{"words": "x", "learned": [], "answered": "2999-01-01"}', "x" * 1_000_001],
 )  # fmt: skip  # a list
 def test_a_note_that_says_nothing_is_none(shop, note):
-    shop.played = Played(2, "iterations")
+    shop.played = CoderRun(2, "iterations")
     shop.work()
     (shop.folder / NOTE).write_text(note)
     assert shop.work(answers=NOON).outcome == "goes on" and shop.plays == 2
 
 
 def test_a_note_cannot_say_that_reviews_to_come_were_answered(shop):
-    shop.played = Played(2, "iterations")
+    shop.played = CoderRun(2, "iterations")
     shop.work()
     forged = {"words": "x", "learned": [], "answered": (NOON + timedelta(days=900)).isoformat()}
     (shop.folder / NOTE).write_text(json.dumps(forged))
@@ -123,14 +123,16 @@ def fails(error: Exception) -> Callable[..., object]:
     return call
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), Trouble("it is odd", "look"), ValueError()])
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), UserError("it is odd", "look"), ValueError()]
+)
 def test_a_result_that_cannot_be_read_costs_what_it_cost(shop, monkeypatch, error):
-    read = module.changed
+    read = module.changed_since
 
     def later(*arguments: object) -> object:
         return fails(error)() if shop.plays else read(*arguments)
 
-    monkeypatch.setattr(module, "changed", later)
+    monkeypatch.setattr(module, "changed_since", later)
     made = shop.work()
     assert (made.outcome, made.usage, made.sessions) == ("failed", COST, 1)
     assert made.reason.startswith("what it left cannot be read")
@@ -140,12 +142,12 @@ def test_a_result_that_cannot_be_read_costs_what_it_cost(shop, monkeypatch, erro
 def test_a_full_disk_after_the_work_costs_what_it_cost(shop, monkeypatch, name):
     monkeypatch.setattr(module, name, fails(OSError(28, "No space left on device")))
     if name == "remove_folder":
-        shop.played = Played(1, "crashed", sessions=1, usage=COST)
+        shop.played = CoderRun(1, "crashed", sessions=1, usage=COST)
     made = shop.work()
     assert made.usage == COST and made.outcome == ("made" if name == "_tell" else "failed")
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), Trouble("no commit", "fetch it")])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), UserError("no commit", "fetch it")])
 def test_a_clone_that_cannot_be_made_costs_nothing(shop, monkeypatch, error):
     monkeypatch.setattr(module, "check_out", fails(error))
     made = shop.work()
@@ -174,9 +176,9 @@ def noted(folder: Path, answered: datetime) -> None:
     (folder / coder.NOTE).write_text(json.dumps(said))
 
 
-def answering(moment: datetime) -> Commission:
+def answering(moment: datetime) -> CodingTask:
     """As much of a commission as is asked of a note."""
-    made = Commission.__new__(Commission)
+    made = CodingTask.__new__(CodingTask)
     for name, value in {"mission": 3, "answers": moment}.items():
         object.__setattr__(made, name, value)
     return made

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from ralph_mission.mission.kinds import counted
-from ralph_mission.trouble import Trouble
+from ralph_mission.mission.kinds import count_noun
+from ralph_mission.trouble import UserError
 from tests.helpers import make_repo
 
 UNUSED = "import os\nimport sys\n\nprint(sys.argv)\n"
@@ -22,7 +22,7 @@ def test_an_unused_import_of_the_standard_library_goes(tmp_path, look):
     repo = make_repo(tmp_path / "repo", {"a.py": UNUSED})
     seen = look(repo, "ruff")
     assert fixed(seen) == {"a.py": USED}
-    assert seen.signals[0].title == f"{counted(1, 'lint-fix')} in a.py" and seen.signals[0].kind == "lint-fix"
+    assert seen.signals[0].title == f"{count_noun(1, 'lint-fix')} in a.py" and seen.signals[0].kind == "lint-fix"
     assert seen.signals[0].detail == "line 1: F401 `os` imported but unused"
 
 
@@ -114,7 +114,7 @@ def test_unsafe_fixes_are_never_made_whatever_the_repository_asks_for(tmp_path, 
 
 def test_a_configuration_that_ruff_refuses_is_trouble_with_its_reason(tmp_path, look):
     repo = make_repo(tmp_path / "repo", {"a.py": UNUSED, "ruff.toml": "nonsense = 1\n"})
-    with pytest.raises(Trouble, match="ruff cannot check this repository"):
+    with pytest.raises(UserError, match="ruff cannot check this repository"):
         look(repo, "ruff")
 
 

@@ -11,7 +11,7 @@ from ralph_mission.gateways.git import Git
 from ralph_mission.hands import FIXERS, lexing, survey, typos
 from ralph_mission.mission.findings import identify
 from ralph_mission.mission.model import Severity
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import commit, git, make_repo
 
 TYPO = "You will recieve the data of it.\n"
@@ -181,7 +181,7 @@ def test_settings_below_the_top_and_of_other_tools_are_not_read(tmp_path, look):
 
 @pytest.mark.parametrize("text", ["[default", '[default]\nextend-ignore-re = ["(a"]\n', "[default]\nmoon = 1\n"])
 def test_settings_that_cannot_be_read_stop_the_fixer_with_a_clear_line(tmp_path, look, text):
-    with pytest.raises(Trouble, match="typos cannot check this repository"):
+    with pytest.raises(UserError, match="typos cannot check this repository"):
         look(make_repo(tmp_path / "repo", {"a.md": TYPO, "_typos.toml": text}), "typos")
 
 
@@ -276,7 +276,7 @@ def test_what_is_too_much_for_one_look_is_cut_and_said(tmp_path, look, monkeypat
 
 
 def test_a_look_that_runs_out_of_time_ends(tmp_path, look, monkeypatch):
-    monkeypatch.setattr(survey, "SECONDS", -1.0)
+    monkeypatch.setattr(survey, "SURVEY_SECONDS", -1.0)
     seen = look(make_repo(tmp_path / "repo", {"a.md": TYPO}), "typos")
     assert seen.status == "ok" and not seen.complete
 
@@ -313,14 +313,14 @@ def test_a_text_made_to_exhaust_a_pattern_comes_to_an_end(path, text):
 
 
 def test_every_fixer_can_be_configured_and_its_kind_is_known():
-    from ralph_mission.hands.settings import Settings
+    from ralph_mission.hands.settings import FixerSettings
     from ralph_mission.mission.kinds import KINDS
 
-    assert set(Settings().fixers) == set(FIXERS)
+    assert set(FixerSettings().fixers) == set(FIXERS)
     assert all(name == fixer.name and fixer.kind in KINDS for name, fixer in FIXERS.items())
 
 
 def test_a_tree_leaves_out_what_is_too_large(tmp_path, scratch):
     repo = make_repo(tmp_path / "repo", {"a.md": "x", "b.md": "x" * 1_000_001})
-    tree = survey.Tree.at(Git.open(repo), git(repo, "rev-parse", "HEAD"), scratch, 60)
+    tree = survey.CommitTree.at(Git.open(repo), git(repo, "rev-parse", "HEAD"), scratch, 60)
     assert [entry.path for entry in tree.entries] == ["a.md"]

@@ -10,11 +10,11 @@ from pydantic import ValidationError
 
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.isolation import of_checkout
-from ralph_mission.hands.settings import Settings
+from ralph_mission.hands.settings import FixerSettings
 from ralph_mission.hands.verify import Workbench
-from ralph_mission.mission.ports import Hands
+from ralph_mission.mission.ports import PatchVerifier
 from ralph_mission.safety.patch import FileChange, Patch
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import git, make_repo
 from tests.integration.isolation_attacks import level_or_skip, place
 
@@ -27,7 +27,7 @@ def repo(tmp_path: Path) -> Path:
 @pytest.fixture
 def verify(repo, scratch):
     def call(*commands: str, new: bytes = b"better\n", seconds: float = 60, path: str = "a.txt"):
-        hands: Hands = Workbench(Git.open(repo), commands, seconds)
+        hands: PatchVerifier = Workbench(Git.open(repo), commands, seconds)
         old = b"good\n" if path == "a.txt" else None
         change = FileChange(path, "100644" if old else "", "100644", old, new)
         return hands.verify(Patch(git(repo, "rev-parse", "HEAD"), (change,)), str(scratch))
@@ -95,24 +95,24 @@ def test_nothing_is_left_in_the_scratch_folder_but_the_home_of_the_run(verify, s
 
 
 def test_a_change_with_an_unsafe_path_is_never_tried(verify, tmp_path):
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         verify(f"touch {tmp_path}/ran", path=".git/hooks/x")
     assert not (tmp_path / "ran").exists()
 
 
 def test_the_older_name_of_a_fixer_is_understood():
-    assert Settings(fixers=["codespell", "ruff"]).fixers == ("typos", "ruff")
-    assert Settings(fixers=["typos", "codespell"]).fixers == ("typos",)
+    assert FixerSettings(fixers=["codespell", "ruff"]).fixers == ("typos", "ruff")
+    assert FixerSettings(fixers=["typos", "codespell"]).fixers == ("typos",)
 
 
 def test_both_fixers_are_on_and_no_check_is_run_by_default():
-    assert (Settings().fixers, Settings().verify) == (("typos", "ruff"), ())
+    assert (FixerSettings().fixers, FixerSettings().verify) == (("typos", "ruff"), ())
 
 
 @pytest.mark.parametrize("settings", [{"fixer": []}, {"fixers": ["black"]}, {"verify": "make"}, {"verify_timeout": 0}])
 def test_settings_that_mean_nothing_are_errors(settings):
     with pytest.raises(ValidationError):
-        Settings(**settings)
+        FixerSettings(**settings)
 
 
 def test_commands_are_kept_apart_where_that_is_asked_for() -> None:

@@ -9,17 +9,16 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from ralph_mission.bootstrap.cycle import Household
-from ralph_mission.flows.publish import Publisher, Report, once
-from ralph_mission.flows.strokes import House
-from ralph_mission.mission.account import CycleReport, Telling
-from ralph_mission.mission.cycle import Request, run_cycle
+from ralph_mission.bootstrap.cycle import App
+from ralph_mission.flows.publish import PublishReport, PublishSetup, publish_once
+from ralph_mission.flows.strokes import TransactionContext
+from ralph_mission.mission.account import CycleReport, CycleSummary
+from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.effects import Publish, Receipt
-from ralph_mission.mission.findings import Finding
-from ralph_mission.mission.model import Sighting, Signal
-from ralph_mission.mission.ports import Gaze
+from ralph_mission.mission.model import Finding, Observation, Signal
+from ralph_mission.mission.ports import ObservationContext
 from ralph_mission.mission.posts import Post, Wording
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.integration.at_work import Place
 
 LIMITS = {"twitter": 280, "telegram": 4096, "outbox": 10_000}
@@ -47,7 +46,7 @@ class Networks:
     def measure(self, network: str, parts: Sequence[str]) -> Post:
         limit, lengths = LIMITS[network], tuple(map(len, parts))
         if max(lengths) > limit:
-            raise Trouble(f"{max(lengths)} of {limit} is too long", "shorten it")
+            raise UserError(f"{max(lengths)} of {limit} is too long", "shorten it")
         return Post(network, tuple(parts), lengths, limit)
 
     def find(self, effect: Publish) -> Receipt | None:
@@ -78,15 +77,15 @@ class News:
 
     name = "news"
 
-    def observe(self, gaze: Gaze) -> Sighting:
-        return Sighting("news", "ok", (Signal("news", "content", "A longer tide table", ("tide",), confidence=1.0),))
+    def observe(self, gaze: ObservationContext) -> Observation:
+        return Observation("news", "ok", (Signal("news", "content", "A longer tide table", ("tide",), confidence=1.0),))
 
 
 def with_networks(place: Place, networks: Networks, charter: Callable[[Any], Any] = lambda charter: charter) -> Place:
     """The place, with these networks and that observer."""
     plain = place.house
 
-    def house() -> Household:
+    def house() -> App:
         made = plain()
         return replace(
             made, charter=charter(made.charter), ports=replace(made.ports, press=networks, observers=(News(),))
@@ -95,11 +94,11 @@ def with_networks(place: Place, networks: Networks, charter: Callable[[Any], Any
     return replace(place, house=house)
 
 
-def cycle(place: Place, hours: float = 7) -> tuple[CycleReport, Telling]:
+def cycle(place: Place, hours: float = 7) -> tuple[CycleReport, CycleSummary]:
     """One cycle, some time later."""
     later(place, hours)
     house = place.house()
-    return run_cycle(house.ports, house.charter, Request(force=True), house.secrets)
+    return run_cycle(house.ports, house.charter, CycleRequest(force=True), house.secrets)
 
 
 def later(place: Place, hours: float) -> None:
@@ -107,15 +106,15 @@ def later(place: Place, hours: float) -> None:
     clock.now += timedelta(hours=hours)
 
 
-def publish(place: Place, number: int = 1) -> Report:
+def publish(place: Place, number: int = 1) -> PublishReport:
     """`ralph publish --issue NUMBER`."""
 
-    def opened() -> House:
+    def opened() -> TransactionContext:
         house = place.house()
-        return House(house.ports, house.store, house.charter, house.secrets)
+        return TransactionContext(house.ports, house.store, house.charter, house.secrets)
 
     later(place, 0.1)
-    return once(Publisher(opened, place.slept.append, place.said.append), number)
+    return publish_once(PublishSetup(opened, place.slept.append, place.said.append), number)
 
 
 def edit(place: Place, old: str, new: str, number: int = 1) -> None:

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ralph_mission.bootstrap.review import AgentReader
-from ralph_mission.bootstrap.wanted import AgentWanted
-from ralph_mission.flows.review import Job, Reviewer, View, once
-from ralph_mission.flows.review_end import Report
+from ralph_mission.bootstrap.wanted import AgentServiceOptions
+from ralph_mission.flows.review import PullView, ReviewJob, ReviewSetup, review_once
+from ralph_mission.flows.review_end import ReviewReport
 from ralph_mission.loop import reviewing
-from ralph_mission.loop.model import Usage
-from ralph_mission.loop.reviewing import Answer
+from ralph_mission.loop.model import SessionUsage
+from ralph_mission.loop.reviewing import ReviewerAnswer
 from ralph_mission.mission import gathering, review
 from ralph_mission.mission.effects import OpenPull, PushBranch, marker
-from ralph_mission.mission.ledger import Batch, OpenState, key_of
-from ralph_mission.mission.model import Review
-from ralph_mission.report.loop_voice import PlainLoopVoice
+from ralph_mission.mission.ledger import MemoryBatch, OpenState, key_of
+from ralph_mission.mission.threads import Review
+from ralph_mission.report.loop_voice import PlainRunProgress
 from ralph_mission.safety.patch import Edit, FileDelta
 from tests.helpers import NOON
 from tests.integration.at_work import Place
@@ -36,36 +36,36 @@ class Told:
     """A reader that looks for real and answers `says`, one text for each call; the last one stays."""
 
     place: Place
-    says: Sequence[str | Callable[[Job], str]] = (ONE,)
-    jobs: list[Job] = field(default_factory=list)
+    says: Sequence[str | Callable[[ReviewJob], str]] = (ONE,)
+    jobs: list[ReviewJob] = field(default_factory=list)
     usd: float = 0.25
 
-    def look(self, base: str, head: str) -> View:
+    def look(self, base: str, head: str) -> PullView:
         return reader(self.place).look(base, head)
 
-    def read(self, job: Job) -> Answer:
+    def read(self, job: ReviewJob) -> ReviewerAnswer:
         self.jobs.append(job)
         said = self.says[min(len(self.jobs), len(self.says)) - 1]
         text = said(job) if callable(said) else said
-        return Answer(reviewing.read(text), usage=Usage(1, cost_usd=self.usd))
+        return ReviewerAnswer(reviewing.parse_findings(text), usage=SessionUsage(1, cost_usd=self.usd))
 
 
 def reader(place: Place, **options: Any) -> AgentReader:
     """The real one."""
     house = place.house()
     assert house.git.work_tree is not None
-    return AgentReader(AgentWanted(house.git.work_tree, **options), house)
+    return AgentReader(AgentServiceOptions(house.git.work_tree, **options), house)
 
 
-def reviewer(place: Place, hands: Any, usd: float = 2.0) -> Reviewer:
+def reviewer(place: Place, hands: Any, usd: float = 2.0) -> ReviewSetup:
     """The flow, which sleeps in no time."""
     opened = place.worker(None).opened
-    return Reviewer(opened, hands, place.slept.append, place.said.append, usd)
+    return ReviewSetup(opened, hands, place.slept.append, place.said.append, usd)
 
 
-def read(place: Place, number: int, hands: Any, force: bool = False, **more: Any) -> Report:
+def read(place: Place, number: int, hands: Any, force: bool = False, **more: Any) -> ReviewReport:
     """`ralph review --pr NUMBER`."""
-    return once(reviewer(place, hands, **more), number, force)
+    return review_once(reviewer(place, hands, **more), number, force)
 
 
 def proposed(place: Place, name: str = "ralph/issue-1-tide", files: dict[str, str] | None = None) -> int:
@@ -73,7 +73,9 @@ def proposed(place: Place, name: str = "ralph/issue-1-tide", files: dict[str, st
     house, key = place.house(), key_of(name)
     forge, now = house.forge, house.ports.clock.now()
     if house.store.recall() is None:
-        begun = house.store.commit(Batch(gathering.born(house.ports, now), OpenState(), (), "ralph: begins"), None)
+        begun = house.store.commit(
+            MemoryBatch(gathering.first_memory(house.ports, now), OpenState(), (), "ralph: begins"), None
+        )
         forge.set_anchor(gathering.anchor_of(begun))
     deltas = tuple(
         FileDelta(path, "100644", (Edit(0, 0, (text,)),)) for path, text in (files or {"src/tide.py": SOURCE}).items()
@@ -105,8 +107,8 @@ def words(body: str) -> str:
     return review.plain_body(body)
 
 
-def voice() -> PlainLoopVoice:
-    return PlainLoopVoice(io.StringIO(), ())
+def voice() -> PlainRunProgress:
+    return PlainRunProgress(io.StringIO(), ())
 
 
 def elsewhere(place: Place) -> Place:

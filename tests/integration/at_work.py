@@ -13,14 +13,14 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.bootstrap.cycle import Household
-from ralph_mission.bootstrap.work import LoopHands, WorkWanted
-from ralph_mission.flows.strokes import House
-from ralph_mission.flows.work import Job, Report, Worker, once
+from ralph_mission.bootstrap.cycle import App
+from ralph_mission.bootstrap.work import LoopHands, WorkOptions
+from ralph_mission.flows.strokes import TransactionContext
+from ralph_mission.flows.work import IssueJob, IssueWorker, WorkReport, work_once
 from ralph_mission.gateways.git import Identity
 from ralph_mission.mission.ledger import WorkRecord, work_key
-from ralph_mission.mission.work_terms import Played
-from ralph_mission.report.loop_voice import PlainLoopVoice
+from ralph_mission.mission.work_terms import WorkResult
+from ralph_mission.report.loop_voice import PlainRunProgress
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from tests.helpers import NOON
 from tests.integration.hub import Hub, hub, unpaced
@@ -41,8 +41,8 @@ usage = {input_tokens = 10, output_tokens = 2, cost_usd = 0.25}
 class Scripted:
     """Hands that make one file, or do what `plays` says for each call; the last one stays. `jobs` are what came."""
 
-    plays: Sequence[Callable[[Job], Played]] = ()
-    jobs: list[Job] = field(default_factory=list)
+    plays: Sequence[Callable[[IssueJob], WorkResult]] = ()
+    jobs: list[IssueJob] = field(default_factory=list)
     missing: tuple[str, ...] = ()
     guides: str = ""
 
@@ -52,33 +52,35 @@ class Scripted:
     def conventions(self, base_sha: str) -> str:
         return self.guides
 
-    def play(self, job: Job) -> Played:
+    def play(self, job: IssueJob) -> WorkResult:
         self.jobs.append(job)
         plays = self.plays or (made(),)
         return plays[min(len(self.jobs), len(plays)) - 1](job)
 
 
-def made(files: dict[str, bytes] | None = None, words: str = "It is there.", **more: Any) -> Callable[[Job], Played]:
+def made(
+    files: dict[str, bytes] | None = None, words: str = "It is there.", **more: Any
+) -> Callable[[IssueJob], WorkResult]:
     """A loop that was complete with these new files."""
 
-    def play(job: Job) -> Played:
+    def play(job: IssueJob) -> WorkResult:
         content = files or {f"work-{job.issue}.txt": b"done\n"}
         changes = tuple(FileChange(path, "", REGULAR, None, text) for path, text in content.items())
-        return Played(0, "complete", Patch(job.base_sha, changes), words, sessions=1, usd=0.5, **more)
+        return WorkResult(0, "complete", Patch(job.base_sha, changes), words, sessions=1, usd=0.5, **more)
 
     return play
 
 
-def ended(code: int, reason: str) -> Callable[[Job], Played]:
+def ended(code: int, reason: str) -> Callable[[IssueJob], WorkResult]:
     """A loop that was not."""
-    return lambda job: Played(code, reason, sessions=3, usd=0.25)
+    return lambda job: WorkResult(code, reason, sessions=3, usd=0.25)
 
 
 @dataclass
 class Place:
     """A repository on a forge, as tests of the issue agent see both."""
 
-    house: Callable[[], Household]
+    house: Callable[[], App]
     person: Callable[..., Any]
     said: list[str] = field(default_factory=list)
     slept: list[float] = field(default_factory=list)
@@ -91,27 +93,34 @@ class Place:
         self.person(by).label(number, (READY,))
         return int(number)
 
-    def worker(self, hands: Any, **more: Any) -> Worker:
+    def worker(self, hands: Any, **more: Any) -> IssueWorker:
         """The issue agent, which sleeps in no time."""
         more.setdefault("agents", ("claude", "codex"))
-        return Worker(self._opened, hands, self.slept.append, self.said.append, lambda: self.house().ports.clock.now(),
-                      more.pop("usd_per_issue", 5.0), **more)  # fmt: skip  # one call
+        return IssueWorker(
+            self._opened,
+            hands,
+            self.slept.append,
+            self.said.append,
+            lambda: self.house().ports.clock.now(),
+            more.pop("usd_per_issue", 5.0),
+            **more,
+        )
 
-    def work(self, hands: Any, **more: Any) -> Report:
+    def work(self, hands: Any, **more: Any) -> WorkReport:
         """One round."""
-        return once(self.worker(hands, **more))
+        return work_once(self.worker(hands, **more))
 
     def real(self, script: Path) -> LoopHands:
         """The loop of `ralph run` with a scripted agent."""
         house = self.house()
         repo = house.git.work_tree
         assert repo is not None
-        wanted = WorkWanted(repo, agent="scripted", command=str(script))
-        return LoopHands(wanted, house, PlainLoopVoice(io.StringIO(), ()))
+        wanted = WorkOptions(repo, agent="scripted", command=str(script))
+        return LoopHands(wanted, house, PlainRunProgress(io.StringIO(), ()))
 
-    def _opened(self) -> House:
+    def _opened(self) -> TransactionContext:
         house = self.house()
-        return House(house.ports, house.store, house.charter, house.secrets)
+        return TransactionContext(house.ports, house.store, house.charter, house.secrets)
 
     def issue(self, number: int) -> Any:
         return self.house().forge.issue(number)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.mission.account import CycleReport, Telling
+from ralph_mission.mission.account import CycleReport, CycleSummary
 from tests.integration.hub import Hub, hub
 from tests.integration.world import World, world
 
@@ -44,7 +44,7 @@ class Yard:
     def prompts(self) -> list[str]:
         return [(self.aside / f"prompt-{n + 1}").read_text() for n in range(len(list(self.aside.glob("prompt-*"))))]
 
-    def cycle(self, **request: Any) -> tuple[CycleReport, Telling]:
+    def cycle(self, **request: Any) -> tuple[CycleReport, CycleSummary]:
         return self.place.cycle(**request)
 
     def person(self, *who: Any) -> Any:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from unittest import mock
 
-from ralph_mission.forges.local import LocalForge
+from ralph_mission.forges.local.forge import LocalForge
 from ralph_mission.gateways.git import Git
 from ralph_mission.stores.anchor import Anchorage
 from ralph_mission.stores.branch import BranchStore

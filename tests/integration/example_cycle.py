@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.mission.account import CycleReport, Telling
+from ralph_mission.mission.account import CycleReport, CycleSummary
 from ralph_mission.report.summary import summary
-from tests.fakes.networks import DiscordServer, TelegramServer, XServer
+from tests.fakes.networks.discord import DiscordServer
+from tests.fakes.networks.telegram import TelegramServer
+from tests.fakes.networks.x import XServer
 from tests.gateways.web_server import reply, serving, site
 from tests.integration.coding import Yard, settings, yard
 from tests.integration.hub import Hub
@@ -64,7 +66,7 @@ class Project:
         assert isinstance(self.shop.place, Hub)
         return self.shop.place
 
-    def cycle(self, after: timedelta) -> tuple[CycleReport, Telling, str]:
+    def cycle(self, after: timedelta) -> tuple[CycleReport, CycleSummary, str]:
         """One cycle, some time later, and what a person reads of it."""
         report, telling = self.hub.cycle(after=after)
         return report, telling, summary(report, telling)

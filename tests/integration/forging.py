@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.mission.ledger import Batch
+from ralph_mission.mission.ledger import MemoryBatch
 from tests.helpers import commit, git
 from tests.integration.hub import Hub, hub
 from tests.integration.world import CALM, TYPOS, world
@@ -41,7 +41,7 @@ def forge_memory(place, change) -> None:
     store = place.house().store
     past = store.recall()
     state, records = change(past.state)
-    store.commit(Batch(past.memory, state, tuple(records), "ralph: cycle"), past)
+    store.commit(MemoryBatch(past.memory, state, tuple(records), "ralph: cycle"), past)
     if isinstance(place, Hub):
         place.runner = "one"
 

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ralph_mission.bootstrap.cycle import Household, build
+from ralph_mission.bootstrap.cycle import App, build_app
 from ralph_mission.forges import github
-from ralph_mission.mission.account import CycleReport, Telling
-from ralph_mission.mission.cycle import Request, run_cycle
-from tests.fakes.github import FakeGitHub, Person
+from ralph_mission.mission.account import CycleReport, CycleSummary
+from ralph_mission.mission.cycle import CycleRequest, run_cycle
+from tests.fakes.github.people import Person
+from tests.fakes.github.server import FakeGitHub
 from tests.helpers import NOON, git, make_repo
 from tests.integration.world import CALM, TYPOS
 
@@ -94,18 +95,18 @@ class Hub:
         """GitHub's clock shows this moment too, and never went back."""
         self.fake.clock.now = max(self.now, self.fake.clock.now)
 
-    def house(self, staged: bool = False) -> Household:
+    def house(self, staged: bool = False) -> App:
         """The ports, at this moment."""
         self._show_the_time()
         with mock.patch.dict(os.environ, self.environ), unpaced():
-            return build(self.clone, forge="github", staged=staged, now=self.now + self.skew)
+            return build_app(self.clone, forge="github", staged=staged, now=self.now + self.skew)
 
-    def cycle(self, after: timedelta = timedelta(hours=7), **request: Any) -> tuple[CycleReport, Telling]:
+    def cycle(self, after: timedelta = timedelta(hours=7), **request: Any) -> tuple[CycleReport, CycleSummary]:
         """One cycle, some time later."""
         self.now += after
         house = self.house(staged=bool(request.get("staged")))
         request = {"force": True, **request}
-        return run_cycle(house.ports, house.charter, Request(**request), house.secrets)
+        return run_cycle(house.ports, house.charter, CycleRequest(**request), house.secrets)
 
     def person(self, login: str = "mara", permission: str | None = None) -> Person:
         """Somebody at her desk, a minute later."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from ralph_mission.bootstrap.cycle import Household
+from ralph_mission.bootstrap.cycle import App
 from ralph_mission.mission.effects import Publish, Receipt
 from ralph_mission.mission.ledger import OpenState
-from ralph_mission.mission.model import Finding, Sighting, Signal
-from ralph_mission.mission.ports import Gaze
+from ralph_mission.mission.model import Finding, Observation, Signal
+from ralph_mission.mission.ports import ObservationContext
 from ralph_mission.mission.posts import Measured, Post, Wording
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import make_repo
 from tests.integration.world import CALM, TYPOS, World
 
@@ -35,8 +35,8 @@ class Numbers:
     complete: bool = True
     name: str = "numbers"
 
-    def observe(self, gaze: Gaze) -> Sighting:
-        return Sighting(self.name, "ok", self.signals, complete=self.complete, measured=self.measured)
+    def observe(self, gaze: ObservationContext) -> Observation:
+        return Observation(self.name, "ok", self.signals, complete=self.complete, measured=self.measured)
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Networks:
     def measure(self, network: str, parts: tuple[str, ...]) -> Post:
         lengths = tuple(map(len, parts))
         if network not in self.networks or max(lengths) > 280:
-            raise Trouble(f"{network} takes no such post", "shorten it")
+            raise UserError(f"{network} takes no such post", "shorten it")
         return Post(network, tuple(parts), lengths, 280)
 
     def find(self, effect: Publish) -> Receipt | None:
@@ -98,7 +98,7 @@ class Publishing(World):
     pause: timedelta = timedelta(0)
     per_day: int = 10
 
-    def house(self, staged: bool = False) -> Household:
+    def house(self, staged: bool = False) -> App:
         made = super().house(staged)
         observers = (self.numbers, *(o for o in made.ports.observers if self.announce))
         limits = replace(made.charter.limits, posts_per_day=self.per_day)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.flows import control
-from ralph_mission.forges.local import LocalForge
+from ralph_mission.forges.local.forge import LocalForge
 from ralph_mission.mission.effects import Receipt
 from tests.helpers import commit
 from tests.integration.dying import dying

@@ -9,11 +9,11 @@ from datetime import time
 import pytest
 
 from ralph_mission.flows import control
-from ralph_mission.flows.recover import recover
+from ralph_mission.flows.recover import recover_memory
 from ralph_mission.mission import recount
-from ralph_mission.mission.model import Sighting
-from ralph_mission.mission.ports import LATER, Gaze
-from ralph_mission.mission.recount import recounted
+from ralph_mission.mission.model import Observation
+from ralph_mission.mission.ports import LATER, ObservationContext
+from ralph_mission.mission.recount import recount_learnings
 from tests.helpers import cli_here
 from tests.integration.at_content import TEXT, Networks, asked, blocks, cycle, edit, publish, status, with_networks
 from tests.integration.at_review import elsewhere
@@ -93,7 +93,7 @@ def test_a_yes_that_the_command_heard_can_be_counted_again_from_the_journal(plac
     cycle(place)
     past = place.house().store.recall()
     assert "people accepted 1 of 1" in past.memory.measured[0]
-    assert past.memory.measured == recounted(place.house().store.journal())
+    assert past.memory.measured == recount_learnings(place.house().store.journal())
 
 
 def test_the_journal_knows_what_the_command_said_word_for_word(place, networks):
@@ -331,7 +331,7 @@ def test_after_memory_was_lost_nothing_is_said_that_may_have_been_said_before(pl
     cycle(place)
     place.local.git("update-ref", "-d", "refs/heads/ralph-memory")
     house = place.house()
-    recover(house.store, house.forge, house.ports.clock.now())
+    recover_memory(house.store, house.forge, house.ports.clock.now())
     for _ in range(2):
         cycle(place)
         place.person().comment(number, "/ralph approve")
@@ -343,7 +343,7 @@ def test_after_memory_was_lost_nothing_is_said_that_may_have_been_said_before(pl
 def test_a_recovery_that_lost_nothing_keeps_the_texts_that_wait(place, networks):
     number = asked(place)
     house = place.house()
-    recover(house.store, house.forge, house.ports.clock.now())
+    recover_memory(house.store, house.forge, house.ports.clock.now())
     place.person().label(number, YES)
     assert publish(place, number).outcome == "published" and len(networks.said) == 2
 
@@ -372,9 +372,9 @@ class Meanwhile:
     act: Callable[[], object]
     name = "slow"
 
-    def observe(self, gaze: Gaze) -> Sighting:
+    def observe(self, gaze: ObservationContext) -> Observation:
         self.act()
-        return Sighting("slow", "ok", ())
+        return Observation("slow", "ok", ())
 
 
 @pytest.mark.parametrize("what", ["edit", "reject", "close", "unlabel", "say no"])
@@ -445,14 +445,14 @@ def test_after_memory_was_recovered_learnings_is_what_the_journal_says(place, ne
     learned, posted = before.recall().memory.measured, before.recall().state.posted
     before.anchorage.forget()
     house = place.house()
-    recovered = recover(house.store, house.forge, house.ports.clock.now())
+    recovered = recover_memory(house.store, house.forge, house.ports.clock.now())
     past = place.house().store.recall()
     assert any("counted again from the journals" in line for line in recovered.kept)
     assert (past.memory.measured, past.state.posted) == (learned, posted)
     assert dict(past.state.acceptance)["content"].accepted == 1
     cycle(place)
     past = place.house().store.recall()
-    assert past.memory.measured == recounted(place.house().store.journal())
+    assert past.memory.measured == recount_learnings(place.house().store.journal())
 
 
 def test_where_the_journal_is_gone_its_count_says_why_it_differs(place, networks):
@@ -464,7 +464,7 @@ def test_where_the_journal_is_gone_its_count_says_why_it_differs(place, networks
     (place.local.repo / ".git/objects" / oid[:2] / oid[2:]).unlink()
     place.local.git("update-ref", "-d", "refs/heads/ralph-memory")
     house = place.house()
-    recover(house.store, house.forge, house.ports.clock.now())
+    recover_memory(house.store, house.forge, house.ports.clock.now())
     done = cli_here("journal", "count", repo=place.local.repo)
     assert (done.code, "the journal holds 0 of 2 cycles" in done.out) == (1, True), done
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ralph_mission.mission.approval import about
-from ralph_mission.mission.ledger import Batch
+from ralph_mission.mission.ledger import MemoryBatch
 from ralph_mission.mission.model import Status
 from tests.integration.at_content import TEXT, Networks, asked, cycle, later, publish, with_networks
 from tests.integration.at_work import FORGES
@@ -60,4 +60,4 @@ def _pretend_it_was_so_always(place, title: str, body: str) -> None:
     past = store.recall()
     (mission,) = past.state.missions
     forged = replace(about(mission, title, body), proposal_at=None)
-    store.commit(Batch(past.memory, replace(past.state, missions=(forged,)), (), "ralph: cycle"), past)
+    store.commit(MemoryBatch(past.memory, replace(past.state, missions=(forged,)), (), "ralph: cycle"), past)

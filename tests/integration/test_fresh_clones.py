@@ -24,7 +24,7 @@ from ralph_mission.mission.model import Action, Mission, Status
 from ralph_mission.mission.posts import Post
 from ralph_mission.mission.proposal import Proposal
 from ralph_mission.safety.patch import REGULAR, Edit, FileDelta
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.crash.publishing_hub import PUBLISHERS, PublishingHub, publishing_hub
 from tests.crash.snapshots import Snapshot
 from tests.crash.witness import heads
@@ -52,7 +52,7 @@ def test_a_fresh_clone_refuses_what_a_stranger_changed_and_welcomes_what_a_perso
         harbour.fake.push("ralph-memory", {"memory/open.json": forged.encode()})
         harbour.fake.journal.clear()
         harbour.runner = "three"
-        with pytest.raises(Trouble, match="someone else changed"):
+        with pytest.raises(UserError, match="someone else changed"):
             harbour.cycle()
         assert harbour.fake.count(method="PUT") + harbour.fake.count(method="PATCH") == 0
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.flows.recover import recover
+from ralph_mission.flows.recover import recover_memory
 from ralph_mission.mission.approval import about
-from ralph_mission.mission.ledger import Batch
-from ralph_mission.trouble import Trouble
+from ralph_mission.mission.ledger import MemoryBatch
+from ralph_mission.trouble import UserError
 from tests.integration.forging import ASKING, forge_memory, issue, place, pull, state_of
 from tests.integration.hub import Hub
 from tests.integration.world import statuses
@@ -90,10 +90,10 @@ def test_memory_with_two_missions_of_one_number_is_recovered_with_the_one_that_t
     store = harbour.house().store
     past = store.recall()
     twin = replace(past.state.missions[0], issue=theirs)
-    store.commit(Batch(past.memory, replace(past.state, missions=(twin, *past.state.missions)), (), "x"), past)
-    with pytest.raises(Trouble, match="two missions of one number"):
+    store.commit(MemoryBatch(past.memory, replace(past.state, missions=(twin, *past.state.missions)), (), "x"), past)
+    with pytest.raises(UserError, match="two missions of one number"):
         harbour.cycle()
     house = harbour.house()
-    recovered = recover(house.store, house.ports.forge, harbour.now)
+    recovered = recover_memory(house.store, house.ports.forge, harbour.now)
     assert [line for line in recovered.lost if f"issue #{theirs}" in line]
     assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.mission.model import Action, Mission, Status, Tier
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.integration.forging import forge_memory, issue, place, push_branch, state_of, untouched
 from tests.integration.world import CALM, statuses
 
@@ -136,7 +136,7 @@ def test_two_missions_of_one_number_stop_the_cycle_before_any_effect(place):
         harbour,
         lambda state: (replace(state, missions=(replace(state.missions[0], issue=theirs), *state.missions)), ()),
     )
-    with pytest.raises(Trouble, match="two missions of one number"):
+    with pytest.raises(UserError, match="two missions of one number"):
         harbour.cycle()
     untouched(harbour, theirs, before)
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import git
 from tests.integration.hub import Hub, hub
 from tests.integration.test_life import BUG, BUGS
@@ -314,7 +314,7 @@ def test_memory_that_was_rolled_back_on_the_server_stops_the_next_runner(harbour
     harbour.cycle()
     git(harbour.fake.bare, "update-ref", "refs/heads/ralph-memory", f"{old}")
     harbour.runner = "two"
-    with pytest.raises(Trouble, match="rolled back"):
+    with pytest.raises(UserError, match="rolled back"):
         harbour.cycle()
 
 

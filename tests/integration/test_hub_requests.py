@@ -8,11 +8,12 @@ from datetime import timedelta
 
 import pytest
 
+from ralph_mission.forges.github.anchor import KEY as STANDING
 from ralph_mission.mission.account import CycleReport
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.crash.dying import writes
 from tests.crash.stages import NOW, staged
-from tests.crash.witness import STANDING, key_in
+from tests.crash.witness import key_in
 from tests.figures import Table, shown
 from tests.helpers import git
 from tests.integration.hub import Hub, hub
@@ -197,10 +198,10 @@ def test_a_foreign_commit_on_memory_in_the_middle_of_a_cycle_stops_it(approved, 
     at_write(approved, path, lambda: edit(approved, '"claim"', '"Claim"', "memory/open.json"))
     try:
         outcome = approved.cycle(NOW)[0].outcome
-    except Trouble as trouble:
+    except UserError as trouble:
         outcome = trouble.next_step
     assert outcome in ("paused", "lost") or "recover" in outcome
     assert deeds(approved) == ([] if path == "/git-receive-pack" else ["PUT /pulls/2/merge"])
-    with pytest.raises(Trouble, match="someone else changed"):
+    with pytest.raises(UserError, match="someone else changed"):
         approved.cycle(NOW)
     assert deeds(approved) == ([] if path == "/git-receive-pack" else ["PUT /pulls/2/merge"])

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.mission.account import Telling
-from ralph_mission.trouble import Trouble
+from ralph_mission.mission.account import CycleSummary
+from ralph_mission.trouble import UserError
 from tests.integration.hub import Hub, hub
 from tests.integration.world import statuses
 
@@ -37,7 +37,7 @@ def escalated(harbour: Hub) -> str:
     return "\n".join((*telling.remarks, *harbour.said(issue.number)))
 
 
-def refused(telling: Telling, kind: str) -> list[str]:
+def refused(telling: CycleSummary, kind: str) -> list[str]:
     return [line for line in telling.remarks if line.startswith(f"{kind} failed")]
 
 
@@ -53,7 +53,7 @@ def test_a_ruleset_that_wants_signed_commits_everywhere_stops_before_anything_an
 ) -> None:
     harbour.fake.ruleset("**", required_signatures=True)
     for _ in range(2):
-        with pytest.raises(Trouble) as trouble:
+        with pytest.raises(UserError) as trouble:
             harbour.cycle()
         assert "ralph-memory takes signed commits only" in trouble.value.what
         assert trouble.value.next_step == SIGNED
@@ -77,7 +77,7 @@ def test_a_token_that_may_not_open_issues_does_nothing_and_names_its_permission(
 
 def test_a_token_that_may_not_push_stops_before_anything_and_names_its_permission(harbour: Hub) -> None:
     may_only(harbour, contents="read")
-    with pytest.raises(Trouble) as trouble:
+    with pytest.raises(UserError) as trouble:
         harbour.cycle()
     assert trouble.value.next_step == "give the job `permissions: contents: write`"
     assert (harbour.issues, harbour.pulls) == ([], [])

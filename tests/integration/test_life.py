@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.forges.local import LocalForge
+from ralph_mission.forges.local.forge import LocalForge
 from ralph_mission.mission.effects import OpenPull, Receipt
 from tests.helpers import commit, git
 from tests.integration.world import CALM, TYPOS, statuses, verdicts, world

@@ -11,7 +11,7 @@ import pytest
 from ralph_mission.bootstrap import bridging
 from ralph_mission.mission import commissioning
 from ralph_mission.stores.loop.guidance import Guide
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.integration.coding import settings, yard
 from tests.integration.test_missions_by_agent import begun
 from tests.integration.world import statuses
@@ -26,7 +26,7 @@ def test_words_said_on_this_machine_reach_the_next_session_once_though_an_agent_
         shop.cycle()
         guide = Guide(shop.house().git.state_dir)
         guide.say("use the word TIDAL")
-        with mock.patch.object(bridging, "bench", side_effect=Trouble("no such agent", "install it")):
+        with mock.patch.object(bridging, "build_run", side_effect=UserError("no such agent", "install it")):
             shop.cycle()
         assert len(guide.pending()) == 1 and shop.prompts == []
         shop.cycle()

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.flows.recover import recover
+from ralph_mission.flows.recover import recover_memory
 from ralph_mission.flows.salvage import Recovered
 from ralph_mission.gateways.git import Identity
-from ralph_mission.mission.ledger import Batch
+from ralph_mission.mission.ledger import MemoryBatch
 from tests.integration.coding import Yard, yard
 from tests.integration.world import World, statuses
 
@@ -41,14 +41,14 @@ def recovered(shop: Yard) -> Recovered:
     if not isinstance(shop.place, World):
         shop.place.fake.world.bare.delete_ref("refs/heads/ralph-memory")
     house = shop.house()
-    return recover(house.store, house.forge, house.ports.clock.now())
+    return recover_memory(house.store, house.forge, house.ports.clock.now())
 
 
 def forgotten(shop: Yard) -> None:
     """The mission is out of memory, and the rest of it stands."""
     house = shop.house()
     past = house.store.recall()
-    house.store.commit(Batch(past.memory, replace(past.state, missions=(), next_mission=1), (), "x"), past)
+    house.store.commit(MemoryBatch(past.memory, replace(past.state, missions=(), next_mission=1), (), "x"), past)
 
 
 def missions(shop: Yard):

@@ -16,8 +16,8 @@ from ralph_mission.bootstrap import bridging, review
 from ralph_mission.bootstrap import work as work_root
 from ralph_mission.bootstrap.work import LoopHands
 from ralph_mission.hands.coder import AgentCoder
-from ralph_mission.stores.loop.desk import Desk
-from ralph_mission.trouble import Trouble
+from ralph_mission.stores.loop.desk import FileRunStore
+from ralph_mission.trouble import UserError
 from tests.integration.at_review import ONE, proposed, read, reader
 from tests.integration.at_work import SCRIPT, Place, on_this_machine
 from tests.integration.coding import Yard, yard
@@ -100,7 +100,7 @@ def test_a_session_that_takes_too_long_may_have_cost_all_of_it(shop):
 
 def after_a_session(error: Exception) -> Callable[..., object]:
     """The desk's record of a session that cannot be kept: the session itself is over, or under way."""
-    keep = Desk.keep
+    keep = FileRunStore.keep
 
     def kept(self, state, output, *more):
         if output is not None:
@@ -110,16 +110,16 @@ def after_a_session(error: Exception) -> Callable[..., object]:
     return kept
 
 
-@pytest.mark.parametrize("error", [FULL, Trouble("it is full", "make room"), ValueError("odd")])
+@pytest.mark.parametrize("error", [FULL, UserError("it is full", "make room"), ValueError("odd")])
 def test_a_loop_that_breaks_off_after_a_session_has_cost_what_that_told(shop, error):
-    with mock.patch.object(Desk, "keep", after_a_session(error)):
+    with mock.patch.object(FileRunStore, "keep", after_a_session(error)):
         report, _ = shop.cycle(after=NOW)
     assert spent(shop) == PRICE and statuses(report) == ["EXECUTING"]
 
 
-@pytest.mark.parametrize("error", [FULL, Trouble("no such agent", "name one")])
+@pytest.mark.parametrize("error", [FULL, UserError("no such agent", "name one")])
 def test_what_goes_wrong_before_any_session_costs_nothing(shop, error):
-    with mock.patch.object(bridging, "bench", side_effect=error):
+    with mock.patch.object(bridging, "build_run", side_effect=error):
         shop.cycle(after=NOW)
     assert spent(shop) == 0.0
 
@@ -156,10 +156,10 @@ def hands(place: Place, tmp_path: Path) -> LoopHands:
     return place.real(tmp_path / "script.toml")
 
 
-@pytest.mark.parametrize("error", [FULL, Trouble("it is full", "make room")])
+@pytest.mark.parametrize("error", [FULL, UserError("it is full", "make room")])
 def test_work_on_an_issue_that_breaks_off_has_cost_what_was_told(place, tmp_path, error):
     place.ready()
-    with mock.patch.object(Desk, "keep", after_a_session(error)):
+    with mock.patch.object(FileRunStore, "keep", after_a_session(error)):
         report = place.work(hands(place, tmp_path))
     assert report.code == 1 and place.spent() == PRICE
 
@@ -174,7 +174,7 @@ def test_work_on_an_issue_that_fails_unexpectedly_may_have_cost_all_of_it(place,
     assert place.spent() == 5.0
 
 
-@pytest.mark.parametrize("error", [FULL, Trouble("no room", "make some")])
+@pytest.mark.parametrize("error", [FULL, UserError("no room", "make some")])
 def test_work_whose_clone_cannot_be_made_costs_nothing(place, tmp_path, error):
     place.ready()
     with mock.patch.object(work_root, "parts", side_effect=error):
@@ -201,7 +201,7 @@ def test_a_review_whose_clone_cannot_be_removed_costs_what_was_told(place, tmp_p
 
     def broken(*arguments):
         ask(*arguments)
-        raise Trouble("it is full", "make room")
+        raise UserError("it is full", "make room")
 
     with mock.patch.object(review.reviewing, "ask", broken):
         report = reviewed(place, tmp_path)
@@ -209,7 +209,7 @@ def test_a_review_whose_clone_cannot_be_removed_costs_what_was_told(place, tmp_p
 
 
 def test_a_review_that_breaks_off_before_any_session_costs_nothing(place, tmp_path):
-    with mock.patch.object(review.reviewing, "ask", side_effect=Trouble("no agent", "name one")):
+    with mock.patch.object(review.reviewing, "ask", side_effect=UserError("no agent", "name one")):
         assert reviewed(place, tmp_path).outcome == "failed"
     assert place.spent() == 0.0
 

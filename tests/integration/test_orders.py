@@ -14,9 +14,9 @@ import pytest
 
 from ralph_mission.bootstrap.stand_ins import FixedClock
 from ralph_mission.flows import control
-from ralph_mission.flows.recover import recover
-from ralph_mission.mission.hearing import hear
-from ralph_mission.mission.ledger import Batch, OpenState
+from ralph_mission.flows.recover import recover_memory
+from ralph_mission.mission.hearing import apply_chat_commands
+from ralph_mission.mission.ledger import MemoryBatch, OpenState
 from ralph_mission.mission.model import Status
 from ralph_mission.stores.branch import BranchStore
 from tests.fakes.networks.bot_api import OWNER, STRANGER, TOKEN, BotApi, known_bot_api
@@ -78,11 +78,11 @@ def test_what_strangers_say_is_data(api: BotApi, harbour: World) -> None:
 
 
 def test_a_cycle_that_is_not_due_asks_nobody(api: BotApi, harbour: World) -> None:
-    from ralph_mission.mission.cycle import Request, run_cycle
+    from ralph_mission.mission.cycle import CycleRequest, run_cycle
 
     asked = len(api.asked)
     house = harbour.house()
-    report, _ = run_cycle(house.ports, house.charter, Request(), house.secrets)
+    report, _ = run_cycle(house.ports, house.charter, CycleRequest(), house.secrets)
     assert (report.outcome, len(api.asked)) == ("not_due", asked)
 
 
@@ -97,7 +97,7 @@ def test_a_staged_cycle_counts_a_yes_that_memory_holds_under_its_seal(api: BotAp
     house = harbour.house()
     past = house.store.recall()
     assert past
-    hear(
+    apply_chat_commands(
         replace(house.ports, clock=FixedClock(harbour.now + timedelta(hours=6, minutes=59, seconds=30))),
         past,
         house.charter.limits,
@@ -236,7 +236,7 @@ def test_a_crash_around_the_commit_leaves_each_order_obeyed_once(
 
 
 def _dying(commit: Callable[..., Any], moment: str) -> Callable[..., Any]:
-    def dies(self: BranchStore, batch: Batch, after: Any) -> None:
+    def dies(self: BranchStore, batch: MemoryBatch, after: Any) -> None:
         if moment == "after":
             commit(self, batch, after)
         raise Killed
@@ -246,7 +246,7 @@ def _dying(commit: Callable[..., Any], moment: str) -> Callable[..., Any]:
 
 def test_memory_that_fell_behind_the_forge_obeys_nobody(api: BotApi, harbour: World) -> None:
     from ralph_mission.mission.gathering import anchor_of
-    from ralph_mission.trouble import Trouble
+    from ralph_mission.trouble import UserError
 
     house = harbour.house()
     past = house.store.recall()
@@ -254,7 +254,7 @@ def test_memory_that_fell_behind_the_forge_obeys_nobody(api: BotApi, harbour: Wo
     house.forge.set_anchor(replace(anchor_of(past), serial=99, oid="f" * 40))
     say(api, harbour, "/pause")
     before = harbour.git("rev-parse", "ralph-memory")
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         harbour.cycle()
     assert (harbour.git("rev-parse", "ralph-memory"), api.said) == (before, [])
 
@@ -280,7 +280,7 @@ def test_what_was_obeyed_stays_obeyed_when_memory_is_recovered(api: BotApi, harb
     say(api, harbour, "/guidance once")
     harbour.cycle()
     house = harbour.house()
-    recover(house.store, house.forge, harbour.now)
+    recover_memory(house.store, house.forge, harbour.now)
     assert len(api.updates) == 1  # Telegram would give it again
     harbour.cycle()
     assert len(api.said) == 1

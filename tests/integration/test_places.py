@@ -11,7 +11,7 @@ import pytest
 from ralph_mission.mission.ports import Plan
 from ralph_mission.report.document import to_document
 from ralph_mission.thinkers.rules import RulesThinker
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.attacks.words import misdeeds
 from tests.helpers import commit, git, make_repo
 from tests.integration.world import CALM, statuses, world
@@ -70,12 +70,12 @@ def test_a_repository_without_commits_is_refused_with_one_line(tmp_path):
     harbour = world(tmp_path / "x")
     harbour.repo = repo / "empty"
     git(tmp_path, "init", "-q", str(harbour.repo))
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         harbour.cycle()
 
 
 def test_a_repository_whose_path_holds_a_line_break_is_refused_with_one_line(tmp_path):
-    with pytest.raises(Trouble) as trouble:
+    with pytest.raises(UserError) as trouble:
         world(tmp_path / "odd\nname").cycle()
     assert "line break" in trouble.value.what
 

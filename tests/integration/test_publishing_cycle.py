@@ -11,16 +11,16 @@ from datetime import datetime, timedelta
 import pytest
 
 from ralph_mission.flows import control
-from ralph_mission.flows.recover import recover
+from ralph_mission.flows.recover import recover_memory
 from ralph_mission.flows.replay import differences
-from ralph_mission.mission.cycle import Request, run_cycle
-from ralph_mission.mission.memory_parse import parse
-from ralph_mission.mission.memory_text import render
+from ralph_mission.mission.cycle import CycleRequest, run_cycle
+from ralph_mission.mission.memory_parse import parse_memory
+from ralph_mission.mission.memory_text import render_memory
 from ralph_mission.mission.posts import Measured, Post, Wording
-from ralph_mission.mission.recount import recounted
+from ralph_mission.mission.recount import recount_learnings
 from ralph_mission.report.summary import summary
 from ralph_mission.stores.branch import BranchStore
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import cli_here
 from tests.integration.dying import dying
 from tests.integration.publishing import NETWORKS, Networks, Numbers, Publishing, publishing, spike
@@ -248,7 +248,7 @@ def test_what_is_sent_after_midnight_counts_on_that_day(tmp_path):
     harbour = publishing(tmp_path)
     house, clock = harbour.house(), SlowClock(harbour.now.replace(hour=23, minute=30))
     started = clock.at
-    run_cycle(replace(house.ports, clock=clock), house.charter, Request(force=True), house.secrets)
+    run_cycle(replace(house.ports, clock=clock), house.charter, CycleRequest(force=True), house.secrets)
     assert harbour.counts == ONCE
     assert {post.at.date() for post in harbour.state.posted} == {started.date() + timedelta(days=1)}
 
@@ -261,7 +261,7 @@ def test_quiet_hours_that_begin_while_a_cycle_is_at_work_are_quiet_too(tmp_path)
     house, clock = harbour.house(), SlowClock(harbour.now)
     evening = (harbour.now + timedelta(hours=1)).time(), (harbour.now + timedelta(hours=9)).time()
     ports = replace(house.ports, clock=clock)
-    report, _ = run_cycle(ports, replace(house.charter, quiet_hours=evening), Request(force=True), house.secrets)
+    report, _ = run_cycle(ports, replace(house.charter, quiet_hours=evening), CycleRequest(force=True), house.secrets)
     assert verdicts(report) == [("publish", "hold", ("quiet-hours",))]
     assert harbour.counts == dict.fromkeys(NETWORKS, 0)
 
@@ -309,10 +309,10 @@ def test_after_recovery_nothing_is_said_twice(tmp_path, wiped):
     harbour.cycle()
     if wiped:
         harbour.git("update-ref", "-d", "refs/heads/ralph-memory")
-        with pytest.raises(Trouble):
+        with pytest.raises(UserError):
             harbour.cycle(after=SOON)
     house = harbour.house()
-    recover(house.store, house.forge, harbour.now)
+    recover_memory(house.store, house.forge, harbour.now)
     for pause in (SOON, SOON, timedelta(hours=26)):
         harbour.cycle(after=pause)
     assert harbour.counts == ONCE
@@ -339,7 +339,7 @@ def test_a_merged_mission_is_announced_once_in_the_cycle_after_the_merge(tmp_pat
     assert (statuses(report), harbour.counts) == (["COMPLETED"], dict.fromkeys(NETWORKS, 0))
     assert report.next_due_at == report.started_at
     assert re.search(r"^- \*\*Next cycle:\*\* \w+ \(at once: work is ready\)$", harbour.memory(), re.MULTILINE)
-    assert render(parse(harbour.memory())).rstrip() == harbour.memory()
+    assert render_memory(parse_memory(harbour.memory())).rstrip() == harbour.memory()
     after, _ = harbour.cycle(after=SOON)
     assert [line.kind for line in after.decisions] == ["completed"]
     assert harbour.counts == ONCE
@@ -351,7 +351,7 @@ def test_a_merged_mission_is_announced_once_in_the_cycle_after_the_merge(tmp_pat
     past = harbour.house().store.recall()
     assert past is not None
     assert "people accepted 1 of 1" in past.memory.measured[0]
-    assert past.memory.measured == recounted(harbour.house().store.journal())
+    assert past.memory.measured == recount_learnings(harbour.house().store.journal())
 
 
 @pytest.mark.parametrize(("sent", "told"), [(True, 0), (False, 1)])
@@ -422,6 +422,6 @@ def test_learnings_say_which_posts_people_react_to_and_the_journal_bears_them_ou
     assert "on twitter: 2 posts measured, 21 reactions at the median; the next one is expected to do better" in memory
     past = harbour.house().store.recall()
     assert past is not None
-    assert past.memory.measured == recounted(harbour.house().store.journal())
+    assert past.memory.measured == recount_learnings(harbour.house().store.journal())
     assert len(past.memory.measured) == 6
     assert deque(post.reactions for post in past.state.posted if post.kind == "community") == deque([2] * 6)

@@ -15,7 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.networks import DiscordServer, Fault, TelegramServer, XServer
+from tests.fakes.networks.discord import DiscordServer
+from tests.fakes.networks.serving import Fault
+from tests.fakes.networks.telegram import TelegramServer
+from tests.fakes.networks.x import XServer
 from tests.gateways.web_server import Server, reply, serving, site
 from tests.helpers import Result, cli_here, git, make_repo
 

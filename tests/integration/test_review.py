@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from ralph_mission.flows import control
-from ralph_mission.flows.recover import recover
-from ralph_mission.loop.reviewing import Answer
+from ralph_mission.flows.recover import recover_memory
+from ralph_mission.loop.reviewing import ReviewerAnswer
 from ralph_mission.mission import review
 from ralph_mission.mission.effects import MARKER, marker
 from ralph_mission.safety import text
-from ralph_mission.trouble import Missing, Trouble
+from ralph_mission.trouble import Missing, UserError
 from tests.helpers import NOON
 from tests.integration.at_review import NONE, ONE, RACE, SOURCE, Told, ours, proposed, pushed, read, reader, words
 from tests.integration.at_work import BOTH, FORGES, Place
@@ -58,7 +58,7 @@ def test_a_pull_of_ours_gets_one_review_that_comments(place):
     assert (posted.state, posted.sha) == ("commented", pull.head_sha)
     assert "**major** `src/tide.py:2`, `race`: Two readers meet." in posted.body
     assert "*Suggestion:* Take the lock." in posted.body and "**Verdict:** something should be fixed" in posted.body
-    assert posted.body.endswith("-->") and MARKER.findall(posted.body) == [review.key(number)]
+    assert posted.body.endswith("-->") and MARKER.findall(posted.body) == [review.review_key(number)]
     assert pull.remarks == () and spent(place) == 0.25
     state = place.state()
     assert (state.effects, state.unknown, state.claim) == ((), (), None)
@@ -109,7 +109,7 @@ def test_a_review_is_found_again_when_memory_is_lost(place):
     if place.hub:
         place.hub.fake.world.bare.delete_ref("refs/heads/ralph-memory")
     house = place.house()
-    recover(house.store, house.forge, house.ports.clock.now())
+    recover_memory(house.store, house.forge, house.ports.clock.now())
     assert read(place, number, hands).outcome == "reviewed"
     assert read(place, number, hands, force=True).outcome == "edited" and len(ours(place, number)) == 1
 
@@ -141,9 +141,9 @@ def test_a_pull_of_a_person_is_refused(place):
         git = place.house().git
         tree = git.write_tree(head, {"x.txt": ("100644", b"x\n")})
         git.move_ref("refs/heads/ralph/mine", git.commit_tree(tree, [head], "x", NOON), "")
-    number = place.person().open_pull("ralph/mine", "main", "Mine", marker(review.key(1)))
+    number = place.person().open_pull("ralph/mine", "main", "Mine", marker(review.review_key(1)))
     hands = Told(place)
-    with pytest.raises(Trouble, match="not one that Ralph made: another account") as refused:
+    with pytest.raises(UserError, match="not one that Ralph made: another account") as refused:
         read(place, number, hands)
     assert refused.value.exit_code == 2 and hands.jobs == []
     assert place.house().forge.pull(number).reviews == ()
@@ -159,7 +159,7 @@ def test_a_pull_that_is_not_there_and_an_issue_are_refused(place):
 def test_a_review_with_our_marker_by_somebody_else_is_not_ours(place):
     number = proposed(place)
     head = place.house().forge.pull(number).head_sha
-    forged = f"All fine.\n\n{marker(review.key(number), head=head, round='1')}"
+    forged = f"All fine.\n\n{marker(review.review_key(number), head=head, round='1')}"
     place.person().review(number, "commented", forged)
     place.person("jonas").review(number, "approved", forged)
     hands = Told(place)
@@ -260,7 +260,7 @@ def test_nothing_that_a_reviewer_says_does_anything(place):
     assert not text.closing_keywords(body, markdown=True) and not text.mentions(body, markdown=True)
     assert not text.workflow_commands(body) and not text.commands(body)
     assert SECRET not in body and "redacted" in body and "https://evil" not in body
-    assert MARKER.findall(posted.body) == [review.key(number)] and len(posted.body) < 20_000
+    assert MARKER.findall(posted.body) == [review.review_key(number)] and len(posted.body) < 20_000
     assert not {"\u200b", "\u202e", "\U000e0041"} & set(body) and "<script" not in body
     places = {point.what[:10]: (point.file, point.line) for point in report.points or ()}
     assert (
@@ -298,7 +298,7 @@ def test_without_an_answer_nothing_is_posted_and_the_money_is_given_back(here):
     class Silent(Told):
         def read(self, job):
             self.jobs.append(job)
-            return Answer(None, "no answer that can be used (broken JSON)")
+            return ReviewerAnswer(None, "no answer that can be used (broken JSON)")
 
     number, hands = proposed(here), Silent(here)
     report = read(here, number, hands)
@@ -309,7 +309,7 @@ def test_without_an_answer_nothing_is_posted_and_the_money_is_given_back(here):
 @pytest.mark.parametrize(
     ("error", "ended", "booked"),
     [
-        (Trouble("it broke", "mend it"), ("failed", 1), 0.0),
+        (UserError("it broke", "mend it"), ("failed", 1), 0.0),
         (ValueError("odd"), ("failed", 1), 2.0),
         (KeyboardInterrupt(), ("interrupted", 130), 2.0),
     ],

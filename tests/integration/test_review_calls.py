@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.flows import control
-from ralph_mission.flows.calling import Called, call
+from ralph_mission.flows.calling import CallReport, call_due_reviews
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.trouble import Lost
 from tests.helpers import Result, cli_here
@@ -48,8 +48,8 @@ class Line:
         return Receipt("k", status, detail="" if status == "done" else "HTTP 403: no")  # type: ignore[arg-type]  # a fate
 
 
-def wake(place: Place, line: Line) -> Called:
-    return call(place.worker(None).opened, place.slept.append, line)
+def wake(place: Place, line: Line) -> CallReport:
+    return call_due_reviews(place.worker(None).opened, place.slept.append, line)
 
 
 def count(place: Place) -> int:
@@ -62,7 +62,7 @@ def test_every_open_pull_of_ours_is_called_for_once_and_counted(place: Place) ->
     first, second = proposed(place), proposed(place, "ralph/issue-2-ebb", {"src/ebb.py": "print('ebb')\n"})
     line = Line()
     assert wake(place, line).pulls == (first, second)
-    assert wake(place, line) == Called(reason="no pull waits for its review to be woken")
+    assert wake(place, line) == CallReport(reason="no pull waits for its review to be woken")
     assert (line.asked, count(place)) == ([first, second], 2)
 
 
@@ -89,7 +89,7 @@ def test_a_call_stands_in_memory_before_it_is_made(here: Place) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        call(here.worker(None).opened, here.slept.append, dies)
+        call_due_reviews(here.worker(None).opened, here.slept.append, dies)
     assert wake(here, Line()).pulls == ()
 
 
@@ -105,8 +105,8 @@ def test_what_the_day_has_no_wake_for_waits_and_says_so(tmp_path: Path) -> None:
     with on_hub(tmp_path, CALM + "limits: {dispatches_per_day: 2}\n", WITH_REVIEW) as place:
         first = proposed(place)
         second = proposed(place, "ralph/issue-2-ebb", {"src/ebb.py": "print('ebb')\n"})
-        assert wake(place, Line()) == Called((first,), "today's wakes are used up, 1 wait")
-        assert wake(place, Line()) == Called(reason="today's wakes are used up, 1 wait")
+        assert wake(place, Line()) == CallReport((first,), "today's wakes are used up, 1 wait")
+        assert wake(place, Line()) == CallReport(reason="today's wakes are used up, 1 wait")
         assert place.hub is not None
         place.hub.now += timedelta(days=2)
         assert wake(place, Line()).pulls == (), "the one wake of that day is owed to the loop"
@@ -116,7 +116,7 @@ def test_what_the_day_has_no_wake_for_waits_and_says_so(tmp_path: Path) -> None:
 def test_who_is_paused_wakes_nobody(here: Place) -> None:
     proposed(here)
     control.pause(here.house().store)
-    assert wake(here, Line()) == Called(reason="paused")
+    assert wake(here, Line()) == CallReport(reason="paused")
 
 
 def test_somebody_who_writes_memory_first_is_let_through_and_the_call_is_decided_anew(here: Place) -> None:
@@ -140,7 +140,7 @@ def test_somebody_who_writes_memory_first_is_let_through_and_the_call_is_decided
         house = opened()
         return replace(house, store=Interrupted(house.store))  # type: ignore[arg-type]  # enough of one
 
-    assert call(interrupted, here.slept.append, line).pulls == (number,)  # type: ignore[arg-type]  # a house
+    assert call_due_reviews(interrupted, here.slept.append, line).pulls == (number,)  # type: ignore[arg-type]  # a house
     assert line.asked == [number]
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.forges.local import LocalForge
+from ralph_mission.forges.local.forge import LocalForge
 from ralph_mission.gateways.telegram_orders import TelegramInbox
 from ralph_mission.mission import acting
-from ralph_mission.mission.acting import Act
+from ralph_mission.mission.acting import ExecutedDecision
 from ralph_mission.mission.model import Status
 from ralph_mission.mission.raising import newly_stuck, notice
 from ralph_mission.stores.branch import BranchStore
@@ -113,15 +113,15 @@ def copied(harbour: World, path: Path) -> World:
 
 
 def test_the_kill_switch_keeps_it_unsaid(api: BotApi, harbour: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def thrown(acted: Callable[..., tuple[Act, ...]]) -> Callable[..., tuple[Act, ...]]:
-        def act(*arguments: Any) -> tuple[Act, ...]:
+    def thrown(acted: Callable[..., tuple[ExecutedDecision, ...]]) -> Callable[..., tuple[ExecutedDecision, ...]]:
+        def act(*arguments: Any) -> tuple[ExecutedDecision, ...]:
             done = acted(*arguments)
             monkeypatch.setenv("RALPH_PAUSED", "1")
             return done
 
         return act
 
-    monkeypatch.setattr(acting, "act", thrown(acting.act))
+    monkeypatch.setattr(acting, "execute_decisions", thrown(acting.execute_decisions))
     assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
     assert api.sent == []
 

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 import pytest
 
 from ralph_mission.stores.branch import BranchStore
-from tests.fakes.model import KEY, Reply, ScriptedModel, call, fault, server
-from tests.fakes.model.script import Call
+from tests.fakes.model import server
+from tests.fakes.model.script import Call, Reply, call, fault
+from tests.fakes.model.server import KEY, ScriptedModel
 from tests.helpers import cli, cli_here, commit, git, make_repo
 
 CONFIG = """\

@@ -14,10 +14,10 @@ import pytest
 
 from ralph_mission.cli.wiring import decide_again
 from ralph_mission.flows import control
-from ralph_mission.forges.local import LocalForge
-from ralph_mission.mission.ledger import Batch, Claim
+from ralph_mission.forges.local.forge import LocalForge
+from ralph_mission.mission.ledger import Claim, MemoryBatch
 from ralph_mission.report.document import schema, to_document
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import commit
 from tests.integration.test_life import edit_memory
 from tests.integration.world import BUGS_CONFIG, statuses, verdicts, world
@@ -150,7 +150,7 @@ def test_a_staged_cycle_stands_in_nobodys_way_and_nobody_in_its(tmp_path):
     store = harbour.house().store
     past = store.recall()
     taken = replace(past.state, claim=Claim("runner elsewhere", 2, "000002-x", harbour.now))
-    store.commit(Batch(past.memory, taken, (), "taken"), past)
+    store.commit(MemoryBatch(past.memory, taken, (), "taken"), past)
     with store.exclusive():
         assert harbour.cycle(staged=True)[0].outcome == "done"
     assert harbour.cycle()[0].outcome == "lost"
@@ -201,7 +201,7 @@ def test_a_deleted_memory_stops_the_cycle_before_any_effect(tmp_path):
     harbour = world(tmp_path)
     harbour.cycle()
     harbour.git("update-ref", "-d", "refs/heads/ralph-memory")
-    with pytest.raises(Trouble) as trouble:
+    with pytest.raises(UserError) as trouble:
         harbour.cycle()
     assert "recover" in trouble.value.next_step
     assert len(harbour.issues) == 1
@@ -212,7 +212,7 @@ def test_a_machine_field_changed_by_hand_stops_the_cycle(tmp_path):
     harbour = world(tmp_path)
     harbour.cycle()
     edit_memory(harbour, harbour.memory().replace("IN_REVIEW", "COMPLETED") + "\n")
-    with pytest.raises(Trouble) as trouble:
+    with pytest.raises(UserError) as trouble:
         harbour.cycle()
     assert "recover" in trouble.value.next_step
 

@@ -10,14 +10,14 @@ from unittest import mock
 import pytest
 
 from ralph_mission.flows import control, work_end
-from ralph_mission.flows.work import keep_working, once
-from ralph_mission.loop.order import Limits
+from ralph_mission.flows.work import keep_working, work_once
+from ralph_mission.loop.order import RunLimits
 from ralph_mission.mission.effects import MARKER
-from ralph_mission.mission.work_terms import Played
+from ralph_mission.mission.work_terms import WorkResult
 from ralph_mission.safety import text
 from ralph_mission.safety.patch import EXECUTABLE, FileChange, Patch
 from ralph_mission.stores.branch import BranchStore
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.integration.at_work import BOTH, FAILED, FORGES, READY, SCRIPT, WORKING, Place, Scripted, ended, made
 
 
@@ -121,7 +121,7 @@ def test_a_label_that_a_person_took_off_after_a_try_is_not_ours_to_read_as_a_yes
 
 def test_done_without_a_change_is_a_try_that_came_to_nothing(here):
     number = here.ready()
-    report = here.work(Scripted([lambda job: Played(0, "complete", Patch(job.base_sha, ()))]))
+    report = here.work(Scripted([lambda job: WorkResult(0, "complete", Patch(job.base_sha, ()))]))
     assert (report.outcome, report.code, here.labels(number)) == ("waiting", 1, {READY})
 
 
@@ -139,7 +139,7 @@ def test_a_fault_of_ours_gives_the_issue_back_and_says_what_it_was(tmp_path):
 
 
 def odd_mode(job):
-    return Played(0, "complete", Patch(job.base_sha, (FileChange("run.sh", "", EXECUTABLE, None, b"#!/bin/sh\n"),)))
+    return WorkResult(0, "complete", Patch(job.base_sha, (FileChange("run.sh", "", EXECUTABLE, None, b"#!/bin/sh\n"),)))
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_a_persistent_run_ends_at_its_limits_over_all_issues(here):
     for title in ("One", "Two", "Three"):
         here.ready(title)
     hands = Scripted()
-    report = keep_working(here.worker(hands, role="You look after tides."), Limits(iterations=2, usd=50.0))
+    report = keep_working(here.worker(hands, role="You look after tides."), RunLimits(iterations=2, usd=50.0))
     assert (report.outcome, report.code, report.reason, len(hands.jobs)) == ("held", 2, "2 sessions in all", 2)
     assert hands.jobs[0].prompt.startswith("You look after tides.\n\n# Implement: One")
 
@@ -300,7 +300,7 @@ def test_a_trouble_waits_a_minute_and_a_mistake_in_the_settings_ends_it(here):
     here.ready()
 
     def broken():
-        raise Trouble("cannot reach the server", "try again", who="network")
+        raise UserError("cannot reach the server", "try again", who="network")
 
     def sleep(seconds: float) -> None:
         here.slept.append(seconds)
@@ -311,9 +311,9 @@ def test_a_trouble_waits_a_minute_and_a_mistake_in_the_settings_ends_it(here):
     assert here.slept == [60.0]
 
     def misused():
-        raise Trouble("no such key", "mend it", usage=True)
+        raise UserError("no such key", "mend it", usage=True)
 
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         keep_working(replace(here.worker(Scripted()), opened=misused))
 
 
@@ -330,7 +330,7 @@ def test_a_result_waits_for_a_resume_and_is_given_up_when_none_comes(here):
             control.resume(here.house().store)
 
     with mock.patch.object(work_end, "HELD", 4 * work_end.AGAIN):
-        assert once(replace(here.worker(Scripted([paused])), sleep=sleep)).outcome == "done"
+        assert work_once(replace(here.worker(Scripted([paused])), sleep=sleep)).outcome == "done"
         report = here.work(Scripted([paused]))
     assert (report.record.issue, report.record.state, report.reason) == (
         second, "releasing", "the change may not be sent: paused",
@@ -350,7 +350,7 @@ def test_a_result_survives_a_network_that_fails_for_a_moment(here, landed):
             failing.clear()
             if landed:
                 commit(store, batch, after)
-            raise Trouble("cannot reach the server", "try again", who="network")
+            raise UserError("cannot reach the server", "try again", who="network")
         return commit(store, batch, after)
 
     hands = Scripted()

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.flows.work import Job, keep_working
-from ralph_mission.loop.order import Limits
+from ralph_mission.flows.work import IssueJob, keep_working
+from ralph_mission.loop.order import RunLimits
 from ralph_mission.loop.presets import IDLE_PAUSE
 from ralph_mission.mission.spending import LEAST
-from ralph_mission.mission.work_terms import SPARED, Played
+from ralph_mission.mission.work_terms import SPARED, WorkResult
 from tests.integration.at_work import FAILED, FORGES, READY, Place, Scripted, ended, made
 
 
@@ -21,9 +21,9 @@ def here(tmp_path: Path) -> Iterator[Place]:
         yield found
 
 
-def away(job: Job) -> Played:
+def away(job: IssueJob) -> WorkResult:
     """A loop whose agent could not be reached."""
-    return Played(1, "failures: 3 sessions in a row failed: 401 Unauthorized", sessions=3, away=True)
+    return WorkResult(1, "failures: 3 sessions in a row failed: 401 Unauthorized", sessions=3, away=True)
 
 
 def test_an_agent_that_could_not_be_reached_costs_no_try_and_the_next_ones_count(here):
@@ -56,7 +56,7 @@ def test_nothing_is_claimed_while_the_usual_agent_is_not_there(here):
 def test_a_try_does_not_begin_with_what_is_left_of_a_day_s_money(here):
     number = here.ready()
     day = here.house().charter.limits.usd_per_day
-    here.work(Scripted([lambda job: Played(2, "cost", sessions=1, usd=day - LEAST / 2)]))
+    here.work(Scripted([lambda job: WorkResult(2, "cost", sessions=1, usd=day - LEAST / 2)]))
     hands = Scripted()
     assert (here.work(hands).outcome, hands.jobs, here.labels(number)) == ("held", [], {READY})
     assert here.work(hands, usd_per_issue=LEAST / 4).outcome == "done", "somebody set less for one issue"
@@ -65,7 +65,7 @@ def test_a_try_does_not_begin_with_what_is_left_of_a_day_s_money(here):
 def test_a_try_takes_no_longer_than_is_left_of_the_whole_run(here):
     here.ready()
     hands = Scripted([ended(130, "interrupted")])
-    keep_working(here.worker(hands), Limits(runtime=600.0))
+    keep_working(here.worker(hands), RunLimits(runtime=600.0))
     assert 0 < hands.jobs[0].seconds <= 600.0
 
 

@@ -11,11 +11,11 @@ from unittest import mock
 import pytest
 
 from ralph_mission.flows import control
-from ralph_mission.flows.work import Job
+from ralph_mission.flows.work import IssueJob
 from ralph_mission.mission import acting, work_plans
 from ralph_mission.mission.ledger import work_key
-from ralph_mission.mission.work_terms import Played
-from ralph_mission.trouble import Trouble
+from ralph_mission.mission.work_terms import WorkResult
+from ralph_mission.trouble import UserError
 from tests.integration.at_review import Told, proposed, read
 from tests.integration.at_work import FAILED, FORGES, READY, WORKING, Place, Scripted, ended, made, on_hub
 
@@ -66,11 +66,11 @@ def test_what_is_given_back_after_midnight_is_not_taken_from_what_others_spent_b
     assert here.local is not None
     first, second = here.ready(), here.ready("Add a moon table")
 
-    def over_midnight(job: Job) -> Played:
+    def over_midnight(job: IssueJob) -> WorkResult:
         assert here.local is not None
         here.local.now += timedelta(hours=13)
-        here.work(Scripted([lambda _: Played(2, "cost", sessions=1, usd=4.0)]))
-        return Played(2, "cost", sessions=1, usd=1.0)
+        here.work(Scripted([lambda _: WorkResult(2, "cost", sessions=1, usd=4.0)]))
+        return WorkResult(2, "cost", sessions=1, usd=1.0)
 
     assert here.work(Scripted([over_midnight])).record.issue == first
     assert (here.tries(second), here.spent()) == (1, 4.0)
@@ -83,7 +83,7 @@ def test_a_review_over_midnight_gives_nothing_back_to_the_new_day(here):
 
     def over_midnight(job):
         here.local.now += timedelta(hours=13)
-        here.work(Scripted([lambda _: Played(2, "cost", sessions=1, usd=4.0)]))
+        here.work(Scripted([lambda _: WorkResult(2, "cost", sessions=1, usd=4.0)]))
         return '{"issues": []}'
 
     read(here, number, Told(here, (over_midnight,), usd=0.25))
@@ -116,7 +116,7 @@ class Locked:
         return ()
 
     def acknowledge(self, ids: object) -> None:
-        raise Trouble("another process has held it for 30 seconds", "see who")
+        raise UserError("another process has held it for 30 seconds", "see who")
 
 
 def test_what_was_made_is_sent_though_guidance_of_this_machine_cannot_be_marked_as_given(here):
@@ -136,9 +136,9 @@ def test_a_secret_in_the_name_of_a_file_that_may_not_be_sent_is_told_nowhere(her
 def held_up(place: Place) -> int:
     """An issue whose try came to nothing, for a reason that nobody may be told by the time it can be said."""
 
-    def paused(job: Job) -> Played:
+    def paused(job: IssueJob) -> WorkResult:
         control.pause(place.house().store)
-        return Played(1, f"key {SECRET} is bad", sessions=1, usd=0.5)
+        return WorkResult(1, f"key {SECRET} is bad", sessions=1, usd=0.5)
 
     number = place.ready()
     assert place.work(Scripted([paused])).outcome == "releasing"
@@ -166,8 +166,8 @@ def test_an_end_of_which_not_a_word_may_be_told_is_an_end_all_the_same(here):
 
 def stopped_from(asked: int) -> object:
     """A pause that comes right before the answer number `asked` to whether there is one."""
-    found, counted = acting.stopped, iter(range(1, 1000))
-    return mock.patch.object(acting, "stopped", lambda ports: next(counted) >= asked or found(ports))
+    found, counted = acting.is_stopped, iter(range(1, 1000))
+    return mock.patch.object(acting, "is_stopped", lambda ports: next(counted) >= asked or found(ports))
 
 
 @pytest.mark.parametrize(("asked", "said"), [(3, False), (4, True)], ids=["nothing was sent", "its label was"])

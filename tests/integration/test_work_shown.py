@@ -12,11 +12,12 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.bootstrap.work import LoopHands, WorkWanted
-from ralph_mission.report.loop_voice import PlainLoopVoice
+from ralph_mission.bootstrap.work import LoopHands, WorkOptions
+from ralph_mission.report.loop_voice import PlainRunProgress
 from tests.crash.dying import dying_after
 from tests.crash.witness import duplicates, watched
-from tests.fakes.model import KEY, ScriptedModel, say
+from tests.fakes.model.script import say
+from tests.fakes.model.server import KEY, ScriptedModel
 from tests.integration.at_work import READY, WORKING, Place, on_hub
 
 AGENT = """
@@ -45,7 +46,7 @@ def hands(place: Place, folder: Path) -> LoopHands:
     house = place.house()
     assert house.git.work_tree is not None
     command = shlex.join((sys.executable, str(folder / "agent.py")))
-    return LoopHands(WorkWanted(house.git.work_tree, command=command), house, PlainLoopVoice(io.StringIO(), ()))
+    return LoopHands(WorkOptions(house.git.work_tree, command=command), house, PlainRunProgress(io.StringIO(), ()))
 
 
 def to(model: ScriptedModel):

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from ralph_mission.bootstrap.cycle import Household, build
-from ralph_mission.forges.local import Person
-from ralph_mission.mission.account import CycleReport, Telling
-from ralph_mission.mission.cycle import Request, run_cycle
+from ralph_mission.bootstrap.cycle import App, build_app
+from ralph_mission.forges.local.people import Person
+from ralph_mission.mission.account import CycleReport, CycleSummary
+from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from tests.helpers import NOON, git, make_repo
 
 TYPOS = {
@@ -33,15 +33,15 @@ class World:
     repo: Path
     now: datetime = NOON
 
-    def house(self, staged: bool = False) -> Household:
+    def house(self, staged: bool = False) -> App:
         """The ports, at this moment."""
-        return build(self.repo, staged=staged, now=self.now)
+        return build_app(self.repo, staged=staged, now=self.now)
 
-    def cycle(self, after: timedelta = timedelta(hours=7), **request: object) -> tuple[CycleReport, Telling]:
+    def cycle(self, after: timedelta = timedelta(hours=7), **request: object) -> tuple[CycleReport, CycleSummary]:
         """One cycle, some time later."""
         self.now += after
         house = self.house(staged=bool(request.get("staged")))
-        return run_cycle(house.ports, house.charter, Request(force=True, **request), house.secrets)  # type: ignore[arg-type]  # names of Request
+        return run_cycle(house.ports, house.charter, CycleRequest(force=True, **request), house.secrets)  # type: ignore[arg-type]  # names of Request
 
     def person(self, login: str = "mara") -> Person:
         """Somebody at the keyboard, a minute later."""

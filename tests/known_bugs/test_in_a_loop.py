@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.loop.model import Turn
+from ralph_mission.loop.model import AgentTurn
 from tests.helpers import cli_here as ralph
 from tests.helpers import make_repo
 from tests.loop.making import order, played, stories, world
@@ -25,7 +25,7 @@ def test_a_promise_that_is_quoted_completes_nothing(words: str) -> None:
 
     The script of snarktank/ralph looks for the words anywhere in the output.
     """
-    made = world(Turn(words), forever=True, prd=stories(*[False] * 4))
+    made = world(AgentTurn(words), forever=True, prd=stories(*[False] * 4))
     account = played(order("prd", iterations=3), made)
     assert (account.ending.reason, account.ending.code, len(account.outputs)) == ("iterations", 2, 3)
 
@@ -55,7 +55,7 @@ def test_who_is_stuck_is_counted() -> None:
 
     ralph-fresh of oh-my-claudecode writes it in its tests alone.
     """
-    made = world(Turn("Still at it."), forever=True, prd=stories(False))
+    made = world(AgentTurn("Still at it."), forever=True, prd=stories(False))
     account = played(order("prd", iterations=100, idle=100), made)
     assert [state.stale for state, output in made.desk.kept if output is not None] == [1, 2, 3, 4, 5, 6]
     assert "another way" in made.agent.prompts[3]

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from ralph_mission.mission.account import CycleReport
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.crash.dying import dying, writes
 from tests.crash.stages import NOW
 from tests.crash.witness import duplicates, open_state, watched
-from tests.fakes.github import Crash
 from tests.fakes.github.deeds import threads
+from tests.fakes.github.faults import Crash
 from tests.helpers import git
 from tests.integration.hub import Hub, hub
 from tests.integration.world import statuses, verdicts, world
@@ -195,7 +195,7 @@ def test_a_push_of_memory_that_is_rejected_is_not_ignored(fresh: Hub) -> None:
     """The push to the memory branch fails behind `|| true`, and the run goes on: nothing of it is remembered."""
     fresh.fake.ruleset("ralph-memory", forbidden=("creation", "update"))
     try:
-        with pytest.raises(Trouble, match="cannot write memory: ralph-memory is protected"):
+        with pytest.raises(UserError, match="cannot write memory: ralph-memory is protected"):
             fresh.cycle(NOW)
     finally:
         fresh.fake.world.rulesets.clear()

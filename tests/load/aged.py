@@ -14,12 +14,12 @@ from pathlib import Path
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission import ledger, memory
 from ralph_mission.mission.effects import Receipt
-from ralph_mission.mission.ledger import Batch, EffectRecord, FindingRecord, Recollection, key_of
+from ralph_mission.mission.ledger import EffectRecord, FindingRecord, MemoryBatch, MemorySnapshot, key_of
 from ralph_mission.mission.memory import CompletedNote, CycleNote, Memory
 from ralph_mission.mission.memory_text import render_notes
 from ralph_mission.mission.model import Action, Urgency
 from ralph_mission.stores import codec, layout
-from ralph_mission.stores.anchor import Mark
+from ralph_mission.stores.anchor import AnchorMark
 from ralph_mission.stores.recovery import RecoverableStore
 from tests.helpers import NOON
 from tests.integration.world import CALM, World, world
@@ -61,10 +61,10 @@ def grow(here: World, cycles: int) -> None:
     stream = b"".join(_stream(git, store, past, aged, more))
     subprocess.run(["git", "-C", str(here.repo), "fast-import", "--quiet"], input=stream, check=True)
     head = here.git("rev-parse", "ralph-memory")
-    store.anchorage.write(Mark(aged.header.lineage, aged.header.serial, head))
+    store.anchorage.write(AnchorMark(aged.header.lineage, aged.header.serial, head))
 
 
-def _aged(past: Recollection, more: range, now: datetime) -> Memory:
+def _aged(past: MemorySnapshot, more: range, now: datetime) -> Memory:
     kept = [_notes(number) for number in more]
     ours = past.memory
     header = replace(ours.header, cycle=more[-1], serial=ours.header.serial + len(more), last_cycle_at=now)
@@ -83,7 +83,7 @@ def _notes(number: int) -> tuple[CompletedNote, CycleNote]:
     return CompletedNote(f"{at:%Y-%m-%d}", f"mission {number}", 2, "merged", "people like it"), note
 
 
-def _stream(git: Git, store: RecoverableStore, past: Recollection, aged: Memory, more: range) -> Iterator[bytes]:
+def _stream(git: Git, store: RecoverableStore, past: MemorySnapshot, aged: Memory, more: range) -> Iterator[bytes]:
     archives: dict[str, str] = {}
     page = git.blobs([f"{past.oid}:{layout.DASHBOARD}"])[f"{past.oid}:{layout.DASHBOARD}"].decode()
     parent = f"from {past.oid}\n"
@@ -91,7 +91,7 @@ def _stream(git: Git, store: RecoverableStore, past: Recollection, aged: Memory,
         files = _left(number, archives)
         if number == more[-1]:
             ids = tuple(f"{one:06d}-aged" for one in more[-ledger.KEPT_IDS :])
-            files |= store.files(Batch(aged, replace(past.state, done=ids), (), "aged", dashboard=page), "")
+            files |= store.files(MemoryBatch(aged, replace(past.state, done=ids), (), "aged", dashboard=page), "")
         yield _commit(number, parent, files)
         parent = ""
 

@@ -18,7 +18,7 @@ from bench.load import RESULTS
 from bench.spent import git_counted
 from ralph_mission.hands import fixer
 from ralph_mission.mission.findings import BACKLOG
-from ralph_mission.mission.memory_parse import parse, parse_notes
+from ralph_mission.mission.memory_parse import parse_memory, parse_notes
 from tests.figures import Table, shown
 from tests.helpers import NOON, git
 from tests.integration.world import World, world
@@ -98,7 +98,7 @@ def told_of(here: World) -> set[int]:
     """The cycles whose missions stand in the memory file or its archive, but for those of the first two cycles."""
     paths = here.git("ls-tree", "-r", "--name-only", "ralph-memory", "memory/archive/").splitlines()
     notes = [note for path in paths for note in parse_notes(here.git("cat-file", "blob", f"ralph-memory:{path}"))[0]]
-    kept = parse(here.memory().encode()).completed
+    kept = parse_memory(here.memory().encode()).completed
     names = {note.title for note in (*notes, *kept)}
     return {int(name.removeprefix("mission ")) for name in names if name.startswith("mission ")}
 

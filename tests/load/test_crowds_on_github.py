@@ -12,7 +12,7 @@ import pytest
 
 from ralph_mission.forges.github import etags
 from ralph_mission.mission import work_text
-from ralph_mission.mission.model import Remark
+from ralph_mission.mission.threads import ThreadComment
 from ralph_mission.observers import forge
 from tests.crash.dying import told
 from tests.fakes.github.deeds import threads
@@ -76,8 +76,8 @@ def test_a_text_of_any_length_is_cut_before_it_is_kept_or_told(tmp_path, charact
         number = world.human("mara").create_issue("Paint the quay", "x")
         world.fake.issue(number).body = "word " * (characters // 5)
         issue = world.connected().issue(number)
-        remark = Remark(1, issue.author, issue.body, issue.created_at, issue.created_at)
-        told = work_text.prompt(issue, (remark,) * max(3, 3_000_000 // characters), issue.body)
+        remark = ThreadComment(1, issue.author, issue.body, issue.created_at, issue.created_at)
+        told = work_text.issue_prompt(issue, (remark,) * max(3, 3_000_000 // characters), issue.body)
         assert len(told) < MOST_TOLD
         assert len(issue.body) >= characters - 5  # nothing was cut on the way: it is what is told that is bounded
 
@@ -105,7 +105,7 @@ def test_comments_cost_a_request_for_each_hundred_and_the_last_one_is_heard(
         assert (len(issue.remarks), issue.remarks[-1].body) == (comments + 1, "/ralph reject")
         table.count(f"{comments:,} comments", requests=forge_now.requests.total)
         assert kept_file(world).stat().st_size <= 2 * etags.MOST
-        assert len(work_text.prompt(issue, issue.remarks, "")) < MOST_TOLD
+        assert len(work_text.issue_prompt(issue, issue.remarks, "")) < MOST_TOLD
 
 
 @pytest.mark.long  # takes ten seconds or more

@@ -7,29 +7,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from ralph_mission.loop.items import Guidance, LoopEvent, StopSignal
 from ralph_mission.loop.model import (
-    Board,
-    Change,
-    Commit,
-    Event,
-    Guidance,
+    AgentTurn,
+    CheckoutState,
+    CheckResult,
     HatOutput,
-    Paths,
+    PathChange,
     Prd,
+    RunPaths,
+    RunSnapshot,
+    RunState,
     Session,
-    Signal,
-    State,
-    Task,
-    Tree,
-    Turn,
-    Verification,
+    SessionCommit,
 )
-from ralph_mission.loop.order import Account, Order
-from ralph_mission.loop.ports import Ports, Work
-from ralph_mission.trouble import Trouble
+from ralph_mission.loop.order import RunResult, RunSpec
+from ralph_mission.loop.ports import RunPorts, SessionWork
+from ralph_mission.loop.task import LoopTask
+from ralph_mission.trouble import UserError
 
 START_OF_TIME = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
-Played = Turn | BaseException | Callable[[Session], Turn | None]
+Played = AgentTurn | BaseException | Callable[[Session], AgentTurn | None]
 """A turn; what an interrupt raises; or what the agent does to the other fakes before it answers (None: nothing)."""
 
 
@@ -74,7 +72,7 @@ class PlannedAgent:
         """What each was told."""
         return [session.prompt for session in self.sessions]
 
-    def play(self, session: Session, stopped: Callable[[], bool]) -> Turn:
+    def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
         self.sessions.append(session)
         self.stopped.append(stopped())
         number = len(self.sessions)
@@ -82,19 +80,19 @@ class PlannedAgent:
         turn = self.turns[min(number, len(self.turns)) - 1]
         if isinstance(turn, BaseException):
             raise turn
-        return turn if isinstance(turn, Turn) else (turn(session) or Turn())
+        return turn if isinstance(turn, AgentTurn) else (turn(session) or AgentTurn())
 
 
 class FakeWorkplace:
     """A checkout as two mappings: the files, and the files of the last commit."""
 
-    def __init__(self, files: dict[str, str] | None = None, *checks: Verification) -> None:
+    def __init__(self, files: dict[str, str] | None = None, *checks: CheckResult) -> None:
         self.files = dict(files or {})
         self.head = dict(self.files)
-        self.history: list[Commit] = []
+        self.history: list[SessionCommit] = []
         self.checks = list(checks)
         self.verified = 0
-        self.foreign: tuple[Change, ...] = ()
+        self.foreign: tuple[PathChange, ...] = ()
         self.messages: tuple[str, ...] = ()
         self.aside: dict[str, str] = {}
         self._marks: dict[str, tuple[dict[str, str], int]] = {}
@@ -112,10 +110,10 @@ class FakeWorkplace:
         self._marks[name] = (dict(self.files), len(self.history))
         return name
 
-    def changed(self, mark: str) -> Work:
+    def changed(self, mark: str) -> SessionWork:
         before, _ = self._at(mark)
         foreign, self.foreign = self.foreign, ()
-        return Work(_changes(before, self.files), self.messages, foreign)
+        return SessionWork(_changes(before, self.files), self.messages, foreign)
 
     def undo(self, mark: str, paths: Sequence[str]) -> None:
         before, _ = self._at(mark)
@@ -124,10 +122,10 @@ class FakeWorkplace:
             for files in (self.files, self.head):
                 _put(files, path, before.get(path))
 
-    def verify(self) -> Verification:
+    def verify(self) -> CheckResult:
         """The next of the checks; the last of them for ever; without any nothing has run."""
         self.verified += 1
-        return self.checks[min(self.verified, len(self.checks)) - 1] if self.checks else Verification()
+        return self.checks[min(self.verified, len(self.checks)) - 1] if self.checks else CheckResult()
 
     def landed(self, commit: str) -> bool:
         return any(made.hash == commit for made in self.history)
@@ -136,12 +134,12 @@ class FakeWorkplace:
         if self.files == self.head:
             return ""
         self.head = dict(self.files)
-        made = Commit(f"{len(self.history) + 1:07x}", message)
+        made = SessionCommit(f"{len(self.history) + 1:07x}", message)
         announce(made.hash)
         self.history.append(made)
         return made.hash
 
-    def set_aside(self, mark: str) -> tuple[Change, ...]:
+    def set_aside(self, mark: str) -> tuple[PathChange, ...]:
         self._at(mark)
         left = _changes(self.head, self.files)
         self.aside |= {change.path: self.files.get(change.path, "") for change in left}
@@ -158,13 +156,13 @@ class FakeWorkplace:
         return self._marks[mark]
 
 
-def _changes(before: dict[str, str], after: dict[str, str]) -> tuple[Change, ...]:
+def _changes(before: dict[str, str], after: dict[str, str]) -> tuple[PathChange, ...]:
     how = {
         path: "added" if path not in before else "deleted" if path not in after else "modified"
         for path in sorted(before.keys() | after.keys())
         if before.get(path) != after.get(path)
     }
-    return tuple(Change(path, word) for path, word in how.items())
+    return tuple(PathChange(path, word) for path, word in how.items())
 
 
 def _put(files: dict[str, str], path: str, content: str | None) -> None:
@@ -179,63 +177,63 @@ class FakeDesk:
     """The files a loop lives by, as attributes. Nothing but `exclusive` may be asked of it before it is held."""
 
     prd: Prd | None = None
-    tasks: tuple[Task, ...] = ()
+    tasks: tuple[LoopTask, ...] = ()
     memories: str = ""
-    tree: Tree = field(default_factory=Tree)
+    tree: CheckoutState = field(default_factory=CheckoutState)
     words: list[Guidance] = field(default_factory=list)
-    asked: Signal = ""
-    left: State | None = None
+    asked: StopSignal = ""
+    left: RunState | None = None
     taken: bool = False
-    saying: list[Event] = field(default_factory=list)
-    mended: tuple[Change, ...] = ()
+    saying: list[LoopEvent] = field(default_factory=list)
+    mended: tuple[PathChange, ...] = ()
     run_dir: str = "/shop/.ralph/loop"
     held: bool = False
     prompts: list[str] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    events: list[LoopEvent] = field(default_factory=list)
     entries: list[str] = field(default_factory=list)
-    kept: list[tuple[State, HatOutput | None]] = field(default_factory=list)
+    kept: list[tuple[RunState, HatOutput | None]] = field(default_factory=list)
     tidied: int = 0
     given: list[Guidance] = field(default_factory=list)
-    claimed: tuple[Change, ...] = ()
-    closed: Account | None = None
-    paths: Paths = field(default_factory=Paths)
+    claimed: tuple[PathChange, ...] = ()
+    closed: RunResult | None = None
+    paths: RunPaths = field(default_factory=RunPaths)
 
     @contextmanager
-    def exclusive(self, order: Order) -> Iterator[None]:
+    def exclusive(self, order: RunSpec) -> Iterator[None]:
         if self.taken:
-            raise Trouble("another loop runs in this checkout", "wait for it, or: ralph cancel")
+            raise UserError("another loop runs in this checkout", "wait for it, or: ralph cancel")
         self.held = True
         try:
             yield
         finally:
             self.held = False
 
-    def resumed(self, order: Order) -> State | None:
+    def resumed(self, order: RunSpec) -> RunState | None:
         self._needs_hold()
         return self.left
 
-    def open(self, order: Order, now: datetime) -> State:
+    def open(self, order: RunSpec, now: datetime) -> RunState:
         self._needs_hold()
         assert self.left is None, "a run that is to be continued is not opened anew"
-        return State("run-1", order.objective, now)
+        return RunState("run-1", order.objective, now)
 
-    def board(self) -> Board:
+    def board(self) -> RunSnapshot:
         self._needs_hold()
-        return Board(self.prd, self.tasks, self.memories, guidance=tuple(self.words), tree=self.tree,
+        return RunSnapshot(self.prd, self.tasks, self.memories, guidance=tuple(self.words), tree=self.tree,
                      paths=self.paths)  # fmt: skip  # one value
 
-    def signal(self) -> Signal:
+    def signal(self) -> StopSignal:
         return self.asked
 
     def heard(self) -> bool:
         return bool(self.asked or self.words)
 
-    def said(self) -> tuple[Event, ...]:
+    def said(self) -> tuple[LoopEvent, ...]:
         self._needs_hold()
         said, self.saying = tuple(self.saying), []
         return said
 
-    def record(self, event: Event) -> None:
+    def record(self, event: LoopEvent) -> None:
         self._needs_hold()
         assert event.at is not None, f"{event.topic} has no time"
         self.events.append(event)
@@ -262,21 +260,21 @@ class FakeDesk:
         assert entry.strip(), "nothing is noted"
         self.entries.append(entry)
 
-    def restore(self) -> tuple[Change, ...]:
+    def restore(self) -> tuple[PathChange, ...]:
         self._needs_hold()
         mended, self.mended = self.mended, ()
         return mended
 
-    def keep(self, state: State, output: HatOutput | None) -> None:
+    def keep(self, state: RunState, output: HatOutput | None) -> None:
         self._needs_hold()
         assert output is None or output.iteration == state.iteration, "a record of another session"
         self.kept.append((state, output))
 
-    def put_back(self, landed: Callable[[str], bool]) -> tuple[Change, ...]:
+    def put_back(self, landed: Callable[[str], bool]) -> tuple[PathChange, ...]:
         self._needs_hold()
         return self.claimed
 
-    def close(self, account: Account) -> None:
+    def close(self, account: RunResult) -> None:
         self._needs_hold()
         assert self.closed is None, "a run ends once"
         self.closed = account
@@ -306,24 +304,24 @@ class FakeVoice:
     told: list[str] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    account: Account | None = None
+    account: RunResult | None = None
 
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def began(self, order: Order, state: State) -> None:
+    def began(self, order: RunSpec, state: RunState) -> None:
         self.told.append(f"began {state.iteration}")
 
-    def session(self, order: Order, state: State, hat: str, board: Board) -> None:
+    def session(self, order: RunSpec, state: RunState, hat: str, board: RunSnapshot) -> None:
         self.told.append(f"session {state.iteration + 1} {hat}".rstrip())
 
-    def output(self, order: Order, state: State, output: HatOutput) -> None:
+    def output(self, order: RunSpec, state: RunState, output: HatOutput) -> None:
         self.told.append(f"output {output.iteration} {output.hat}")
 
     def waiting(self, seconds: float, why: str) -> None:
         self.waits.append(seconds)
 
-    def ended(self, order: Order, account: Account) -> None:
+    def ended(self, order: RunSpec, account: RunResult) -> None:
         assert self.account is None, "a run ends once"
         self.account = account
         self.told.append(f"ended {account.ending.reason}")
@@ -340,5 +338,5 @@ class FakeWorld:
     voice: FakeVoice = field(default_factory=FakeVoice)
 
     @property
-    def ports(self) -> Ports:
-        return Ports(self.agent, self.workplace, self.desk, self.clock, self.voice)
+    def ports(self) -> RunPorts:
+        return RunPorts(self.agent, self.workplace, self.desk, self.clock, self.voice)

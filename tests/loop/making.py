@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ralph_mission.loop.model import VERDICT, Prd, Story, Turn, Verification
-from ralph_mission.loop.order import Account, Limits, Order
+from ralph_mission.loop.model import VERDICT, AgentTurn, CheckResult, Prd, UserStory
+from ralph_mission.loop.order import RunLimits, RunResult, RunSpec
 from ralph_mission.loop.presets import PRESETS
-from ralph_mission.loop.run import run
+from ralph_mission.loop.run import run_loop
 from tests.loop.fakes import FakeDesk, FakeWorkplace, FakeWorld, PlannedAgent
 
-GREEN, RED = Verification(True, True), Verification(False, True, "2 tests failed")
-DONE = Turn("All of it is there.\nLOOP_COMPLETE")
-NOTHING = Turn("I looked around.")
+GREEN, RED = CheckResult(True, True), CheckResult(False, True, "2 tests failed")
+DONE = AgentTurn("All of it is there.\nLOOP_COMPLETE")
+NOTHING = AgentTurn("I looked around.")
 
 
-def order(preset="loop", **options) -> Order:
-    limits = {name: options.pop(name) for name in list(options) if name in Limits.__dataclass_fields__}
+def order(preset="loop", **options) -> RunSpec:
+    limits = {name: options.pop(name) for name in list(options) if name in RunLimits.__dataclass_fields__}
     chosen = PRESETS[preset] if isinstance(preset, str) else preset
-    return Order("Build the thing", replace(chosen, limits=replace(chosen.limits, **limits)), **options)
+    return RunSpec("Build the thing", replace(chosen, limits=replace(chosen.limits, **limits)), **options)
 
 
 def world(*turns, forever=False, files=None, checks=(), **desk) -> FakeWorld:
@@ -26,25 +26,25 @@ def world(*turns, forever=False, files=None, checks=(), **desk) -> FakeWorld:
     return FakeWorld(agent, FakeWorkplace(files, *checks), FakeDesk(**desk))
 
 
-def played(wanted: Order, made: FakeWorld) -> Account:
-    return run(wanted, made.ports)
+def played(wanted: RunSpec, made: FakeWorld) -> RunResult:
+    return run_loop(wanted, made.ports)
 
 
 def stories(*passes: bool) -> Prd:
     return Prd("thing", "ralph/thing", "", tuple(
-        Story(f"US-{number}", f"Story {number}", priority=number, passes=passed)
+        UserStory(f"US-{number}", f"Story {number}", priority=number, passes=passed)
         for number, passed in enumerate(passes, 1)
     ))  # fmt: skip  # one list
 
 
-def says(topic: str, payload: str = "") -> Turn:
-    return Turn(f'Done here.\n<event topic="{topic}">{payload}</event>')
+def says(topic: str, payload: str = "") -> AgentTurn:
+    return AgentTurn(f'Done here.\n<event topic="{topic}">{payload}</event>')
 
 
-def verdict(*messages: str) -> Turn:
+def verdict(*messages: str) -> AgentTurn:
     listed = ", ".join(f'{{"message": "{message}", "file": "a.py"}}' for message in messages)
     return says(VERDICT, f'{{"issues": [{listed}]}}')
 
 
-def pbr(**options) -> Order:
+def pbr(**options) -> RunSpec:
     return order("plan-build-review", **options)

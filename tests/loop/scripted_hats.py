@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ralph_mission.loop import playing
-from ralph_mission.loop.model import Change, Commit, Guidance, HatOutput, Session, Turn, Usage
-from ralph_mission.loop.order import Limits, Order, Preset
-from ralph_mission.loop.ports import Done, Job, Ports
+from ralph_mission.loop.items import Guidance
+from ralph_mission.loop.model import AgentTurn, HatOutput, PathChange, Session, SessionCommit, SessionUsage
+from ralph_mission.loop.order import LoopPreset, RunLimits, RunSpec
+from ralph_mission.loop.ports import ParallelResult, ParallelSession, RunPorts
 from tests.loop.fakes import FakeClock, FakeDesk, FakeVoice, FakeWorkplace
 
-Scene = Callable[[Session, FakeWorkplace, dict[str, str]], Turn | None]
+Scene = Callable[[Session, FakeWorkplace, dict[str, str]], AgentTurn | None]
 """What somebody does in one session: to the files, to the papers; what it says."""
 
 
@@ -28,13 +29,13 @@ def says(
     """A session that writes files and perhaps a plan, and ends with one event (none when the topic is "")."""
     said = payload if isinstance(payload, str) else json.dumps(payload)
 
-    def scene(session: Session, workplace: FakeWorkplace, papers: dict[str, str]) -> Turn:
+    def scene(session: Session, workplace: FakeWorkplace, papers: dict[str, str]) -> AgentTurn:
         for path, content in (writes or {}).items():
             workplace.write(path, content)
         if plan:
             papers["plan.md"] = plan
         words = f'{text}<event topic="{topic}">{said}</event>' if topic else text
-        return Turn(words, failure, "it crashed" if failure else "", usage=Usage(1, 1, 1, usd))
+        return AgentTurn(words, failure, "it crashed" if failure else "", usage=SessionUsage(1, 1, 1, usd))
 
     return scene
 
@@ -52,12 +53,12 @@ class Cast:
         self.sessions: list[Session] = []
         self.names: list[str] = []
 
-    def played(self, name: str, session: Session, workplace: FakeWorkplace, papers: dict[str, str]) -> Turn:
+    def played(self, name: str, session: Session, workplace: FakeWorkplace, papers: dict[str, str]) -> AgentTurn:
         key = name if name in self.scenes else session.hat.name
         assert self.scenes.get(key), f"{key} has no scene left in session {session.iteration}"
         self.sessions.append(session)
         self.names.append(key)
-        return self.scenes[key].pop(0)(session, workplace, papers) or Turn()
+        return self.scenes[key].pop(0)(session, workplace, papers) or AgentTurn()
 
     def of(self, key: str) -> list[Session]:
         """The sessions of one name."""
@@ -74,7 +75,7 @@ class Player:
     job: str = ""
     name: str = "cast"
 
-    def play(self, session: Session, stopped: Callable[[], bool]) -> Turn:
+    def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
         assert not stopped(), "nobody starts what is to stop"
         return self.cast.played(self.job, session, self.workplace, self.papers)
 
@@ -97,8 +98,10 @@ class World:
     batches: list[list[str]] = field(default_factory=list)
 
     @property
-    def ports(self) -> Ports:
-        return Ports(Player(self.cast, self.workplace, self.pages), self.workplace, self.desk, self.clock, self.voice)
+    def ports(self) -> RunPorts:
+        return RunPorts(
+            Player(self.cast, self.workplace, self.pages), self.workplace, self.desk, self.clock, self.voice
+        )
 
     def read(self, name: str) -> str:
         return self.pages.get(name, "")
@@ -108,15 +111,17 @@ class World:
 
     # --- the crew --------------------------------------------------------------------
 
-    def together(self, jobs: Sequence[Job], may_start: Callable[[Usage], bool]) -> tuple[Done, ...]:
+    def together(
+        self, jobs: Sequence[ParallelSession], may_start: Callable[[SessionUsage], bool]
+    ) -> tuple[ParallelResult, ...]:
         assert jobs and len({job.name for job in jobs}) == len(jobs)
         self.batches.append([job.name for job in jobs])
         base, taken = dict(self.workplace.files), dict[str, str]()
-        used, dones = Usage(), list[Done]()
+        used, dones = SessionUsage(), list[ParallelResult]()
         played = []
         for job in jobs:
             if not may_start(used):
-                played.append((Done(job.name), base))
+                played.append((ParallelResult(job.name), base))
                 continue
             done, files = self._apart(job, base)
             assert done.output is not None
@@ -126,21 +131,23 @@ class World:
             dones.append(self._merged(done, base, files, taken))
         return tuple(dones)
 
-    def _apart(self, job: Job, base: dict[str, str]) -> tuple[Done, dict[str, str]]:
+    def _apart(self, job: ParallelSession, base: dict[str, str]) -> tuple[ParallelResult, dict[str, str]]:
         place, papers = FakeWorkplace(base), dict(job.papers)
         desk = DeskApart(asked=self.desk.asked)
         ports = replace(self.ports, agent=Player(self.cast, place, papers, job.name), workplace=place, desk=desk)
         with desk.exclusive(job.order):
-            output = playing.play(job.order, job.state, job.board, job.hat, ports)
-        return Done(job.name, output, {name: papers[name] for name in job.papers}), place.files
+            output = playing.play_session(job.order, job.state, job.board, job.hat, ports)
+        return ParallelResult(job.name, output, {name: papers[name] for name in job.papers}), place.files
 
-    def _merged(self, done: Done, base: dict[str, str], files: dict[str, str], taken: dict[str, str]) -> Done:
+    def _merged(
+        self, done: ParallelResult, base: dict[str, str], files: dict[str, str], taken: dict[str, str]
+    ) -> ParallelResult:
         if done.output is None or done.output.failure:
             return done
         paths = sorted(path for path in base.keys() | files.keys() if base.get(path) != files.get(path))
         if met := [path for path in paths if path in taken]:
             return replace(
-                done, conflicts=tuple(Change(path, "conflict", f"{taken[path]} had it first") for path in met)
+                done, conflicts=tuple(PathChange(path, "conflict", f"{taken[path]} had it first") for path in met)
             )
         for path in paths:
             taken[path] = done.name
@@ -149,12 +156,12 @@ class World:
             else:
                 self.workplace.files.pop(path)
         if paths:
-            self.workplace.history.append(Commit(f"{len(self.workplace.history) + 1:07x}", done.name))
+            self.workplace.history.append(SessionCommit(f"{len(self.workplace.history) + 1:07x}", done.name))
         return done
 
 
-def order(**limits: object) -> Order:
-    return Order("Build the shop.", Preset("hats", Limits(**limits)))  # type: ignore[arg-type]  # fields of Limits
+def order(**limits: object) -> RunSpec:
+    return RunSpec("Build the shop.", LoopPreset("hats", RunLimits(**limits)))  # type: ignore[arg-type]  # fields of Limits
 
 
 def played(outputs: Sequence[HatOutput]) -> list[str]:

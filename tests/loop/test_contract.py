@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.loop.model import Hat
-from ralph_mission.loop.order import Order
+from ralph_mission.loop.order import RunSpec
 from tests.loop.test_prompt import BUILDER, FRESH, ORDER, REVIEWER, part, text
 
 
@@ -21,6 +21,6 @@ from tests.loop.test_prompt import BUILDER, FRESH, ORDER, REVIEWER, part, text
     ],
 )
 def test_who_works_through_stories_leaves_lasting_patterns_where_everybody_reads_them(
-    order: Order, hat: Hat | None, asked: bool
+    order: RunSpec, hat: Hat | None, asked: bool
 ) -> None:
     assert ("AGENTS.md" in part(text(order, hat=hat), "HOW TO WORK")) == asked

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.loop.convergence import Verdict, read, threshold
+from ralph_mission.loop.convergence import AcceptanceVerdict, read_verdicts, threshold
 
 
-def verdicts(kind: str, *said: tuple[int, bool]) -> tuple[Verdict, ...]:
-    return tuple(Verdict(kind, left, accepted) for left, accepted in said)
+def verdicts(kind: str, *said: tuple[int, bool]) -> tuple[AcceptanceVerdict, ...]:
+    return tuple(AcceptanceVerdict(kind, left, accepted) for left, accepted in said)
 
 
 def test_a_refactoring_may_leave_one_suggestion_and_nothing_else_may() -> None:
@@ -55,4 +55,4 @@ def test_one_kinds_verdicts_do_not_teach_another() -> None:
 def test_records_that_are_none_are_left_out() -> None:
     good = {"kind": "debug", "left": 2, "accepted": True}
     bad = [{}, None, "x", {**good, "left": True}, {**good, "left": -1}, {**good, "accepted": 1}, {**good, "kind": 3}]
-    assert read([good, *bad]) == (Verdict("debug", 2, True),)
+    assert read_verdicts([good, *bad]) == (AcceptanceVerdict("debug", 2, True),)

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from ralph_mission.loop import cost
-from ralph_mission.loop.model import HatOutput, State, Usage
-from ralph_mission.trouble import Trouble
+from ralph_mission.loop.model import HatOutput, RunState, SessionUsage
+from ralph_mission.trouble import UserError
 
 PRICES = {"large": {"input": 15, "output": 75}, "small": {"input": 1, "output": 5.0}}
 SEED = {"planner": 5, "builder": 30, "reviewer": 28, "fixer": 4}
@@ -20,64 +20,73 @@ SEED = {"planner": 5, "builder": 30, "reviewer": 28, "fixer": 4}
 
 
 def test_a_price_is_dollars_per_million_tokens_read_and_written() -> None:
-    assert cost.price(Usage(1, 2_000_000, 100_000), "large", PRICES) == pytest.approx(30 + 7.5)
+    assert cost.price(SessionUsage(1, 2_000_000, 100_000), "large", PRICES) == pytest.approx(30 + 7.5)
 
 
 def test_an_unknown_model_has_no_price_rather_than_a_guess() -> None:
-    assert cost.price(Usage(1, 10, 10), "other", PRICES) is None
-    assert cost.price(Usage(1, 1_000_000, 0), "other", {**PRICES, "default": {"input": 2, "output": 2}}) == 2
+    assert cost.price(SessionUsage(1, 10, 10), "other", PRICES) is None
+    assert cost.price(SessionUsage(1, 1_000_000, 0), "other", {**PRICES, "default": {"input": 2, "output": 2}}) == 2
 
 
 @pytest.mark.parametrize(
     "model", ["anthropic:large", "openrouter/anthropic/large", "large-20250929", "x/large-2025-09-29"]
 )
 def test_a_provider_and_a_date_may_be_left_out_of_the_prices(model: str) -> None:
-    assert cost.price(Usage(1, 1_000_000, 0), model, PRICES) == 15
+    assert cost.price(SessionUsage(1, 1_000_000, 0), model, PRICES) == 15
 
 
 @pytest.mark.parametrize("amount", [-1, True, "3", None, math.nan, math.inf])
 def test_a_price_that_is_no_amount_is_named(amount: object) -> None:
-    with pytest.raises(Trouble, match="input price of m"):
-        cost.price(Usage(1, 1, 1), "m", {"m": {"input": amount, "output": 1}})
+    with pytest.raises(UserError, match="input price of m"):
+        cost.price(SessionUsage(1, 1, 1), "m", {"m": {"input": amount, "output": 1}})
 
 
 # --- the table ----------------------------------------------------------------------
 
 
-def run(*hats: tuple[str, Usage], items: tuple[tuple[str, Usage], ...] = ()) -> cost.Run:
-    state = State("r", "o", datetime(2026, 1, 1, tzinfo=UTC), usage=sum((u for _, u in hats), Usage()), by_hat=hats,
-                  by_item=items)  # fmt: skip  # one state
+def run(*hats: tuple[str, SessionUsage], items: tuple[tuple[str, SessionUsage], ...] = ()) -> cost.RunCost:
+    state = RunState(
+        "r",
+        "o",
+        datetime(2026, 1, 1, tzinfo=UTC),
+        usage=sum((u for _, u in hats), SessionUsage()),
+        by_hat=hats,
+        by_item=items,
+    )
     return cost.of_state(state)
 
 
 def test_runs_are_added_up_by_hat_and_by_item() -> None:
     one = run(
-        ("builder", Usage(2, 100, 10, 0.5)),
-        ("reviewer", Usage(1, 50, 5, 0.1)),
-        items=(("US-1", Usage(3, 150, 15, 0.6)),),
+        ("builder", SessionUsage(2, 100, 10, 0.5)),
+        ("reviewer", SessionUsage(1, 50, 5, 0.1)),
+        items=(("US-1", SessionUsage(3, 150, 15, 0.6)),),
     )
-    two = run(("builder", Usage(1, 10, 1, 0.25)))
+    two = run(("builder", SessionUsage(1, 10, 1, 0.25)))
     made = cost.table([one, two])
-    assert dict(made.hats)["builder"] == Usage(3, 110, 11, 0.75)
-    assert made.items == (("US-1", Usage(3, 150, 15, 0.6)),)
+    assert dict(made.hats)["builder"] == SessionUsage(3, 110, 11, 0.75)
+    assert made.items == (("US-1", SessionUsage(3, 150, 15, 0.6)),)
     assert made.total.cost_usd == pytest.approx(0.85) and made.total.sessions == 4 and made.runs == 2
 
 
 def test_a_run_known_by_its_sessions_alone_counts_by_hat() -> None:
-    outputs = [HatOutput("builder", 1, usage=Usage(1, 10, 1, 0.1)), HatOutput("builder", 2, usage=Usage(2, 10, 1, 0.1))]
+    outputs = [
+        HatOutput("builder", 1, usage=SessionUsage(1, 10, 1, 0.1)),
+        HatOutput("builder", 2, usage=SessionUsage(2, 10, 1, 0.1)),
+    ]
     made = cost.table([cost.of_sessions(outputs)])
-    assert made.hats == (("builder", Usage(3, 20, 2, 0.2)),) and made.total == Usage(3, 20, 2, 0.2)
+    assert made.hats == (("builder", SessionUsage(3, 20, 2, 0.2)),) and made.total == SessionUsage(3, 20, 2, 0.2)
 
 
 def test_tokens_without_a_cost_are_priced_only_when_a_model_is_named() -> None:
-    told = run(("builder", Usage(1, 1_000_000, 0)))
+    told = run(("builder", SessionUsage(1, 1_000_000, 0)))
     assert cost.table([told]).total.cost_usd is None
     assert cost.table([told], "small", PRICES).total.cost_usd == 1
-    assert cost.table([run(("b", Usage(1, 1_000_000, 0, 9.0)))], "small", PRICES).total.cost_usd == 9.0
+    assert cost.table([run(("b", SessionUsage(1, 1_000_000, 0, 9.0)))], "small", PRICES).total.cost_usd == 9.0
 
 
 def test_no_run_is_an_empty_table() -> None:
-    assert cost.table([]) == cost.Table(0, (), (), Usage())
+    assert cost.table([]) == cost.CostTable(0, (), (), SessionUsage())
 
 
 # --- the calculator -----------------------------------------------------------------
@@ -114,10 +123,10 @@ def test_no_sessions_cost_nothing_and_save_nothing() -> None:
 
 
 def test_no_price_is_built_in() -> None:
-    with pytest.raises(Trouble, match="no price is known for claude-opus-4-5"):
+    with pytest.raises(UserError, match="no price is known for claude-opus-4-5"):
         cost.estimate({"builder": 1}, {}, "claude-opus-4-5", (1, 1), {})
 
 
 def test_a_hat_without_a_model_is_named() -> None:
-    with pytest.raises(Trouble, match="no model is named for builder"):
+    with pytest.raises(UserError, match="no model is named for builder"):
         cost.estimate({"builder": 1}, {"planner": "large"}, "", (1, 1), PRICES)

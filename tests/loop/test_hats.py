@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.loop.hats import complaints, from_toml, from_yaml, parse
+from ralph_mission.loop.hats import complaints, from_toml, from_yaml, parse_hats
 from ralph_mission.loop.model import Hat
 from ralph_mission.loop.patterns import BUILDER, FIXER, PLANNER, REVIEWER
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "hats"
 SET = (PLANNER, BUILDER, REVIEWER, FIXER)
 
 
 def test_the_hat_file_of_seed_001_is_read_key_by_key():
-    hat = parse((EXAMPLES / "builder.toml").read_text(), "builder.toml")[0]
+    hat = parse_hats((EXAMPLES / "builder.toml").read_text(), "builder.toml")[0]
     assert (hat.name, hat.max_tokens, hat.context) == ("builder", 40_000, ("PLAN.md", "CONTRIBUTING.md"))
     assert (hat.write_allowed, hat.write_denied) == (("src/**", "PLAN.md"), ("docs/**", "tests/**"))
     assert (hat.publishes, hat.payload) == (("build.complete",), ("files changed", "how it was checked"))
@@ -26,13 +26,13 @@ def test_the_hat_file_of_seed_001_is_read_key_by_key():
 
 
 def test_what_a_hat_file_leaves_out_comes_from_the_built_in_hat_of_its_name():
-    hat = parse((EXAMPLES / "builder.toml").read_text(), "builder.toml")[0]
+    hat = parse_hats((EXAMPLES / "builder.toml").read_text(), "builder.toml")[0]
     assert hat.triggers == BUILDER.triggers
 
 
 def test_an_empty_list_of_paths_is_nowhere_and_no_list_is_everywhere():
-    assert parse("[hat]\nname='x'\n[files]\nwrite_allowed=[]", "x")[0].write_allowed == ()
-    assert parse("[hat]\nname='x'", "x")[0].write_allowed is None
+    assert parse_hats("[hat]\nname='x'\n[files]\nwrite_allowed=[]", "x")[0].write_allowed == ()
+    assert parse_hats("[hat]\nname='x'", "x")[0].write_allowed is None
 
 
 @pytest.mark.parametrize("place", sorted(EXAMPLES.glob("*.toml")), ids=lambda place: place.name)
@@ -55,19 +55,19 @@ def test_every_example_is_read_without_a_warning(place):
     ],
 )
 def test_a_wrong_type_is_an_error_that_names_file_and_key(text, key):
-    with pytest.raises(Trouble, match=f"^my.toml: {key} must be ") as caught:
-        parse(text, "my.toml")
+    with pytest.raises(UserError, match=f"^my.toml: {key} must be ") as caught:
+        parse_hats(text, "my.toml")
     assert caught.value.exit_code == 2
 
 
 def test_toml_that_is_nested_without_end_is_told():
-    with pytest.raises(Trouble, match=r"my.toml is not TOML"):
-        parse("a = " + "[" * 200_000, "my.toml")
+    with pytest.raises(UserError, match=r"my.toml is not TOML"):
+        parse_hats("a = " + "[" * 200_000, "my.toml")
 
 
 def test_what_is_no_toml_is_told_with_its_line():
-    with pytest.raises(Trouble, match=r"my.toml is not TOML: .*line 1"):
-        parse("[hat\n", "my.toml")
+    with pytest.raises(UserError, match=r"my.toml is not TOML: .*line 1"):
+        parse_hats("[hat\n", "my.toml")
 
 
 def test_unknown_keys_warn_with_the_nearest_known_one():
@@ -100,7 +100,7 @@ def test_keys_of_a_yaml_hat_without_a_value_are_as_good_as_none_and_unknown_ones
 
 
 def test_a_wrong_type_in_yaml_names_the_hat_and_the_key():
-    with pytest.raises(Trouble, match=r"ralph.yml: hats.x: publishes must be a list of texts"):
+    with pytest.raises(UserError, match=r"ralph.yml: hats.x: publishes must be a list of texts"):
         from_yaml("x", {"publishes": [{"a": 1}]})
 
 

@@ -4,39 +4,39 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.loop.metering import Meter, Metered
-from ralph_mission.loop.model import Hat, Session, Turn, Usage
+from ralph_mission.loop.metering import CostMeter, MeteredAgent
+from ralph_mission.loop.model import AgentTurn, Hat, Session, SessionUsage
 
 SESSION = Session(Hat("builder"), 1, "", ".")
 PRICED = frozenset({"claude"})
 
 
-def told(usd: float | None, failure: str = "", agent: str = "") -> Turn:
-    return Turn(failure=failure, usage=Usage(1, cost_usd=usd), agent=agent)  # type: ignore[arg-type]  # a Failure
+def told(usd: float | None, failure: str = "", agent: str = "") -> AgentTurn:
+    return AgentTurn(failure=failure, usage=SessionUsage(1, cost_usd=usd), agent=agent)  # type: ignore[arg-type]  # a Failure
 
 
 class Scripted:
     name = "claude"
 
-    def __init__(self, *ends: Turn | BaseException) -> None:
+    def __init__(self, *ends: AgentTurn | BaseException) -> None:
         self.ends = list(ends)
 
-    def play(self, session: Session, stopped: object) -> Turn:
+    def play(self, session: Session, stopped: object) -> AgentTurn:
         end = self.ends.pop(0)
         if isinstance(end, BaseException):
             raise end
         return end
 
 
-def cost(*ends: Turn | BaseException, name: str = "claude") -> float:
-    meter, agent = Meter(2.0, PRICED), Scripted(*ends)
+def cost(*ends: AgentTurn | BaseException, name: str = "claude") -> float:
+    meter, agent = CostMeter(2.0, PRICED), Scripted(*ends)
     agent.name = name
     for end in ends:
         if isinstance(end, BaseException):
             with pytest.raises(type(end)):
-                Metered(agent, meter).play(SESSION, lambda: False)
+                MeteredAgent(agent, meter).play(SESSION, lambda: False)
         else:
-            Metered(agent, meter).play(SESSION, lambda: False)
+            MeteredAgent(agent, meter).play(SESSION, lambda: False)
     return meter.usd
 
 

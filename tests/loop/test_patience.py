@@ -6,14 +6,26 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ralph_mission.loop.model import PLANNED, RESUME, START, VERDICT, Hat, Prd, Session, Story, Task, Turn, Verification
-from ralph_mission.loop.order import Account, Order
+from ralph_mission.loop.model import (
+    PLANNED,
+    RESUME,
+    START,
+    VERDICT,
+    AgentTurn,
+    CheckResult,
+    Hat,
+    Prd,
+    Session,
+    UserStory,
+)
+from ralph_mission.loop.order import RunResult, RunSpec
 from ralph_mission.loop.patterns import PATTERNS
 from ralph_mission.loop.presets import PRESETS
-from ralph_mission.loop.run import run
+from ralph_mission.loop.run import run_loop
+from ralph_mission.loop.task import LoopTask
 from tests.loop.fakes import FakeDesk, FakeWorkplace, FakeWorld, PlannedAgent
 
-RED, GREEN = Verification(False, True, "2 tests failed"), Verification(True, True)
+RED, GREEN = CheckResult(False, True, "2 tests failed"), CheckResult(True, True)
 
 
 class Troupe:
@@ -23,7 +35,7 @@ class Troupe:
         self.found = list(found)
         self.world = FakeWorld(PlannedAgent(self.play, forever=True), FakeWorkplace(), FakeDesk())
 
-    def play(self, session: Session) -> Turn:
+    def play(self, session: Session) -> AgentTurn:
         if session.hat.name == "reviewer":
             return says(VERDICT, issues(self.found.pop(0) if len(self.found) > 1 else self.found[0]))
         self.world.workplace.write(f"src/{session.iteration}.py")
@@ -33,21 +45,21 @@ class Troupe:
         return [number for number, prompt in enumerate(prompts, 1) if "## STUCK" in prompt or "# STUCK" in prompt]
 
 
-def says(topic: str, payload: str = "") -> Turn:
-    return Turn(f'<event topic="{topic}">{payload}</event>')
+def says(topic: str, payload: str = "") -> AgentTurn:
+    return AgentTurn(f'<event topic="{topic}">{payload}</event>')
 
 
 def issues(number: int) -> str:
     return json.dumps({"issues": [{"message": f"fault {n}", "severity": "major"} for n in range(number)]})
 
 
-def ordered(pattern: str = "plan-build-review", iterations: int = 60) -> Order:
+def ordered(pattern: str = "plan-build-review", iterations: int = 60) -> RunSpec:
     preset = replace(PRESETS["hats"], name=pattern, hats=PATTERNS[pattern].hats)
-    return Order("Build the thing", replace(preset, limits=replace(preset.limits, iterations=iterations)))
+    return RunSpec("Build the thing", replace(preset, limits=replace(preset.limits, iterations=iterations)))
 
 
-def played(troupe: Troupe, order: Order) -> Account:
-    return run(order, troupe.world.ports)
+def played(troupe: Troupe, order: RunSpec) -> RunResult:
+    return run_loop(order, troupe.world.ports)
 
 
 def hats(troupe: Troupe) -> list[str]:
@@ -98,7 +110,10 @@ def test_clean_verdicts_over_red_checks_end_stuck() -> None:
 
 def test_a_task_that_is_skipped_under_review_gives_the_next_one_to_the_builder() -> None:
     troupe = Troupe(2)
-    troupe.world.desk.tasks = [Task("t-1", "one", status="ready", priority=1), Task("t-2", "two", status="ready")]
+    troupe.world.desk.tasks = [
+        LoopTask("t-1", "one", status="ready", priority=1),
+        LoopTask("t-2", "two", status="ready"),
+    ]
     troupe.world.desk.tasks[1] = troupe.world.desk.tasks[1]._replace(priority=2)
     account = played(troupe, ordered())
     assert account.ending.reason == "stuck" and account.state.skipped == {"t-1", "t-2"}
@@ -107,8 +122,8 @@ def test_a_task_that_is_skipped_under_review_gives_the_next_one_to_the_builder()
 
 
 def test_free_form_without_a_list_is_warned_when_nothing_moves() -> None:
-    world = FakeWorld(PlannedAgent(Turn("I looked around."), forever=True), FakeWorkplace(), FakeDesk())
-    assert run(Order("Build the thing", PRESETS["loop"]), world.ports).ending.reason == "idle"
+    world = FakeWorld(PlannedAgent(AgentTurn("I looked around."), forever=True), FakeWorkplace(), FakeDesk())
+    assert run_loop(RunSpec("Build the thing", PRESETS["loop"]), world.ports).ending.reason == "idle"
     told = ["STUCK" in prompt for prompt in world.agent.prompts]
     assert told == [False] * 3 + [True] * 5
     assert "plan is disposable" in world.agent.prompts[4] and "plan is disposable" not in world.agent.prompts[3]
@@ -122,29 +137,29 @@ def test_planned_anew_once_and_not_at_every_verdict() -> None:
 
 
 def claiming(made: FakeWorld, said: str) -> None:
-    def play(session: Session) -> Turn:
+    def play(session: Session) -> AgentTurn:
         made.workplace.write(f"{session.iteration}.py")
-        return Turn(said)
+        return AgentTurn(said)
 
     made.agent.turns = [play]
 
 
 def open_task() -> FakeDesk:
-    return FakeDesk(tasks=[Task("t-1", "one", status="ready")])
+    return FakeDesk(tasks=[LoopTask("t-1", "one", status="ready")])
 
 
 def test_who_claims_the_end_over_an_open_task_again_and_again_is_stuck() -> None:
     for said in ("LOOP_COMPLETE", "I am at it."):
         made = FakeWorld(PlannedAgent(forever=True), FakeWorkplace(), open_task())
         claiming(made, said)
-        account = run(Order("Build the thing", PRESETS["loop"]), made.ports)
+        account = run_loop(RunSpec("Build the thing", PRESETS["loop"]), made.ports)
         assert (account.ending.reason, len(account.outputs)) == ("stuck", 6), said
         assert any("# STUCK" in prompt for prompt in made.agent.prompts)
 
 
 def test_clean_verdicts_over_a_task_that_stays_open_end_stuck() -> None:
     troupe = Troupe(0)
-    troupe.world.desk.tasks = [Task("t-1", "one", status="ready")]
+    troupe.world.desk.tasks = [LoopTask("t-1", "one", status="ready")]
     account = played(troupe, ordered())
     assert account.ending.reason == "stuck" and account.state.skipped == {"t-1"}
 
@@ -157,23 +172,23 @@ def test_hats_without_a_reviewer_are_stuck_after_as_many_rounds_as_one_agent_aft
         )
         made = FakeWorld(PlannedAgent(forever=True), FakeWorkplace(), open_task())
 
-        def play(session: Session, made: FakeWorld = made) -> Turn:
+        def play(session: Session, made: FakeWorld = made) -> AgentTurn:
             made.workplace.write(f"{session.iteration}.py")
             return says(session.hat.publishes[0], str(session.iteration))
 
         made.agent.turns = [play]
-        account = run(Order("Build the thing", replace(PRESETS["hats"], hats=hats)), made.ports)
+        account = run_loop(RunSpec("Build the thing", replace(PRESETS["hats"], hats=hats)), made.ports)
         assert (account.ending.reason, len(account.outputs)) == ("stuck", 6 * number)
 
 
 def test_every_story_of_a_pattern_is_built_and_reviewed_by_its_hats() -> None:
     troupe = Troupe(1, 0, 0, 1, 0)
-    prd = Prd("thing", "ralph/thing", "", tuple(Story(f"US-{n}", f"Story {n}", priority=n) for n in (1, 2, 3)))
+    prd = Prd("thing", "ralph/thing", "", tuple(UserStory(f"US-{n}", f"Story {n}", priority=n) for n in (1, 2, 3)))
     desk = troupe.world.desk = FakeDesk(prd=prd)
     about: list[tuple[str, str]] = []
     play = troupe.play
 
-    def flips(session: Session) -> Turn:
+    def flips(session: Session) -> AgentTurn:
         about.append((session.hat.name, session.prompt.partition("CURRENT STORY: ")[2][:4]))
         turn = play(session)
         if session.hat.name == "builder":
@@ -197,12 +212,12 @@ def test_nothing_of_a_piece_of_work_is_seen_by_the_next_of_a_persistent_loop() -
     made = FakeWorld(PlannedAgent(), FakeWorkplace(), FakeDesk())
     hat = Hat("worker", (START, RESUME))
 
-    def notes(_: Session) -> Turn:
-        made.desk.tasks = (Task("t-1", "one", status="done"),)
-        return Turn("LOOP_COMPLETE")
+    def notes(_: Session) -> AgentTurn:
+        made.desk.tasks = (LoopTask("t-1", "one", status="done"),)
+        return AgentTurn("LOOP_COMPLETE")
 
-    made.agent.turns = [notes, Turn("I am at it."), Turn("I am at it.")]
+    made.agent.turns = [notes, AgentTurn("I am at it."), AgentTurn("I am at it.")]
     preset = replace(PRESETS["hats"], hats=(hat,), limits=replace(PRESETS["hats"].limits, iterations=3))
-    run(Order("Look after it", preset, persistent=True), made.ports)
+    run_loop(RunSpec("Look after it", preset, persistent=True), made.ports)
     assert made.desk.tidied == 1
     assert not any("1 closed" in prompt for prompt in made.agent.prompts)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.loop.hats import complaints
-from ralph_mission.loop.model import CONVERGED, PLANNED, RESUME, START, VERDICT, VERIFICATION_FAILED, Event, Issue
-from ralph_mission.loop.patterns import ALIASES, HATS, PATTERNS, TESTS, named, worn
-from ralph_mission.loop.routing import follow, wearer
+from ralph_mission.loop.items import LoopEvent, ReviewIssue
+from ralph_mission.loop.model import CONVERGED, PLANNED, RESUME, START, VERDICT, VERIFICATION_FAILED
+from ralph_mission.loop.patterns import ALIASES, HATS, PATTERNS, TESTS, assign_models, find_pattern
+from ralph_mission.loop.routing import find_hat, next_event
 from ralph_mission.loop.scope import why_outside
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 EVERY = pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
 
 
 def called(pattern: str, topic: str) -> str:
-    hat = wearer(PATTERNS[pattern].hats, Event(topic))
+    hat = find_hat(PATTERNS[pattern].hats, LoopEvent(topic))
     return hat.name if hat else ""
 
 
@@ -29,9 +30,9 @@ def test_plan_build_review_routes_as_the_protocol_says(topic, hat):
 
 
 def test_a_verdict_with_issues_calls_the_fixer_and_without_ends_the_loop():
-    issue = Issue("it breaks")
-    assert follow(Event(VERDICT, issues=(issue,)), 0).topic == VERDICT
-    assert follow(Event(VERDICT), 0).topic == CONVERGED
+    issue = ReviewIssue("it breaks")
+    assert next_event(LoopEvent(VERDICT, issues=(issue,)), 0).topic == VERDICT
+    assert next_event(LoopEvent(VERDICT), 0).topic == CONVERGED
 
 
 @EVERY
@@ -55,7 +56,7 @@ def test_nobody_judges_what_they_built(pattern):
 @EVERY
 @pytest.mark.parametrize("topic", [PLANNED, VERIFICATION_FAILED])
 def test_work_that_is_left_and_red_checks_find_somebody_who_may_write_code(pattern, topic):
-    hat = wearer(pattern.hats, Event(topic))
+    hat = find_hat(pattern.hats, LoopEvent(topic))
     assert hat is not None and not why_outside(hat, "src/a.py")
 
 
@@ -90,15 +91,17 @@ def test_the_seven_hats_and_the_four_patterns_are_there():
 
 @pytest.mark.parametrize(("name", "pattern"), [*ALIASES.items(), ("Plan_Build_Review", "plan-build-review")])
 def test_a_pattern_has_other_names(name, pattern):
-    assert named(name).name == pattern
+    assert find_pattern(name).name == pattern
 
 
 def test_an_unknown_pattern_names_the_nearest():
-    with pytest.raises(Trouble) as caught:
-        named("plan-buld-review")
+    with pytest.raises(UserError) as caught:
+        find_pattern("plan-buld-review")
     assert caught.value.next_step == "did you mean plan-build-review?" and caught.value.exit_code == 2
 
 
 def test_models_are_given_to_hats_by_name():
-    chosen = {hat.name: hat.model for hat in worn(PATTERNS["plan-build-review"], {"reviewer": "large", "*": "small"})}
+    chosen = {
+        hat.name: hat.model for hat in assign_models(PATTERNS["plan-build-review"], {"reviewer": "large", "*": "small"})
+    }
     assert chosen == {"planner": "small", "builder": "small", "reviewer": "large", "fixer": "small"}

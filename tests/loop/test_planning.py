@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.loop import planning
-from ralph_mission.loop.model import Hat, Prd, Story, Turn, Usage
-from ralph_mission.loop.order import Limits, Order, Preset
+from ralph_mission.loop.model import AgentTurn, Hat, Prd, SessionUsage, UserStory
+from ralph_mission.loop.order import LoopPreset, RunLimits, RunSpec
 from tests.loop.fakes import FakeWorld, PlannedAgent
 
 GOOD = Prd("Shop", "ralph/shop", "A shop.", (
-    Story("US-001", "Count the shelf", "As a keeper I see what is left.",
+    UserStory("US-001", "Count the shelf", "As a keeper I see what is left.",
           ("an empty shelf counts 0", "Typecheck passes"), 1),
 ))  # fmt: skip  # one value
-VAGUE = Prd("Shop", "ralph/shop", "A shop.", (Story("US-001", "Shelf", "It is good.", ("works well",), 1),))
-TURN = Turn("done", usage=Usage(1, 1, 1, 5.0))
+VAGUE = Prd("Shop", "ralph/shop", "A shop.", (UserStory("US-001", "Shelf", "It is good.", ("works well",), 1),))
+TURN = AgentTurn("done", usage=SessionUsage(1, 1, 1, 5.0))
 
 
 class Here:
@@ -42,9 +42,9 @@ class Here:
         return play
 
     def plan(self, follows="", replacing=False, hats=(), **limits):
-        usual = Order("A shop.", Preset("prd", Limits(**limits), "COMPLETE", True, hats), persistent=True)
+        usual = RunSpec("A shop.", LoopPreset("prd", RunLimits(**limits), "COMPLETE", True, hats), persistent=True)
         read = lambda: (self.prd, "")  # noqa: E731  # one value
-        return planning.plan(planning.order(usual), self.world.ports, read, follows, replacing)
+        return planning.plan_stories(planning.planning_spec(usual), self.world.ports, read, follows, replacing)
 
 
 def planned(*prds, **more):
@@ -76,14 +76,14 @@ def test_after_three_sessions_without_any_a_person_has_to_look():
 
 
 def test_a_planner_that_crashes_ends_as_failures():
-    here = Here(*[Turn(failure="exit", detail="it crashed")] * 3)
+    here = Here(*[AgentTurn(failure="exit", detail="it crashed")] * 3)
     account = here.plan()
     assert (account.ending.reason, account.ending.code) == ("failures", 1)
 
 
 @pytest.mark.parametrize("failure", ["missing", "auth"])
 def test_where_there_is_no_planner_nobody_asks_for_one_again(failure):
-    here = Here(*[Turn(failure=failure, detail="no such program")] * 3)
+    here = Here(*[AgentTurn(failure=failure, detail="no such program")] * 3)
     account = here.plan()
     assert (account.ending.reason, account.ending.code, len(here.prompts)) == ("failures", 1, 1)
     assert account.ending.detail == "no such program" and "--continue" in account.ending.next_step
@@ -181,7 +181,7 @@ def test_the_users_planner_lends_its_model_and_not_its_aim():
 def test_a_plan_that_was_agreed_on_is_told_to_every_planner():
     here = planned(VAGUE, GOOD)
     consented = planned(GOOD).plan().state
-    here.desk.left = planning.agreed(consented, "# Plan\n\n## Store\nOne table.")
+    here.desk.left = planning.state_after_agreement(consented, "# Plan\n\n## Store\nOne table.")
     account = here.plan()
     assert account.ending.reason == "complete" and account.state.iteration == 3
     assert all("One table." in prompt and "This plan was agreed on" in prompt for prompt in here.prompts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.loop import prd_convert, prd_lint
-from ralph_mission.loop.prd import Unreadable
+from ralph_mission.loop.prd import UnreadablePrd
 
 DOCUMENT = """\
 # PRD: Due dates
@@ -44,7 +44,7 @@ when a task is due.
 
 
 def test_a_document_becomes_ordered_stories() -> None:
-    prd = prd_convert.convert(DOCUMENT)
+    prd = prd_convert.convert_prd(DOCUMENT)
     assert (prd.project, prd.branch, prd.description) == (
         "Shop", "ralph/due-dates", "Due dates - Tasks say when they are due.",
     )  # fmt: skip  # one tuple
@@ -58,16 +58,16 @@ def test_a_document_becomes_ordered_stories() -> None:
         "Each card shows the date", "Overdue dates are red", "Verify in browser using dev-browser skill",
         "Typecheck passes",
     )  # fmt: skip  # one tuple
-    assert prd_lint.lint(prd) == ()
+    assert prd_lint.lint_prd(prd) == ()
 
 
 def test_standing_criteria_are_added_where_they_are_missing() -> None:
-    prd = prd_convert.convert("### US-001: Show a badge\nText.\n\n- Red\n")
+    prd = prd_convert.convert_prd("### US-001: Show a badge\nText.\n\n- Red\n")
     assert prd.stories[0].criteria == ("Red", "Typecheck passes", "Verify in browser")
 
 
 def test_as_written_nothing_is_added_or_moved() -> None:
-    prd = prd_convert.convert(DOCUMENT, complete=False)
+    prd = prd_convert.convert_prd(DOCUMENT, complete=False)
     assert [story.id for story in prd.stories] == ["US-001", "US-002"]
     assert len(prd.stories[0].criteria) == 3
 
@@ -78,17 +78,17 @@ def test_as_written_nothing_is_added_or_moved() -> None:
      ("#### TASK-12 Add a table", "TASK-12", "Add a table"), ("### [US-001] Add a table", "US-001", "Add a table")],
 )  # fmt: skip  # a table
 def test_headings_as_people_write_them(heading: str, name: str, title: str) -> None:
-    story = prd_convert.convert(f"# X\n\n{heading}\n\nIt is stored.\n").stories[0]
+    story = prd_convert.convert_prd(f"# X\n\n{heading}\n\nIt is stored.\n").stories[0]
     assert (story.id, story.title) == (name, title)
 
 
 def test_a_number_without_end_names_no_story() -> None:
-    prd = prd_convert.convert(f"# X\n\n## User Stories\n\n### Story {'9' * 5_000}: Add a table\n\nIt is stored.\n")
+    prd = prd_convert.convert_prd(f"# X\n\n## User Stories\n\n### Story {'9' * 5_000}: Add a table\n\nIt is stored.\n")
     assert [story.id for story in prd.stories] == ["US-001"]
 
 
 def test_plain_headings_below_user_stories_are_stories() -> None:
-    prd = prd_convert.convert(
+    prd = prd_convert.convert_prd(
         "# X\n## User Stories\n### Add a table\nStored.\n### Show it\nSeen.\n## Non-Goals\n### No\n"
     )
     assert [(story.id, story.title) for story in prd.stories] == [("US-001", "Add a table"), ("US-002", "Show it")]
@@ -96,18 +96,18 @@ def test_plain_headings_below_user_stories_are_stories() -> None:
 
 def test_requirements_are_stories_when_there_are_none() -> None:
     text = "# Task status\n\n## Requirements\n- Show status badge on each task\n- Persist status in database\n"
-    prd = prd_convert.convert(text)
+    prd = prd_convert.convert_prd(text)
     assert [story.title for story in prd.stories] == ["Persist status in database", "Show status badge on each task"]
 
 
 def test_a_branch_that_the_document_names_is_taken() -> None:
-    assert prd_convert.convert("# X\n\n**Branch:** `ralph/y`\n\n### US-001: Add a table\n").branch == "ralph/y"
+    assert prd_convert.convert_prd("# X\n\n**Branch:** `ralph/y`\n\n### US-001: Add a table\n").branch == "ralph/y"
 
 
 @pytest.mark.parametrize("text", ["", "# Title\n\nOnly prose.\n", "```\n### US-001: x\n```\n", "x" * 4_000_001])
 def test_a_document_without_stories_is_refused(text: str) -> None:
-    with pytest.raises(Unreadable):
-        prd_convert.convert(text)
+    with pytest.raises(UnreadablePrd):
+        prd_convert.convert_prd(text)
 
 
 @pytest.mark.parametrize(
@@ -120,4 +120,4 @@ def test_a_document_without_stories_is_refused(text: str) -> None:
     ],
 )
 def test_names_in_kebab_case(text: str, name: str) -> None:
-    assert prd_convert.slug(text) == name
+    assert prd_convert.slug_of(text) == name

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ralph_mission.loop import prd_layers, prd_lint
-from ralph_mission.loop.model import Prd, Story
+from ralph_mission.loop.model import Prd, UserStory
 
 TYPED = ("A column `status` with default 'pending'", "Typecheck passes")
 SEEN = ("The badge is red for high", "Typecheck passes", "Verify in browser using dev-browser skill")
@@ -16,16 +16,16 @@ GOOD = Prd(
     "ralph/x",
     "X",
     (
-        Story("US-001", "Add status field to tasks table", "As a developer, I need to store it.", TYPED, 1),
-        Story("US-002", "Add an endpoint for the status", "As a user, I want to change it.", TYPED, 2),
-        Story("US-003", "Display status badge on task cards", "As a user, I want to see it.", SEEN, 3),
-        Story("US-004", "Add status counts to the dashboard", "As a user, I want to sum it up.", SEEN, 4),
+        UserStory("US-001", "Add status field to tasks table", "As a developer, I need to store it.", TYPED, 1),
+        UserStory("US-002", "Add an endpoint for the status", "As a user, I want to change it.", TYPED, 2),
+        UserStory("US-003", "Display status badge on task cards", "As a user, I want to see it.", SEEN, 3),
+        UserStory("US-004", "Add status counts to the dashboard", "As a user, I want to sum it up.", SEEN, 4),
     ),
 )
 
 
 def rules(prd: Prd) -> list[str]:
-    return [finding.rule for finding in prd_lint.lint(prd)]
+    return [finding.rule for finding in prd_lint.lint_prd(prd)]
 
 
 def with_story(**values: object) -> Prd:
@@ -34,7 +34,7 @@ def with_story(**values: object) -> Prd:
 
 
 def test_good_stories_are_left_alone() -> None:
-    assert prd_lint.lint(GOOD) == ()
+    assert prd_lint.lint_prd(GOOD) == ()
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_story_that_is_the_whole_of_something_is_too_big(title: str) -> None:
     ],
 )
 def test_a_part_of_something_fits(title: str) -> None:
-    story = Story("US-001", title, "As a user, I want it.", SEEN, 1)
+    story = UserStory("US-001", title, "As a user, I want it.", SEEN, 1)
     assert rules(Prd("", "ralph/x", "", (story,))) == []
 
 
@@ -99,7 +99,7 @@ def test_a_criterion_that_can_be_checked_is_left_alone(criterion: str) -> None:
 def test_what_works_on_the_schema_stands_behind_it() -> None:
     one, two, *rest = GOOD.stories
     turned = (replace(two, priority=1), replace(one, priority=2), *rest)
-    found = prd_lint.lint(replace(GOOD, stories=turned))
+    found = prd_lint.lint_prd(replace(GOOD, stories=turned))
     assert [(finding.rule, finding.story) for finding in found] == [("order-layer", "US-001")]
 
 
@@ -155,24 +155,24 @@ def test_every_rule_has_its_sentence() -> None:
      ("Think about it", "")],
 )  # fmt: skip  # a table
 def test_layers(title: str, layer: str) -> None:
-    assert prd_layers.layer(Story("US-001", title)) == layer
+    assert prd_layers.layer_of(UserStory("US-001", title)) == layer
 
 
 def test_stories_are_ordered_by_layer_then_as_they_stood() -> None:
     titles = ("Show badge", "Add table b", "Add summary dashboard", "Add table a", "Add endpoint")
-    stories = [Story(f"US-00{n}", title) for n, title in enumerate(titles)]
-    ordered = [story.title for story in prd_layers.ordered(stories)]
+    stories = [UserStory(f"US-00{n}", title) for n, title in enumerate(titles)]
+    ordered = [story.title for story in prd_layers.order_by_layer(stories)]
     assert ordered == ["Add table b", "Add table a", "Add endpoint", "Show badge", "Add summary dashboard"]
 
 
 def test_what_a_story_says_it_needs_goes_before_its_layer() -> None:
-    stories = [Story("US-001", "Add table", "Depends on US-002"), Story("US-002", "Show page")]
-    assert [story.id for story in prd_layers.ordered(stories)] == ["US-002", "US-001"]
+    stories = [UserStory("US-001", "Add table", "Depends on US-002"), UserStory("US-002", "Show page")]
+    assert [story.id for story in prd_layers.order_by_layer(stories)] == ["US-002", "US-001"]
 
 
 def test_stories_in_a_circle_stand_by_layer() -> None:
-    stories = [Story("US-001", "Show page", "Needs US-002"), Story("US-002", "Add table", "Needs US-001")]
-    assert [story.id for story in prd_layers.ordered(stories)] == ["US-002", "US-001"]
+    stories = [UserStory("US-001", "Show page", "Needs US-002"), UserStory("US-002", "Add table", "Needs US-001")]
+    assert [story.id for story in prd_layers.order_by_layer(stories)] == ["US-002", "US-001"]
 
 
 def test_a_thousand_stories_take_no_longer_each_than_ten() -> None:
@@ -185,7 +185,7 @@ def test_a_thousand_stories_take_no_longer_each_than_ten() -> None:
                 asked += 1
                 return super().__contains__(name)
 
-        stories = [Story(f"US-{n:04}", "Add a table", f"Needs US-{n - 1:04}.") for n in range(count)]
+        stories = [UserStory(f"US-{n:04}", "Add a table", f"Needs US-{n - 1:04}.") for n in range(count)]
         names = Names({story.id: 0 for story in stories})
         for story in stories:
             prd_layers.needs(story, names)

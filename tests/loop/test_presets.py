@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.loop.patterns import PATTERNS
-from ralph_mission.loop.presets import ERROR_PAUSE, IDLE_PAUSE, ISSUE_PAUSE, PERSISTENT, PRESETS, named
-from ralph_mission.trouble import Trouble
+from ralph_mission.loop.presets import ERROR_PAUSE, IDLE_PAUSE, ISSUE_PAUSE, PERSISTENT, PRESETS, find_preset
+from ralph_mission.trouble import UserError
 
 
 def test_loop_is_seed_000s_table():
@@ -38,11 +38,11 @@ def test_issue_is_seed_000s_proposals():
 
 @pytest.mark.parametrize("name", PATTERNS)
 def test_every_pattern_is_a_preset(name):
-    assert named(name).hats == PATTERNS[name].hats and named(name).limits.iterations == 100
+    assert find_preset(name).hats == PATTERNS[name].hats and find_preset(name).limits.iterations == 100
 
 
 def test_names_are_forgiving_and_unknown_ones_name_the_nearest():
-    assert named("TDD").name == "test-first"
-    with pytest.raises(Trouble, match="no preset 'fesh'") as caught:
-        named("fesh")
+    assert find_preset("TDD").name == "test-first"
+    with pytest.raises(UserError, match="no preset 'fesh'") as caught:
+        find_preset("fesh")
     assert caught.value.next_step == "did you mean fresh?"

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from ralph_mission.loop import critique, ralplan, sections
-from ralph_mission.loop.model import Guidance, Hat
-from ralph_mission.loop.order import Limits, Preset
+from ralph_mission.loop.items import Guidance
+from ralph_mission.loop.model import Hat
+from ralph_mission.loop.order import LoopPreset, RunLimits
 from tests.loop.fakes import START_OF_TIME
 from tests.loop.scripted_hats import CRASH, Cast, World, order, played, says
 
@@ -39,7 +40,7 @@ def plans(*texts):
 
 
 def play(world, **limits):
-    return ralplan.run(order(**limits), world.ports, world, world)
+    return ralplan.run_ralplan(order(**limits), world.ports, world, world)
 
 
 # --- rounds --------------------------------------------------------------------------
@@ -154,15 +155,15 @@ def test_an_approved_section_is_frozen_for_the_planner():
 def test_a_section_that_was_taken_out_or_doubled_comes_back_as_approved():
     approved = {"Store": "## Store\nKeep tokens.\n\n"}
     without = PLAN.replace(approved["Store"], "")
-    assert sections.frozen(approved, without) == (PLAN, ("Store",))
+    assert sections.freeze_sections(approved, without) == (PLAN, ("Store",))
     doubled = f"{PLAN}## Store\nsomething else\n"
-    assert sections.frozen(approved, doubled) == (PLAN, ("Store",))
+    assert sections.freeze_sections(approved, doubled) == (PLAN, ("Store",))
 
 
 def test_headings_in_fences_are_no_sections():
     plan = "## A\n```md\n## B\n~~~\n```\ntext\n## C ##\n"
-    assert sections.names(plan) == ("A", "C")
-    assert "".join(section.text for section in sections.split(plan)) == plan
+    assert sections.section_names(plan) == ("A", "C")
+    assert "".join(section.text for section in sections.split_sections(plan)) == plan
 
 
 def test_the_critic_itself_may_take_an_approval_back():
@@ -199,7 +200,7 @@ def test_the_critic_itself_may_take_an_approval_back():
     ],
 )
 def test_a_verdict_that_is_unclear_or_objects_approves_nothing(payload):
-    found = critique.read(payload, ("Store", "Refresh"))
+    found = critique.parse_critique(payload, ("Store", "Refresh"))
     assert found.approved == frozenset() and found.objections
 
 
@@ -208,7 +209,7 @@ def test_a_verdict_names_sections_in_any_case_and_with_their_mark():
         {"section": "## store", "verdict": "Approved"},
         {"section": "Refresh", "verdict": "reject", "objections": ["x"]},
     ]
-    found = critique.read(f"```json\n{json.dumps({'sections': rows})}\n```", ("Store", "Refresh"))
+    found = critique.parse_critique(f"```json\n{json.dumps({'sections': rows})}\n```", ("Store", "Refresh"))
     assert found.approved == {"Store"} and [one.section for one in found.objections] == ["Refresh"]
 
 
@@ -289,8 +290,8 @@ def test_the_users_hat_of_that_name_lends_its_model_and_denials():
     world = World(Cast(planner=plans(PLAN), critic=[verdict(**YES)], architect=[advised()]))
     wanted = order()
     own = Hat("critic", model="large", instructions="Mind the tests.", commands_denied=("npm publish",))
-    preset = Preset("hats", Limits(), hats=(own,))
-    ralplan.run(type(wanted)("x", preset, model="small"), world.ports, world, world)
+    preset = LoopPreset("hats", RunLimits(), hats=(own,))
+    ralplan.run_ralplan(type(wanted)("x", preset, model="small"), world.ports, world, world)
     critic, planner = world.cast.of("critic")[0], world.cast.of("planner")[0]
     assert (critic.model, planner.model) == ("large", "small")
     assert "Mind the tests." in critic.prompt and "npm publish" in critic.hat.commands_denied

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 
 from ralph_mission.loop import ralplan
-from ralph_mission.loop.model import Task, Verification
+from ralph_mission.loop.model import CheckResult
+from ralph_mission.loop.task import LoopTask
 from tests.loop.scripted_hats import CRASH, Cast, World, order, played, says
 from tests.loop.test_ralplan import BETTER, EXPIRY, PLAN, YES, advised, judged, plans, verdict
 
-RED, GREEN = Verification(False, True, "a test fails"), Verification(True, True)
+RED, GREEN = CheckResult(False, True, "a test fails"), CheckResult(True, True)
 
 
 def play(world, **limits):
-    return ralplan.run(order(**limits), world.ports, world, world, build=True)
+    return ralplan.run_ralplan(order(**limits), world.ports, world, world, build=True)
 
 
 def agreed(*builders, checks=()):
@@ -93,11 +94,11 @@ def test_checks_that_stay_red_end_with_rounds_and_are_looked_at_again():
 
 def test_open_tasks_keep_a_built_plan_from_being_complete():
     world = agreed(says("build.complete"))
-    world.desk.tasks = (Task("t-1", "write the docs", "ready"),)
+    world.desk.tasks = (LoopTask("t-1", "write the docs", "ready"),)
     assert play(world).ending.reason == "stuck"
 
 
 def test_without_build_nobody_builds():
     world = agreed()
-    account = ralplan.run(order(), world.ports, world, world)
+    account = ralplan.run_ralplan(order(), world.ports, world, world)
     assert account.ending.reason == "complete" and "builder" not in played(account.outputs)

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from ralph_mission.bootstrap import planning, teams
-from ralph_mission.bootstrap.asked import Asked
-from ralph_mission.bootstrap.loop import bench
+from ralph_mission.bootstrap.asked import RunOptions
+from ralph_mission.bootstrap.loop import build_run
 from ralph_mission.loop import rehearsal, simulation
 from ralph_mission.stores.loop import state
 from tests.helpers import git, make_repo
@@ -21,12 +21,12 @@ HATS = {
 }
 
 
-@pytest.mark.parametrize("name", teams.STORIES)
+@pytest.mark.parametrize("name", teams.TEAMS)
 def test_a_rehearsal_shows_its_fault_and_converges(name, tmp_path):
     repo = make_repo(tmp_path / "repo", simulation.SEED)
     script = tmp_path / "script.json"
-    script.write_text(json.dumps(rehearsal.script(name)))
-    made = bench(Asked(repo, task=simulation.OBJECTIVE, agent="scripted", command=str(script)), FakeVoice())
+    script.write_text(json.dumps(rehearsal.team_script(name)))
+    made = build_run(RunOptions(repo, task=simulation.OBJECTIVE, agent="scripted", command=str(script)), FakeVoice())
     account = teams.play(made, name)
     assert (account.ending.reason, [output.hat for output in account.outputs]) == ("complete", HATS[name])
     if name != "ralplan":
@@ -37,15 +37,15 @@ def test_a_rehearsal_shows_its_fault_and_converges(name, tmp_path):
 
 
 def test_every_story_has_a_rehearsal():
-    assert set(rehearsal.SCRIPTS) == set(teams.STORIES) == set(HATS)
+    assert set(rehearsal.SCRIPTS) == set(teams.TEAMS) == set(HATS)
 
 
 def test_a_plan_that_was_agreed_on_is_what_the_planner_of_stories_is_told(tmp_path):
     repo = make_repo(tmp_path / "repo", simulation.SEED)
     script = tmp_path / "script.json"
-    script.write_text(json.dumps(rehearsal.script("ralplan")))
-    asked = Asked(repo, task=simulation.OBJECTIVE, agent="scripted", command=str(script))
-    _, account = planning.agreed(asked, FakeVoice())
+    script.write_text(json.dumps(rehearsal.team_script("ralplan")))
+    asked = RunOptions(repo, task=simulation.OBJECTIVE, agent="scripted", command=str(script))
+    _, account = planning.agree_on_plan(asked, FakeVoice())
     left = state.load(repo)
     assert account.ending.reason == "complete" and left is not None
     assert (left.objective, left.usage.sessions) == (simulation.OBJECTIVE, len(account.outputs))
@@ -56,11 +56,11 @@ def test_a_plan_that_was_agreed_on_is_what_the_planner_of_stories_is_told(tmp_pa
 def test_without_agreement_no_planner_of_stories_is_told_anything(tmp_path):
     repo = make_repo(tmp_path / "repo", simulation.SEED)
     script = tmp_path / "script.json"
-    never = rehearsal.script("ralplan")
+    never = rehearsal.team_script("ralplan")
     never["hats"]["critic"] = never["hats"]["critic"][:1]
     script.write_text(json.dumps(never))
-    asked = Asked(repo, task=simulation.OBJECTIVE, agent="scripted", command=str(script))
-    _, account = planning.agreed(asked, FakeVoice())
+    asked = RunOptions(repo, task=simulation.OBJECTIVE, agent="scripted", command=str(script))
+    _, account = planning.agree_on_plan(asked, FakeVoice())
     left = state.load(repo)
     assert (account.ending.reason, account.ending.code) == ("rounds", 2)
     assert left is not None and "plan.approved" not in left.pending.topic

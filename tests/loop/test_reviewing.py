@@ -11,15 +11,16 @@ import jsonschema
 import pytest
 
 from ralph_mission.loop import reviewing
-from ralph_mission.loop.model import Issue, Session, Turn, Usage
-from ralph_mission.loop.order import Limits
-from ralph_mission.loop.reviewing import HAT, Found, ask, read
-from ralph_mission.loop.verdicts import Unclear
+from ralph_mission.loop.items import ReviewIssue
+from ralph_mission.loop.model import AgentTurn, Session, SessionUsage
+from ralph_mission.loop.order import RunLimits
+from ralph_mission.loop.reviewing import HAT, ReviewFinding, ask_reviewer, parse_findings
+from ralph_mission.loop.verdicts import UnclearVerdict
 from tests.helpers import NOON
 
 RACE = {"file": "a.py", "line": 3, "kind": "race", "severity": "major", "message": "Two meet.", "suggestion": "Lock."}
 ANSWER = json.dumps({"issues": [RACE]})
-FOUND = (Found(Issue("Two meet.", "a.py", 3, "race", "major"), "Lock."),)
+FOUND = (ReviewFinding(ReviewIssue("Two meet.", "a.py", 3, "race", "major"), "Lock."),)
 FIRST = Session(HAT, 1, "", "/run", "opus", 1800.0, 60)
 
 
@@ -36,24 +37,26 @@ class Clock:
 
 @dataclass
 class Player:
-    turns: list[Turn]
+    turns: list[AgentTurn]
     clock: Clock = field(default_factory=Clock)
     takes: float = 10.0
     sessions: list[Session] = field(default_factory=list)
     name: str = "player"
 
-    def play(self, session: Session, stopped: Callable[[], bool]) -> Turn:
+    def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
         self.sessions.append(session)
         self.clock.at += timedelta(seconds=self.takes)
         return self.turns[min(len(self.sessions), len(self.turns)) - 1]
 
 
-def said(text: str, cost: float | None = 0.5) -> Turn:
-    return Turn(text, usage=Usage(1, cost_usd=cost))
+def said(text: str, cost: float | None = 0.5) -> AgentTurn:
+    return AgentTurn(text, usage=SessionUsage(1, cost_usd=cost))
 
 
-def asked(player: Player, **limits: object) -> reviewing.Answer:
-    return ask(player, "Look at this.", FIRST, Limits(**{"runtime": 3600.0, "usd": 2.0} | limits), player.clock)
+def asked(player: Player, **limits: object) -> reviewing.ReviewerAnswer:
+    return ask_reviewer(
+        player, "Look at this.", FIRST, RunLimits(**{"runtime": 3600.0, "usd": 2.0} | limits), player.clock
+    )
 
 
 # --- what counts as an answer ---------------------------------------------------------
@@ -69,13 +72,13 @@ def asked(player: Player, **limits: object) -> reviewing.Answer:
     ],
 )
 def test_an_answer_is_json_alone_in_a_fence_or_in_a_verdict(text: str) -> None:
-    assert read(text) == FOUND
+    assert parse_findings(text) == FOUND
 
 
 def test_parts_that_are_not_known_may_be_left_out_or_null() -> None:
     text = json.dumps({"issues": [{"severity": "minor", "message": "Odd.", "file": None, "line": None}]})
-    assert read(text) == (Found(Issue("Odd.", severity="minor")),)
-    assert read('{"issues": []}') == ()
+    assert parse_findings(text) == (ReviewFinding(ReviewIssue("Odd.", severity="minor")),)
+    assert parse_findings('{"issues": []}') == ()
 
 
 def odd(**changes: object) -> str:
@@ -110,8 +113,8 @@ def odd(**changes: object) -> str:
     ],
 )
 def test_anything_else_is_no_answer(text: str) -> None:
-    with pytest.raises(Unclear):
-        read(text)
+    with pytest.raises(UnclearVerdict):
+        parse_findings(text)
 
 
 def test_the_schema_allows_what_is_read_and_nothing_more() -> None:
@@ -169,13 +172,13 @@ def test_an_unknown_cost_counts_only_against_a_limit_that_somebody_set() -> None
 
 
 def test_a_session_that_fails_is_no_answer() -> None:
-    player = Player([Turn(ANSWER, "timeout", "it took too long", usage=Usage(1, cost_usd=0.1))])
+    player = Player([AgentTurn(ANSWER, "timeout", "it took too long", usage=SessionUsage(1, cost_usd=0.1))])
     answer = asked(player)
     assert (answer.found, answer.why, len(player.sessions)) == (None, "timeout: it took too long", 1)
 
 
 def test_what_only_the_provider_can_mend_is_waited_for_as_long_as_there_is_time() -> None:
-    busy = Turn(failure="rate_limit", detail="busy", retry_after=600, usage=Usage(1, cost_usd=0.0))
+    busy = AgentTurn(failure="rate_limit", detail="busy", retry_after=600, usage=SessionUsage(1, cost_usd=0.0))
     player = Player([busy, said(ANSWER)])
     assert asked(player).found == FOUND and player.clock.at == NOON + timedelta(seconds=620)
     assert asked(Player([busy])).why == "rate_limit: busy"

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from ralph_mission.loop import routing
-from ralph_mission.loop.items import Issue
-from ralph_mission.loop.model import VERDICT, Event
+from ralph_mission.loop.items import LoopEvent, ReviewIssue
+from ralph_mission.loop.model import VERDICT
 
 SAID = '<event topic="build.complete">all green</event>'
 
 
 def topics(text: str) -> list[str]:
-    return [event.topic for event in routing.in_text(text, "LOOP_COMPLETE")]
+    return [event.topic for event in routing.events_in_text(text, "LOOP_COMPLETE")]
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ def test_an_event_that_is_only_shown_is_not_said(shown: str) -> None:
 
 def test_a_fence_within_a_payload_belongs_to_it() -> None:
     text = 'Done.\n<event topic="review.verdict">\n```json\n{"issues": []}\n```\nsee `a.py`\n</event>'
-    (event,) = routing.in_text(text)
-    assert event == Event("review.verdict", '```json\n{"issues": []}\n```\nsee `a.py`')
+    (event,) = routing.events_in_text(text)
+    assert event == LoopEvent("review.verdict", '```json\n{"issues": []}\n```\nsee `a.py`')
 
 
 def test_a_shown_event_without_an_end_does_not_swallow_the_said_one() -> None:
@@ -51,12 +51,12 @@ def test_an_event_in_the_middle_of_a_line_is_said() -> None:
     "shown", ["```\n{}", "The prompt says:\n\n    {}", "> {}", "`{}`", "{}.", "\t{}", "~~~\nx\n{}"]
 )
 def test_a_promise_that_is_shown_is_not_made(shown: str) -> None:
-    assert not routing.promised(shown.format("LOOP_COMPLETE"), "LOOP_COMPLETE")
+    assert not routing.is_promised(shown.format("LOOP_COMPLETE"), "LOOP_COMPLETE")
 
 
 @pytest.mark.parametrize("said", ["{}", "Done.\n{}\n\n", "```\nx\n```\n<promise>{}</promise>", "  {}  "])
 def test_a_promise_on_the_last_line_is_made(said: str) -> None:
-    assert routing.promised(said.format("LOOP_COMPLETE"), "LOOP_COMPLETE")
+    assert routing.is_promised(said.format("LOOP_COMPLETE"), "LOOP_COMPLETE")
 
 
 def test_the_promise_as_an_event_is_the_last_word_or_nothing() -> None:
@@ -67,10 +67,10 @@ def test_the_promise_as_an_event_is_the_last_word_or_nothing() -> None:
 
 
 def test_another_word_in_capitals_is_not_the_promise() -> None:
-    assert not routing.promised("NOT_COMPLETE", "LOOP_COMPLETE")
+    assert not routing.is_promised("NOT_COMPLETE", "LOOP_COMPLETE")
 
 
 def test_one_critical_issue_keeps_the_loop_open_whatever_the_threshold() -> None:
-    critical = Issue("it loses data", "a.py", 1, "bug", "critical")
-    assert not routing.converged(Event(VERDICT, "", (critical,)), 3)
-    assert routing.converged(Event(VERDICT, "", (replace(critical, severity="minor"),)), 3)
+    critical = ReviewIssue("it loses data", "a.py", 1, "bug", "critical")
+    assert not routing.is_converged(LoopEvent(VERDICT, "", (critical,)), 3)
+    assert routing.is_converged(LoopEvent(VERDICT, "", (replace(critical, severity="minor"),)), 3)

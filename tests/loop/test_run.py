@@ -7,7 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.loop.model import PLANNED, Event, Prd, State, Task, Turn
+from ralph_mission.loop.items import LoopEvent
+from ralph_mission.loop.model import PLANNED, AgentTurn, Prd, RunState
+from ralph_mission.loop.task import LoopTask
 from tests.loop.fakes import START_OF_TIME
 from tests.loop.making import DONE, GREEN, NOTHING, RED, order, pbr, played, says, stories, verdict, world
 
@@ -25,7 +27,7 @@ def test_a_promise_on_the_last_line_with_green_checks_completes():
      "> LOOP_COMPLETE", "not LOOP_COMPLETE", "LOOP_COMPLETE LOOP_COMPLETE", "When all is done: LOOP_COMPLETE"],
 )  # fmt: skip  # one list
 def test_a_quoted_promise_never_completes(text):
-    account = played(order(iterations=3), world(Turn(text), forever=True, checks=(GREEN,)))
+    account = played(order(iterations=3), world(AgentTurn(text), forever=True, checks=(GREEN,)))
     assert (account.ending.reason, account.ending.code) == ("iterations", 2)
 
 
@@ -45,24 +47,24 @@ def test_red_checks_keep_it_running_and_are_told():
 
 
 def test_open_tasks_keep_it_running_however_often_it_promises():
-    made = world(DONE, forever=True, tasks=(Task("t-1", "left over", "pending"),))
+    made = world(DONE, forever=True, tasks=(LoopTask("t-1", "left over", "pending"),))
     account = played(order(iterations=3), made)
     assert account.ending.reason == "iterations" and "t-1 (pending)" in made.agent.prompts[1]
 
 
 @pytest.mark.parametrize("status", ["pending", "ready", "active"])
 def test_the_boulder_stops_for_no_open_status(status):
-    made = world(DONE, forever=True, tasks=(Task("t-1", "x", status),))
+    made = world(DONE, forever=True, tasks=(LoopTask("t-1", "x", status),))
     assert played(order(iterations=2), made).ending.reason == "iterations"
 
 
 @pytest.mark.parametrize("status", ["done", "failed"])
 def test_closed_tasks_hold_nothing_up(status):
-    assert played(order(), world(DONE, tasks=(Task("t-1", "x", status),))).ending.reason == "complete"
+    assert played(order(), world(DONE, tasks=(LoopTask("t-1", "x", status),))).ending.reason == "complete"
 
 
 def test_open_tasks_can_be_trusted_to_the_agent():
-    made = world(DONE, tasks=(Task("t-1", "x", "ready"),))
+    made = world(DONE, tasks=(LoopTask("t-1", "x", "ready"),))
     assert played(order(open_tasks="trust"), made).ending.reason == "complete"
 
 
@@ -72,16 +74,16 @@ def test_stories_that_all_pass_already_start_no_session():
 
 
 def test_without_stories_the_story_gate_never_opens():
-    made = world(Turn("COMPLETE"), forever=True, prd=Prd("empty"))
+    made = world(AgentTurn("COMPLETE"), forever=True, prd=Prd("empty"))
     assert played(order("prd", iterations=2), made).ending.reason == "iterations"
 
 
-def left(**options) -> State:
-    return replace(State("run-1", "Build the thing", START_OF_TIME - timedelta(hours=1), 6), **options)
+def left(**options) -> RunState:
+    return replace(RunState("run-1", "Build the thing", START_OF_TIME - timedelta(hours=1), 6), **options)
 
 
 def test_a_run_goes_on_with_the_next_number_and_who_was_next():
-    made = world(says("build.complete"), verdict(), left=left(pending=Event(PLANNED, "step 3")))
+    made = world(says("build.complete"), verdict(), left=left(pending=LoopEvent(PLANNED, "step 3")))
     account = played(pbr(), made)
     assert [session.iteration for session in made.agent.sessions] == [7, 8] and made.agent.hats[0] == "builder"
     assert account.ending.reason == "complete" and made.voice.told[0] == "began 6"
@@ -143,6 +145,9 @@ def test_what_a_session_said_of_its_own_commits_is_said_of_the_one_that_lands():
 
 def test_work_of_a_session_that_failed_lands_as_well():
     made = world()
-    made.agent.turns = [lambda _: (made.workplace.write("a.py"), Turn(failure="exit", detail="exit code 1"))[1], DONE]
+    made.agent.turns = [
+        lambda _: (made.workplace.write("a.py"), AgentTurn(failure="exit", detail="exit code 1"))[1],
+        DONE,
+    ]
     played(order(), made)
     assert len(made.workplace.history) == 1

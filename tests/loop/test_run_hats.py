@@ -6,22 +6,22 @@ from dataclasses import replace
 
 import pytest
 
+from ralph_mission.loop.items import LoopEvent
 from ralph_mission.loop.model import (
     CONVERGED,
     PLANNED,
     START,
     VERDICT,
     VERIFICATION_FAILED,
-    Change,
-    Event,
+    AgentTurn,
     Hat,
-    Task,
-    Turn,
-    Usage,
+    PathChange,
+    SessionUsage,
 )
-from ralph_mission.loop.order import Preset
+from ralph_mission.loop.order import LoopPreset
 from ralph_mission.loop.patterns import PATTERNS
 from ralph_mission.loop.presets import PRESETS
+from ralph_mission.loop.task import LoopTask
 from tests.loop.fakes import START_OF_TIME
 from tests.loop.making import DONE, GREEN, NOTHING, RED, order, pbr, played, says, verdict, world
 
@@ -57,7 +57,7 @@ def test_issues_below_critical_within_the_threshold_do_not_hold_it_up():
 
 
 def test_a_promise_does_not_end_what_a_reviewer_decides():
-    made = world(Turn("LOOP_COMPLETE"), forever=True)
+    made = world(AgentTurn("LOOP_COMPLETE"), forever=True)
     assert played(pbr(iterations=2), made).ending.reason == "iterations"
 
 
@@ -80,10 +80,10 @@ def test_red_checks_that_no_hat_listens_to_go_to_whoever_builds():
 
 
 def test_open_tasks_after_a_clean_verdict_call_the_builder_again():
-    made = world(says(PLANNED), says("build.complete"), verdict(), tasks=(Task("t-1", "more", "ready"),))
+    made = world(says(PLANNED), says("build.complete"), verdict(), tasks=(LoopTask("t-1", "more", "ready"),))
 
     def close(_):
-        made.desk.tasks = (Task("t-1", "more", "done"),)
+        made.desk.tasks = (LoopTask("t-1", "more", "done"),)
         return says("build.complete", "again")
 
     made.agent.turns += [close, verdict()]
@@ -92,7 +92,7 @@ def test_open_tasks_after_a_clean_verdict_call_the_builder_again():
 
 @pytest.mark.parametrize(
     ("turn", "why"),
-    [(NOTHING, "no event was said"), (Turn(f"{says(PLANNED, 'a').text} {says('x').text}"), "one event"),
+    [(NOTHING, "no event was said"), (AgentTurn(f"{says(PLANNED, 'a').text} {says('x').text}"), "one event"),
      (says("build.complete"), "planner may say plan.complete")],
 )  # fmt: skip  # one table
 def test_a_session_ends_with_exactly_one_event_of_its_hat_or_it_failed_and_hears_why(turn, why):
@@ -103,13 +103,13 @@ def test_a_session_ends_with_exactly_one_event_of_its_hat_or_it_failed_and_hears
 
 
 def test_an_event_said_through_files_and_again_in_the_same_words_is_one():
-    made = world(lambda _: (made.desk.saying.append(Event(PLANNED, "go")), says(PLANNED, "go"))[1],
+    made = world(lambda _: (made.desk.saying.append(LoopEvent(PLANNED, "go")), says(PLANNED, "go"))[1],
                  says("build.complete"), verdict())  # fmt: skip  # three turns
     assert played(pbr(), made).ending.reason == "complete"
 
 
 def test_an_event_through_files_alone_is_heard():
-    made = world(lambda _: made.desk.saying.append(Event(PLANNED, "go")), says("build.complete"), verdict())
+    made = world(lambda _: made.desk.saying.append(LoopEvent(PLANNED, "go")), says("build.complete"), verdict())
     assert played(pbr(), made).ending.reason == "complete"
 
 
@@ -124,13 +124,13 @@ def test_what_a_failed_session_said_is_not_acted_upon():
 def test_a_default_event_is_said_for_a_hat_that_says_nothing():
     hats = (Hat("first", (START,), ("one.done",), "one.done"), Hat("second", ("one.done",), ("LOOP_COMPLETE",)))
     made = world(NOTHING, says("LOOP_COMPLETE"))
-    account = played(order(Preset("hats", hats=hats)), made)
+    account = played(order(LoopPreset("hats", hats=hats)), made)
     assert account.ending.reason == "complete" and account.outputs[0].event.topic == "one.done"
 
 
 def test_handing_the_same_event_out_again_and_again_is_thrash():
     echo = (Hat("echo", ("ping", START), ("ping",)),)
-    account = played(order(Preset("hats", hats=echo)), world(says("ping", "same"), forever=True))
+    account = played(order(LoopPreset("hats", hats=echo)), world(says("ping", "same"), forever=True))
     assert (account.ending.reason, account.ending.code, len(account.outputs)) == ("thrash", 1, 4)
 
 
@@ -139,13 +139,13 @@ def test_the_same_event_with_progress_between_is_no_thrash():
     made = world()
     made.agent.turns = [lambda s: (made.workplace.write("a", str(s.iteration)), says("ping", "same"))[1]]
     made.agent.forever = True
-    assert played(order(Preset("hats", hats=echo), iterations=9), made).ending.reason == "iterations"
+    assert played(order(LoopPreset("hats", hats=echo), iterations=9), made).ending.reason == "iterations"
 
 
 def test_an_event_that_nobody_listens_to_goes_to_nobody_in_particular():
     hats = (Hat("only", (START,), ("lost.topic",)),)
-    made = world(says("lost.topic"), Turn("LOOP_COMPLETE"))
-    assert played(order(Preset("hats", hats=hats)), made).ending.reason == "complete"
+    made = world(says("lost.topic"), AgentTurn("LOOP_COMPLETE"))
+    assert played(order(LoopPreset("hats", hats=hats)), made).ending.reason == "complete"
     assert made.agent.hats == ["only", "ralph"]
 
 
@@ -169,8 +169,8 @@ def test_what_a_hat_writes_elsewhere_is_undone_recorded_and_told():
 
 
 def test_foreign_changes_and_mended_files_are_in_the_record():
-    made = world(lambda _: setattr(made.workplace, "foreign", (Change(".git/hooks/x", "added", "a hook"),)), DONE,
-                 mended=(Change("progress.txt", "cut short", "the log's past"),))  # fmt: skip  # a world
+    made = world(lambda _: setattr(made.workplace, "foreign", (PathChange(".git/hooks/x", "added", "a hook"),)), DONE,
+                 mended=(PathChange("progress.txt", "cut short", "the log's past"),))  # fmt: skip  # a world
     account = played(order(), made)
     assert {change.path for change in account.outputs[0].reverted} == {".git/hooks/x", "progress.txt"}
 
@@ -178,49 +178,49 @@ def test_foreign_changes_and_mended_files_are_in_the_record():
 def test_models_are_the_hats_own_before_the_runs():
     hats = (Hat("a", (START,), ("next",), model="large"), Hat("b", ("next",), ("LOOP_COMPLETE",)))
     made = world(says("next"), says("LOOP_COMPLETE"))
-    played(order(Preset("hats", hats=hats), model="small"), made)
+    played(order(LoopPreset("hats", hats=hats), model="small"), made)
     assert [session.model for session in made.agent.sessions] == ["large", "small"]
 
 
 def test_what_sessions_took_is_kept_by_hat_and_by_item():
-    took = Usage(1, 100, 10, 0.5)
+    took = SessionUsage(1, 100, 10, 0.5)
     made = world(replace(says("next"), usage=took), replace(says("LOOP_COMPLETE"), usage=took),
-                 tasks=(Task("t-1", "x", "ready"),))  # fmt: skip  # a world
+                 tasks=(LoopTask("t-1", "x", "ready"),))  # fmt: skip  # a world
     hats = (Hat("a", (START,), ("next",)), Hat("b", ("next",), ("LOOP_COMPLETE",)))
-    state = played(order(Preset("hats", hats=hats), open_tasks="trust"), made).state
+    state = played(order(LoopPreset("hats", hats=hats), open_tasks="trust"), made).state
     assert dict(state.by_hat) == {"a": took, "b": took} and dict(state.by_item)["t-1"] == took + took
 
 
 def test_an_event_said_by_a_command_and_in_the_last_message_is_one():
     hat = Hat("builder", ("loop.start",), ("build.complete",))
-    made = world(Turn('<event topic="build.complete">done</event>'), forever=True)
-    made.desk.saying = [Event("build.complete", "done", hat="builder", iteration=1, at=START_OF_TIME)]
-    played(order(Preset("hats", hats=(hat,)), iterations=1), made)
+    made = world(AgentTurn('<event topic="build.complete">done</event>'), forever=True)
+    made.desk.saying = [LoopEvent("build.complete", "done", hat="builder", iteration=1, at=START_OF_TIME)]
+    played(order(LoopPreset("hats", hats=(hat,)), iterations=1), made)
     assert [event.topic for event in made.desk.events] == ["build.complete"]
 
 
 def test_commands_that_were_refused_are_in_the_record_and_told_to_the_next_session():
-    made = world(Turn("I pushed", refused=("git push --force is denied",)), NOTHING)
+    made = world(AgentTurn("I pushed", refused=("git push --force is denied",)), NOTHING)
     account = played(order(iterations=2), made)
     assert account.outputs[0].refused == ("git push --force is denied",)
     assert "> - git push --force is denied" in made.agent.prompts[1]
 
 
 def test_what_a_session_called_and_left_running_is_in_the_record_and_earlier_tries_too():
-    first = Turn(failure="server", calls=("Bash: ls",), refused=("git push",))
-    made = world(first, Turn("did it", calls=("Bash: cat a",), left_running=("sleep 9",)))
+    first = AgentTurn(failure="server", calls=("Bash: ls",), refused=("git push",))
+    made = world(first, AgentTurn("did it", calls=("Bash: cat a",), left_running=("sleep 9",)))
     (output,) = played(order(iterations=1), made).outputs
     assert output.calls == ("Bash: ls", "Bash: cat a")
     assert (output.left_running, output.refused) == (("sleep 9",), ("git push",))
 
 
 def test_rounds_of_review_over_one_task_are_not_mistaken_for_being_stuck():
-    made = world(tasks=(Task("t-1", "long", "ready"),))
+    made = world(tasks=(LoopTask("t-1", "long", "ready"),))
 
     def turn(session):
         if session.hat.name == "reviewer":
             rounds = made.agent.hats.count("reviewer")
-            made.desk.tasks = (Task("t-1", "long", "done" if rounds > 5 else "ready"),)
+            made.desk.tasks = (LoopTask("t-1", "long", "done" if rounds > 5 else "ready"),)
             return verdict(*(["no"] if rounds < 6 else []))
         made.workplace.write("a.py", str(session.iteration))
         return says({"planner": PLANNED, "builder": "build.complete"}.get(session.hat.name, "fix.complete"))
@@ -233,7 +233,7 @@ def test_rounds_of_review_over_one_task_are_not_mistaken_for_being_stuck():
 def test_a_run_that_ends_with_issues_left_asks_for_a_persons_verdict():
     verdict = '{"issues": [{"severity": "minor", "message": "a name"}]}'
     hat = Hat("reviewer", ("loop.start",), (VERDICT,))
-    made = world(Turn(f'<event topic="{VERDICT}">{verdict}</event>'))
-    account = played(order(Preset("hats", hats=(hat,)), threshold=1), made)
+    made = world(AgentTurn(f'<event topic="{VERDICT}">{verdict}</event>'))
+    account = played(order(LoopPreset("hats", hats=(hat,)), threshold=1), made)
     assert account.ending.reason == "complete" and "1 issues left" in account.ending.detail
     assert "ralph verdict" in account.ending.next_step

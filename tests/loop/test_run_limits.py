@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.loop.model import RESUME, START, Guidance, Hat, State, Task, Turn, Usage
-from ralph_mission.loop.order import Preset
+from ralph_mission.loop.items import Guidance
+from ralph_mission.loop.model import RESUME, START, AgentTurn, Hat, RunState, SessionUsage
+from ralph_mission.loop.order import LoopPreset
+from ralph_mission.loop.task import LoopTask
 from tests.loop.fakes import START_OF_TIME
 from tests.loop.making import DONE, NOTHING, order, played, says, world
 
@@ -20,7 +22,7 @@ def test_runtime_ends_it_before_the_next_session():
 
 
 def test_cost_ends_it_before_the_next_session():
-    made = world(replace(NOTHING, usage=Usage(1, 10, 5, 0.40)), forever=True)
+    made = world(replace(NOTHING, usage=SessionUsage(1, 10, 5, 0.40)), forever=True)
     account = played(order(usd=1.0), made)
     assert (account.ending.reason, len(account.outputs)) == ("cost", 3)
     assert account.state.usage.cost_usd == pytest.approx(1.2)
@@ -32,14 +34,14 @@ def test_a_cost_limit_that_nobody_can_tell_ends_it_instead_of_being_ignored():
 
 
 def test_three_failures_in_a_row_end_it_and_one_success_between_does_not():
-    crash = Turn(failure="exit", detail="exit code 3")
+    crash = AgentTurn(failure="exit", detail="exit code 3")
     account = played(order(), world(crash, crash, NOTHING, crash, crash, crash))
     assert (account.ending.reason, account.ending.code, len(account.outputs)) == ("failures", 1, 6)
     assert "exit code 3" in account.ending.detail
 
 
 def test_a_failed_session_tells_the_next_why():
-    made = world(Turn(failure="exit", detail="exit code 3\nno such module"), DONE)
+    made = world(AgentTurn(failure="exit", detail="exit code 3\nno such module"), DONE)
     played(order(), made)
     assert "no such module" in made.agent.prompts[1]
 
@@ -65,7 +67,7 @@ def test_the_idle_breaker_sees_tasks_as_progress():
     made = world()
 
     def plan(session):
-        made.desk.tasks = (*made.desk.tasks, Task(f"t-{session.iteration}", "more"))
+        made.desk.tasks = (*made.desk.tasks, LoopTask(f"t-{session.iteration}", "more"))
 
     made.agent.turns, made.agent.forever = [plan], True
     assert played(order(idle=2, iterations=5), made).ending.reason == "iterations"
@@ -76,11 +78,11 @@ def test_work_that_is_undone_is_no_progress():
     made = world(lambda _: (made.workplace.write("docs/x"), says("again"))[1], says(START), forever=True)
     made.agent.turns = [lambda s: (made.workplace.write("docs/x") if s.hat.name == "writer" else None,
                                    says("again" if s.hat.name == "writer" else START))[1]]  # fmt: skip  # one turn
-    account = played(order(Preset("hats", hats=hats), idle=4), made)
+    account = played(order(LoopPreset("hats", hats=hats), idle=4), made)
     assert account.ending.reason == "idle" and "docs/x" not in made.workplace.files
 
 
-PERSISTENT = Preset("hats", hats=(Hat("finder", (START, RESUME), ("LOOP_COMPLETE",)),))
+PERSISTENT = LoopPreset("hats", hats=(Hat("finder", (START, RESUME), ("LOOP_COMPLETE",)),))
 
 
 def test_a_persistent_loop_takes_completion_as_a_new_beginning():
@@ -91,7 +93,7 @@ def test_a_persistent_loop_takes_completion_as_a_new_beginning():
 
 
 def test_limits_of_a_persistent_loop_are_hard():
-    made = world(replace(says("LOOP_COMPLETE"), usage=Usage(1, 1, 1, 30.0)), forever=True)
+    made = world(replace(says("LOOP_COMPLETE"), usage=SessionUsage(1, 1, 1, 30.0)), forever=True)
     assert played(order(PERSISTENT, persistent=True, usd=50.0), made).ending.reason == "cost"
 
 
@@ -114,7 +116,7 @@ def test_the_cooldown_is_skipped_when_a_person_said_something():
 
 
 def test_a_rate_limit_is_waited_for_and_costs_no_iteration():
-    limited = Turn(failure="rate_limit", detail="429", retry_after=90.0)
+    limited = AgentTurn(failure="rate_limit", detail="429", retry_after=90.0)
     made = world(limited, limited, DONE)
     account = played(order(), made)
     assert (account.ending.reason, len(account.outputs), made.clock.slept) == ("complete", 1, [90.0, 90.0])
@@ -122,14 +124,14 @@ def test_a_rate_limit_is_waited_for_and_costs_no_iteration():
 
 
 def test_a_wait_that_nobody_names_doubles():
-    limited = Turn(failure="rate_limit", detail="429")
+    limited = AgentTurn(failure="rate_limit", detail="429")
     made = world(limited, limited, limited, DONE)
     played(order(), made)
     assert made.clock.slept == [60.0, 120.0, 240.0]
 
 
 def test_a_fault_of_the_provider_is_tried_again_three_times():
-    fault = Turn(failure="server", detail="API Error: 400 due to tool use concurrency issues")
+    fault = AgentTurn(failure="server", detail="API Error: 400 due to tool use concurrency issues")
     made = world(fault, fault, fault, DONE)
     assert played(order(), made).ending.reason == "complete" and made.clock.slept == [5.0] * 3
     made = world(fault, forever=True)
@@ -137,33 +139,33 @@ def test_a_fault_of_the_provider_is_tried_again_three_times():
 
 
 def test_a_timeout_goes_on_with_the_next_session_and_is_not_waited_for():
-    made = world(Turn(failure="timeout", detail="not done after 2700 s"), DONE)
+    made = world(AgentTurn(failure="timeout", detail="not done after 2700 s"), DONE)
     account = played(order(), made)
     assert (account.ending.reason, len(account.outputs), made.clock.slept) == ("complete", 2, [])
 
 
 def test_no_wait_is_longer_than_what_is_left_of_the_run():
-    made = world(Turn(failure="rate_limit", detail="429", retry_after=1_800.0), forever=True)
-    made.desk.left = State("run-1", "Build the thing", START_OF_TIME, 4, elapsed=14_000.0)
+    made = world(AgentTurn(failure="rate_limit", detail="429", retry_after=1_800.0), forever=True)
+    made.desk.left = RunState("run-1", "Build the thing", START_OF_TIME, 4, elapsed=14_000.0)
     account = played(order(failures=1), made)
     assert account.ending.reason == "failures" and made.clock.slept == []
 
 
 def test_a_stop_ends_the_wait():
-    made = world(Turn(failure="rate_limit", detail="429"))
+    made = world(AgentTurn(failure="rate_limit", detail="429"))
     made.voice.waiting = lambda seconds, why: setattr(made.desk, "asked", "stop")
-    made.agent.turns.append(Turn(failure="rate_limit", detail="429"))
+    made.agent.turns.append(AgentTurn(failure="rate_limit", detail="429"))
     assert played(order(), made).ending.reason == "stop"
 
 
 def test_one_session_of_unknown_cost_makes_the_whole_unknown_to_a_cost_limit():
-    told = Turn("more to do", usage=Usage(1, 5, 5, 0.1))
+    told = AgentTurn("more to do", usage=SessionUsage(1, 5, 5, 0.1))
     account = played(order(usd=1.0), world(told, NOTHING, forever=True))
     assert account.ending.reason == "cost" and "1 of 2 sessions" in account.ending.detail
     assert (account.state.usage.cost_usd, account.state.usage.untold) == (0.1, 1)
 
 
 def test_sessions_of_unknown_cost_stay_counted_in_any_order_of_adding():
-    told, silent = Usage(1, cost_usd=0.5), Usage(2)
+    told, silent = SessionUsage(1, cost_usd=0.5), SessionUsage(2)
     assert (told + silent).untold == (silent + told).untold == 2
-    assert (silent + silent).untold == 4 and (Usage() + told).untold == 0
+    assert (silent + silent).untold == 4 and (SessionUsage() + told).untold == 0

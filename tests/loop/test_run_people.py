@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.loop.model import Guidance, Turn
-from ralph_mission.trouble import Trouble
+from ralph_mission.loop.items import Guidance
+from ralph_mission.loop.model import AgentTurn
+from ralph_mission.trouble import UserError
 from tests.loop.fakes import START_OF_TIME
 from tests.loop.making import DONE, NOTHING, order, played, world
 
@@ -53,14 +54,16 @@ def test_guidance_reaches_the_next_session_once():
 
 @pytest.mark.parametrize("failure", ["missing", "server", "exit", "timeout"])
 def test_guidance_is_kept_while_no_agent_has_read_it(failure):
-    made = world(Turn(failure=failure, detail="x"), Turn("ok"), DONE, words=[Guidance("g-1", "Wrap it", START_OF_TIME)])
+    made = world(
+        AgentTurn(failure=failure, detail="x"), AgentTurn("ok"), DONE, words=[Guidance("g-1", "Wrap it", START_OF_TIME)]
+    )
     played(order(retries=0), made)
     assert ["Wrap it" in prompt for prompt in made.agent.prompts] == [True, True, False]
 
 
 def test_a_checkout_that_is_taken_starts_nothing():
     made = world(taken=True)
-    with pytest.raises(Trouble, match="another loop runs"):
+    with pytest.raises(UserError, match="another loop runs"):
         played(order(), made)
     assert made.agent.sessions == []
 

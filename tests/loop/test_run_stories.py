@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ralph_mission.loop.model import Hat, Paths, Task, Turn
+from ralph_mission.loop.model import AgentTurn, Hat, RunPaths
 from ralph_mission.loop.presets import PRESETS
+from ralph_mission.loop.task import LoopTask
 from tests.loop.fakes import FakeWorld
 from tests.loop.making import GREEN, RED, order, played, stories, world
 
 
 def one_story_each(made: FakeWorld) -> None:
-    def play(session) -> Turn:
+    def play(session) -> AgentTurn:
         number = session.iteration
         made.workplace.write(f"file-{number}.py")
         made.desk.passes(f"US-{number}")
-        return Turn("did it")
+        return AgentTurn("did it")
 
     made.agent.turns = [play]
     made.agent.forever = True
@@ -88,7 +89,7 @@ def test_stuck_counts_the_same_story_only():
 
 
 def test_a_task_that_takes_too_long_is_passed_over_for_the_next():
-    made = world(tasks=(Task("t-1", "hard", "ready", priority=1), Task("t-2", "easy", "ready", priority=2)))
+    made = world(tasks=(LoopTask("t-1", "hard", "ready", priority=1), LoopTask("t-2", "easy", "ready", priority=2)))
     made.agent.turns, made.agent.forever = [lambda s: made.workplace.write("a.py", str(s.iteration))], True
     account = played(order(iterations=7), made)
     assert account.state.skipped == {"t-1"} and account.state.item == "t-2"
@@ -107,13 +108,15 @@ def test_who_only_flips_stories_with_red_checks_for_ever_is_idle():
 
 
 def test_stories_in_a_folder_of_their_own_are_the_engines_too():
-    made = world(forever=True, prd=stories(False), checks=(RED,), paths=Paths("plans/shop.json", "plans/progress.txt"))
+    made = world(
+        forever=True, prd=stories(False), checks=(RED,), paths=RunPaths("plans/shop.json", "plans/progress.txt")
+    )
     reviewer = Hat("reviewer", ("loop.start",), ("seen",), write_allowed=())
 
     def writes(session):
         made.workplace.write("plans/shop.json", str(session.iteration))
         made.workplace.write("plans/other.json", "x")
-        return Turn('<event topic="seen">x</event>')
+        return AgentTurn('<event topic="seen">x</event>')
 
     made.agent.turns = [writes]
     account = played(order(replace(PRESETS["prd"], hats=(reviewer,)), iterations=1), made)
@@ -121,8 +124,10 @@ def test_stories_in_a_folder_of_their_own_are_the_engines_too():
 
 
 def test_a_run_whose_open_tasks_were_all_skipped_is_stuck():
-    tasks = (Task("t-1", "Hard"), Task("t-2", "After it", "pending", needs=("t-1",)))
-    made = world(Turn(""), forever=True, tasks=tuple(t._replace(status="ready") if t.id == "t-1" else t for t in tasks))
+    tasks = (LoopTask("t-1", "Hard"), LoopTask("t-2", "After it", "pending", needs=("t-1",)))
+    made = world(
+        AgentTurn(""), forever=True, tasks=tuple(t._replace(status="ready") if t.id == "t-1" else t for t in tasks)
+    )
     made.agent.turns = [lambda session: made.workplace.write(f"file-{session.iteration}")]
     account = played(order(stuck=1, iterations=20), made)
     assert account.ending.reason == "stuck" and "t-1 Hard" in account.ending.detail

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.loop.model import Change, Hat
-from ralph_mission.loop.order import Order, Preset
+from ralph_mission.loop.model import Hat, PathChange
+from ralph_mission.loop.order import LoopPreset, RunSpec
 from ralph_mission.loop.scope import STEERING, outside, why_outside
 
 
@@ -93,11 +93,11 @@ def test_what_only_looks_like_one_is_not(path):
 
 
 def test_each_change_outside_comes_with_the_reason():
-    changes = (Change("src/a.py", "modified"), Change("docs/x", "created"))
-    assert outside(hat(("src/**",)), changes) == (Change("docs/x", "created", "h may write src/** only"),)
+    changes = (PathChange("src/a.py", "modified"), PathChange("docs/x", "created"))
+    assert outside(hat(("src/**",)), changes) == (PathChange("docs/x", "created", "h may write src/** only"),)
 
 
 def test_whoever_may_write_everywhere_may_still_not_configure_agents():
-    worn = Order("x", Preset("issue"), unsteered=True).bound(hat())
+    worn = RunSpec("x", LoopPreset("issue"), unsteered=True).bound(hat())
     assert why_outside(worn, ".claude/settings.json") == why_outside(worn, "src/.MCP.json") == STEERING
     assert not why_outside(worn, "AGENTS.md") and not why_outside(hat(), ".claude/settings.json")

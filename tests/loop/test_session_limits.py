@@ -8,30 +8,30 @@ from datetime import UTC, datetime
 import pytest
 
 from ralph_mission.loop import presets, prompt
-from ralph_mission.loop.model import Board, State, Usage
-from ralph_mission.loop.order import Order
+from ralph_mission.loop.model import RunSnapshot, RunState, SessionUsage
+from ralph_mission.loop.order import RunSpec
 
 
 @pytest.mark.parametrize(
     ("limit", "spent", "left"), [(None, 3.0, None), (5.0, None, 5.0), (5.0, 3.0, 2.0), (5.0, 7.0, 0.0)]
 )
 def test_the_money_of_a_session_is_what_is_left(limit, spent, left):
-    preset = presets.named("loop")
-    order = Order("do it", replace(preset, limits=replace(preset.limits, usd=limit)))
-    state = State("run", "do it", datetime(2026, 1, 1, tzinfo=UTC), usage=Usage(1, cost_usd=spent))
-    assert prompt.session(order, state, Board(), None, "/run").usd == left
+    preset = presets.find_preset("loop")
+    order = RunSpec("do it", replace(preset, limits=replace(preset.limits, usd=limit)))
+    state = RunState("run", "do it", datetime(2026, 1, 1, tzinfo=UTC), usage=SessionUsage(1, cost_usd=spent))
+    assert prompt.session_prompt(order, state, RunSnapshot(), None, "/run").usd == left
 
 
 @pytest.mark.parametrize(
     ("took", "seconds", "told"), [(0.0, 2700.0, "45 minutes"), (14_290.0, 110.0, "110 seconds"), (14_500.0, 1.0, "1 s")]
 )
 def test_the_time_of_a_session_is_what_is_left_and_its_prompt_says_so(took, seconds, told):
-    order = Order("do it", presets.named("loop"))
+    order = RunSpec("do it", presets.find_preset("loop"))
     order = replace(order, preset=replace(order.preset, limits=replace(order.limits, runtime=14_400.0)))
-    state = State("run", "do it", datetime(2026, 1, 1, tzinfo=UTC), elapsed=took)
-    session = prompt.session(order, state, Board(), None, "/run")
+    state = RunState("run", "do it", datetime(2026, 1, 1, tzinfo=UTC), elapsed=took)
+    session = prompt.session_prompt(order, state, RunSnapshot(), None, "/run")
     assert session.seconds == seconds and f"You have {told}" in session.prompt
 
 
 def test_turns_are_added_up():
-    assert (Usage(1, turns=2) + Usage(1, turns=3)).turns == 5
+    assert (SessionUsage(1, turns=2) + SessionUsage(1, turns=3)).turns == 5

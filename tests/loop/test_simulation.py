@@ -6,8 +6,9 @@ import pytest
 
 from ralph_mission.agents.scripted import script as read_script
 from ralph_mission.loop import simulation
-from ralph_mission.loop.model import Change, Event, HatOutput, Issue, State
-from ralph_mission.loop.order import Account, Ending
+from ralph_mission.loop.items import LoopEvent, ReviewIssue
+from ralph_mission.loop.model import HatOutput, PathChange, RunState
+from ralph_mission.loop.order import RunEnding, RunResult
 from ralph_mission.loop.patterns import PATTERNS
 from ralph_mission.loop.scope import why_outside
 from tests.loop.fakes import START_OF_TIME
@@ -15,7 +16,7 @@ from tests.loop.fakes import START_OF_TIME
 
 @pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
 def test_every_hat_has_steps_that_it_may_take(pattern):
-    script = read_script(simulation.script(pattern))
+    script = read_script(simulation.pattern_script(pattern))
     assert set(script) == {hat.name for hat in pattern.hats}
     for hat in pattern.hats:
         for step in script[hat.name]:
@@ -23,20 +24,20 @@ def test_every_hat_has_steps_that_it_may_take(pattern):
             assert [path for path in step.write if why_outside(hat, path)] == []
 
 
-def account(*outputs: HatOutput, reason="complete") -> Account:
-    return Account(Ending(reason, "3 sessions"), State("r", "o", START_OF_TIME), outputs)
+def account(*outputs: HatOutput, reason="complete") -> RunResult:
+    return RunResult(RunEnding(reason, "3 sessions"), RunState("r", "o", START_OF_TIME), outputs)
 
 
 OUTPUTS = (
-    HatOutput("builder", 1, Event("build.complete"),
-              changes=(Change("a.py", "added"), Change("docs/x", "added", "outside"))),
-    HatOutput("reviewer", 2, Event("review.verdict", issues=(Issue("bad"),))),
+    HatOutput("builder", 1, LoopEvent("build.complete"),
+              changes=(PathChange("a.py", "added"), PathChange("docs/x", "added", "outside"))),
+    HatOutput("reviewer", 2, LoopEvent("review.verdict", issues=(ReviewIssue("bad"),))),
     HatOutput("reviewer", 3, None, failure="event"),
 )  # fmt: skip  # one list
 
 
 def test_a_simulation_is_told_session_by_session():
-    assert simulation.told("debug", account(*OUTPUTS, reason="failures")).splitlines() == [
+    assert simulation.summary_text("debug", account(*OUTPUTS, reason="failures")).splitlines() == [
         "  1  builder     build.complete        a.py  undone: docs/x",
         "  2  reviewer    review.verdict        1 issue",
         "  3  reviewer    failed: event",

@@ -8,20 +8,20 @@ from datetime import UTC, datetime
 import pytest
 
 from ralph_mission.loop import stories
-from ralph_mission.loop.model import Change, HatOutput, Prd, Story, Verification
-from ralph_mission.loop.order import Order, Preset
+from ralph_mission.loop.model import CheckResult, HatOutput, PathChange, Prd, UserStory
+from ralph_mission.loop.order import LoopPreset, RunSpec
 from ralph_mission.loop.progress_log import notes
 
-GREEN = Verification(green=True, ran=True)
-RED = Verification(green=False, ran=True, said="1 failed: test_login")
-NONE = Verification()
+GREEN = CheckResult(green=True, ran=True)
+RED = CheckResult(green=False, ran=True, said="1 failed: test_login")
+NONE = CheckResult()
 NOW = datetime(2026, 5, 4, 12, 30, tzinfo=UTC)
-ORDER = Order("build it", Preset("prd", stories=True))
+ORDER = RunSpec("build it", LoopPreset("prd", stories=True))
 LIST = Prd(
     "MyApp",
     "ralph/x",
     "X",
-    tuple(Story(f"US-00{n}", f"Part {n}", "As a user…", ("Typecheck passes",), n) for n in (1, 2, 3)),
+    tuple(UserStory(f"US-00{n}", f"Part {n}", "As a user…", ("Typecheck passes",), n) for n in (1, 2, 3)),
 )
 
 
@@ -34,14 +34,14 @@ def changed(prd: Prd, name: str, **values: object) -> Prd:
 
 
 def judge(
-    after: Prd | None, checked: Verification = GREEN, before: Prd | None = LIST, item: str = "US-001"
-) -> stories.Judgement:
-    return stories.judge(ORDER, item, before, after, checked)
+    after: Prd | None, checked: CheckResult = GREEN, before: Prd | None = LIST, item: str = "US-001"
+) -> stories.StoryJudgement:
+    return stories.judge_stories(ORDER, item, before, after, checked)
 
 
 def test_a_story_passes_when_the_checks_are_green() -> None:
     judged = judge(passing(LIST, "US-001"))
-    assert judged == stories.Judgement(passing(LIST, "US-001"), (passing(LIST, "US-001").stories[0],))
+    assert judged == stories.StoryJudgement(passing(LIST, "US-001"), (passing(LIST, "US-001").stories[0],))
 
 
 def test_no_story_passes_when_the_checks_are_red_and_the_session_hears_what_they_said() -> None:
@@ -78,7 +78,7 @@ def test_of_two_flips_of_other_stories_the_first_by_priority_stays() -> None:
 
 def test_zero_checks_prove_nothing_when_checks_are_required() -> None:
     order = replace(ORDER, require_checks=True)
-    judged = stories.judge(order, "US-001", LIST, passing(LIST, "US-001"), NONE)
+    judged = stories.judge_stories(order, "US-001", LIST, passing(LIST, "US-001"), NONE)
     assert (judged.prd, judged.passed) == (LIST, ())
 
 
@@ -110,7 +110,7 @@ def test_an_emptied_list_completes_nothing() -> None:
 
 
 def test_a_story_that_was_added_is_gone_again() -> None:
-    judged = judge(replace(LIST, stories=(*LIST.stories, Story("US-009", "More", passes=True))))
+    judged = judge(replace(LIST, stories=(*LIST.stories, UserStory("US-009", "More", passes=True))))
     assert (judged.prd, judged.passed) == (LIST, ())
     assert "US-009: added to" in judged.complaints[0]
 
@@ -127,7 +127,7 @@ def test_another_branch_is_undone() -> None:
 
 def test_notes_stay() -> None:
     after = changed(LIST, "US-001", notes="half done")
-    assert judge(after) == stories.Judgement(after)
+    assert judge(after) == stories.StoryJudgement(after)
 
 
 def test_a_story_that_honestly_fails_again_stays_so() -> None:
@@ -141,7 +141,7 @@ def test_an_unreadable_list_is_the_one_before() -> None:
 
 
 def test_without_any_list_there_is_nothing_to_judge() -> None:
-    assert judge(None, before=None) == stories.Judgement(None)
+    assert judge(None, before=None) == stories.StoryJudgement(None)
 
 
 def test_a_list_that_a_session_wrote_itself_passes_one_story_at_most() -> None:
@@ -151,7 +151,9 @@ def test_a_list_that_a_session_wrote_itself_passes_one_story_at_most() -> None:
 
 def test_a_run_without_stories_leaves_the_list_alone() -> None:
     after = replace(LIST, stories=())
-    assert stories.judge(Order("x", Preset("loop")), "", LIST, after, RED) == stories.Judgement(after)
+    assert stories.judge_stories(RunSpec("x", LoopPreset("loop")), "", LIST, after, RED) == stories.StoryJudgement(
+        after
+    )
 
 
 def test_an_id_that_is_used_twice_flips_once() -> None:
@@ -164,24 +166,24 @@ def test_an_id_that_is_used_twice_flips_once() -> None:
 
 def test_flipped_is_what_newly_passes() -> None:
     before = passing(LIST, "US-001")
-    assert [story.id for story in stories.flipped(before, passing(before, "US-003"))] == ["US-003"]
-    assert stories.flipped(before, None) == ()
+    assert [story.id for story in stories.flipped_stories(before, passing(before, "US-003"))] == ["US-003"]
+    assert stories.flipped_stories(before, None) == ()
 
 
 def test_a_commit_is_named_after_its_story_in_one_line() -> None:
-    assert stories.message(Story("US-001", "Add\npriority  field")) == "feat: US-001 - Add priority field"
+    assert stories.commit_message(UserStory("US-001", "Add\npriority  field")) == "feat: US-001 - Add priority field"
 
 
 def entry(log: str = "", **values: object) -> str:
     output = HatOutput("builder", 4, **values)  # type: ignore[arg-type]  # a test's own
-    return stories.entry(ORDER, "US-002", output, notes(log), NOW)
+    return stories.log_entry(ORDER, "US-002", output, notes(log), NOW)
 
 
 def test_a_failed_attempt_is_told_with_its_reason_and_what_was_undone() -> None:
     told = entry(
         reason="The checks are red.\nassert 1 == 2",
         summary="I tried X",
-        changes=(Change("ci.yml", "modified", "builder may not write there"), Change("app.py", "modified")),
+        changes=(PathChange("ci.yml", "modified", "builder may not write there"), PathChange("app.py", "modified")),
     )
     assert told.startswith(
         "## [2026-05-04 12:30] - US-002\n- Attempted in session 4 (builder)\n- Failed because The checks"
@@ -211,13 +213,13 @@ def test_a_story_that_passes_has_the_agents_own_entry_when_it_wrote_one() -> Non
 
 
 def test_a_word_in_the_log_is_no_entry() -> None:
-    written = {"passed": ("US-001",), "summary": "done", "changes": (Change("progress.txt", "modified"),)}
+    written = {"passed": ("US-001",), "summary": "done", "changes": (PathChange("progress.txt", "modified"),)}
     assert notes(entry("done\n", **written)).last_completed == "US-001"
     assert notes(entry("## 2026-05-05 - US-007\n- Sent them\n---\n", **written)).last_completed == "US-001"
 
 
 def test_flips_that_were_reverted_are_told_beside_the_one_that_counts() -> None:
-    told = entry(passed=("US-001",), reason="one story at a time", changes=(Change("progress.txt", "modified"),))
+    told = entry(passed=("US-001",), reason="one story at a time", changes=(PathChange("progress.txt", "modified"),))
     assert "Besides: one story at a time" in told
 
 
@@ -227,4 +229,4 @@ def test_what_the_provider_turned_away_was_no_attempt() -> None:
 
 
 def test_a_run_without_stories_has_nothing_to_say() -> None:
-    assert stories.entry(Order("x", Preset("loop")), "US-001", HatOutput("ralph", 1), notes(""), NOW) == ""
+    assert stories.log_entry(RunSpec("x", LoopPreset("loop")), "US-001", HatOutput("ralph", 1), notes(""), NOW) == ""

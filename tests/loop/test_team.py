@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ralph_mission.loop import team
-from ralph_mission.loop.model import Verification
+from ralph_mission.loop.model import CheckResult
 from tests.loop.fakes import FakeWorkplace
 from tests.loop.scripted_hats import CRASH, Cast, World, order, played, says
 
@@ -40,7 +40,7 @@ def decides(advice="", *tasks):
 
 
 def play(world, fixes=team.FIXES, **limits):
-    return team.run(order(**limits), world.ports, world, world, fixes)
+    return team.run_team(order(**limits), world.ports, world, world, fixes)
 
 
 # --- the way it goes -----------------------------------------------------------------
@@ -248,7 +248,7 @@ def test_red_checks_are_a_fault_even_when_the_tester_passes():
             tester=[WORKS, WORKS],
             mend=[built("api/a", text="m")],
         ),
-        FakeWorkplace({}, Verification(False, True, "2 failed"), Verification(True, True)),
+        FakeWorkplace({}, CheckResult(False, True, "2 failed"), CheckResult(True, True)),
     )
     assert play(world).ending.reason == "complete"
     assert "2 failed" in world.cast.of("lead")[1].prompt

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from ralph_mission.loop import assignments, globs, ultrawork
-from ralph_mission.loop.assignments import Unclear
-from ralph_mission.loop.model import Task, Verification
+from ralph_mission.loop.assignments import UnclearAssignment
+from ralph_mission.loop.model import CheckResult
+from ralph_mission.loop.task import LoopTask
 from tests.loop.fakes import FakeWorkplace
 from tests.loop.scripted_hats import CRASH, Cast, World, order, played, says
 
@@ -33,7 +34,7 @@ def built(**files):
 
 
 def play(world, fixes=ultrawork.FIXES, **limits):
-    return ultrawork.run(order(**limits), world.ports, world, world, fixes)
+    return ultrawork.run_ultrawork(order(**limits), world.ports, world, world, fixes)
 
 
 # --- the way it goes -----------------------------------------------------------------
@@ -87,10 +88,10 @@ def test_fixes_are_bounded():
 
 
 def test_red_checks_are_fixed_whatever_the_reviewer_says():
-    red = Verification(False, True, "1 test failed")
+    red = CheckResult(False, True, "1 test failed")
     world = World(
         Cast(planner=[AB], a=[built(a="A")], b=[built(b="B")], reviewer=[CLEAN, CLEAN], fixer=[FIX]),
-        FakeWorkplace({}, red, Verification(True, True)),
+        FakeWorkplace({}, red, CheckResult(True, True)),
     )
     assert play(world).ending.reason == "complete"
     assert "1 test failed" in world.cast.of("fixer")[0].prompt
@@ -100,7 +101,7 @@ def test_red_checks_are_fixed_whatever_the_reviewer_says():
 def test_checks_that_stay_red_never_end_well():
     world = World(
         Cast(planner=[AB], a=[built(a="A")], b=[built(b="B")], reviewer=[CLEAN] * 4, fixer=[FIX] * 3),
-        FakeWorkplace({}, Verification(False, True, "1 test failed")),
+        FakeWorkplace({}, CheckResult(False, True, "1 test failed")),
     )
     account = play(world)
     assert account.ending.reason == "rounds" and "1 test failed" in account.ending.detail
@@ -186,9 +187,9 @@ def test_many_stars_take_no_time():
 
 
 def test_a_plan_in_a_fence_is_a_plan():
-    assert assignments.divided(f"```json\n{json.dumps({'tasks': [task('a')]})}\n```")[0].id == "a"
-    with pytest.raises(Unclear, match="not the JSON"):
-        assignments.divided("[" * 100_000)
+    assert assignments.parse_independent_tasks(f"```json\n{json.dumps({'tasks': [task('a')]})}\n```")[0].id == "a"
+    with pytest.raises(UnclearAssignment, match="not the JSON"):
+        assignments.parse_independent_tasks("[" * 100_000)
 
 
 # --- what goes wrong with one ---------------------------------------------------------
@@ -319,7 +320,7 @@ def test_what_failed_is_tried_again_when_a_person_goes_on():
 
 def test_open_tasks_of_the_list_keep_it_from_being_complete():
     world = World(Cast(planner=[AB], a=[built(a="A")], b=[built(b="B")], reviewer=[CLEAN]))
-    world.desk.tasks = (Task("t1", "left", "ready"),)
+    world.desk.tasks = (LoopTask("t1", "left", "ready"),)
     account = play(world)
     assert account.ending.reason == "stuck" and "t1 (ready)" in account.ending.detail
 

@@ -9,22 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph_mission.loop import routing
-from ralph_mission.loop.model import VERDICT, Event, Issue
-from ralph_mission.loop.verdicts import issues
+from ralph_mission.loop.items import LoopEvent, ReviewIssue
+from ralph_mission.loop.model import VERDICT
+from ralph_mission.loop.verdicts import parse_issues
 
 
-def said(payload: object) -> tuple[Issue, ...]:
-    return issues(Event(VERDICT, payload if isinstance(payload, str) else json.dumps(payload)))
+def said(payload: object) -> tuple[ReviewIssue, ...]:
+    return parse_issues(LoopEvent(VERDICT, payload if isinstance(payload, str) else json.dumps(payload)))
 
 
 def test_only_verdicts_have_issues() -> None:
-    assert issues(Event("build.complete", "issues: 3")) == ()
+    assert parse_issues(LoopEvent("build.complete", "issues: 3")) == ()
 
 
 # --- JSON ---------------------------------------------------------------------------
 
 FULL = {"file": "src/a.py", "line": 12, "kind": "race", "severity": "minor", "message": "two writers"}
-ISSUE = Issue("two writers", "src/a.py", 12, "race", "minor")
+ISSUE = ReviewIssue("two writers", "src/a.py", 12, "race", "minor")
 
 
 @pytest.mark.parametrize("key", ["issues", "issues_found", "findings", "problems"])
@@ -67,7 +68,7 @@ def test_an_unknown_severity_is_critical(severity: object) -> None:
 
 
 def test_without_a_severity_an_issue_is_critical() -> None:
-    assert said([{"message": "x"}]) == (Issue("x"),)
+    assert said([{"message": "x"}]) == (ReviewIssue("x"),)
 
 
 def test_a_count_without_details_is_as_many_critical_issues() -> None:
@@ -92,10 +93,10 @@ def test_lines_with_place_kind_and_message() -> None:
         "Found this:\n- src/a.py:12 [race] two writers\n* [minor] `docs/b.md` a typo\n1. major: no tests\n- it is wrong"
     )
     assert said(text) == (
-        Issue("two writers", "src/a.py", 12, "race"),
-        Issue("a typo", "docs/b.md", 0, "", "minor"),
-        Issue("no tests", severity="major"),
-        Issue("it is wrong"),
+        ReviewIssue("two writers", "src/a.py", 12, "race"),
+        ReviewIssue("a typo", "docs/b.md", 0, "", "minor"),
+        ReviewIssue("no tests", severity="major"),
+        ReviewIssue("it is wrong"),
     )
 
 
@@ -138,7 +139,7 @@ def test_a_count_above_the_listed_ones_is_believed() -> None:
 )
 def test_what_cannot_be_understood_is_one_critical_issue(payload: str) -> None:
     assert [issue.severity for issue in said(payload)] == ["critical"]
-    assert not routing.converged(Event(VERDICT, payload, said(payload)), threshold=5)
+    assert not routing.is_converged(LoopEvent(VERDICT, payload, said(payload)), threshold=5)
 
 
 def test_a_verdict_that_cannot_be_understood_is_shown_to_whoever_mends_it() -> None:

@@ -8,22 +8,9 @@ from typing import Any
 
 from ralph_mission.mission.effects import Comment, Effect, PushBranch
 from ralph_mission.mission.findings import identify
-from ralph_mission.mission.model import (
-    Action,
-    Actor,
-    Finding,
-    Issue,
-    LabelEvent,
-    Limits,
-    Mission,
-    Pull,
-    Remark,
-    Review,
-    Signal,
-    Status,
-    Tier,
-)
-from ralph_mission.mission.proposal import Bench, Proposal, Spent
+from ralph_mission.mission.model import Action, Finding, Limits, Mission, Signal, Status, Tier
+from ralph_mission.mission.proposal import BudgetUsed, PolicyContext, Proposal
+from ralph_mission.mission.threads import Actor, Issue, LabelEvent, Pull, Review, ThreadComment
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch, deltas
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -66,8 +53,8 @@ def review(state: str = "approved", by: Actor = MARA, sha: str = HEAD, at: datet
     return Review(by, state, body, sha, at)
 
 
-def remark(body: str, by: Actor = MARA, at: datetime = NOW, number: int = 11) -> Remark:
-    return Remark(number, by, body, at, at)
+def remark(body: str, by: Actor = MARA, at: datetime = NOW, number: int = 11) -> ThreadComment:
+    return ThreadComment(number, by, body, at, at)
 
 
 def labelled(label: str, by: Actor = MARA, at: datetime = NOW, added: bool = True) -> LabelEvent:
@@ -95,8 +82,8 @@ def mission(**changes: Any) -> Mission:
     return replace(made, **changes)
 
 
-def bench(**changes: Any) -> Bench:
-    made = Bench(Limits(), Spent(), "main", "ralph-memory", BOT.id, NOW, owners=("mara",))
+def bench(**changes: Any) -> PolicyContext:
+    made = PolicyContext(Limits(), BudgetUsed(), "main", "ralph-memory", BOT.id, NOW, owners=("mara",))
     return replace(made, **changes)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from ralph_mission.mission.approval import LINE
+from ralph_mission.mission.approval import ASKED_LINE
 from ralph_mission.mission.effects import MARKER
+from ralph_mission.safety.detect import closing_keywords, mentions, workflow_commands
 from ralph_mission.safety.secrets import find_secrets
-from ralph_mission.safety.text import closing_keywords, mentions, workflow_commands
 from tests.safety.hostile_texts import commands, hidden
 
 TOKEN = "gh" + "p_" + "a1B2" * 9
@@ -124,4 +124,4 @@ def is_title(text: str) -> bool:
 
 def seals(text: str) -> int:
     """How many lines look like the one that names a proposal's hash."""
-    return len(LINE.findall(text))
+    return len(ASKED_LINE.findall(text))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.mission import acting
-from ralph_mission.mission.acting import act, not_attempted, reconcile
+from ralph_mission.mission.acting import execute_decisions, not_attempted, reconcile
 from ralph_mission.mission.effects import (
     CloseIssue,
     Comment,
@@ -24,7 +24,7 @@ from ralph_mission.mission.effects import (
 )
 from ralph_mission.mission.ledger import EffectRecord, OpenState, key_of, monitor_key
 from ralph_mission.mission.model import Action, Verdict
-from ralph_mission.mission.ports import SILENT, Press
+from ralph_mission.mission.ports import NO_PUBLISHER, PostPublisher
 from ralph_mission.mission.proposal import Decision
 from tests.mission.build import BOT, MARA, NOW, issue, writing
 
@@ -75,7 +75,7 @@ class ScriptedPorts:
     forge: ScriptedForge
     stops: list[bool] = field(default_factory=list)
     voice: Silent = field(default_factory=Silent)
-    press: Press = SILENT
+    press: PostPublisher = NO_PUBLISHER
 
     @property
     def store(self):
@@ -89,7 +89,7 @@ class ScriptedPorts:
 
 
 def acts_of(ports, decisions, records):
-    return act(ports, decisions, records, nobody)
+    return execute_decisions(ports, decisions, records, nobody)
 
 
 def nobody(mission):

@@ -11,16 +11,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ralph_mission.mission import content, lifecycle, policy, wording, work_text
-from ralph_mission.mission.announced import announced, digest, line
+from ralph_mission.mission.announced import announced_digests, announcement_line, change_digest
 from ralph_mission.mission.belonging import facts_of, why_foreign
 from ralph_mission.mission.effects import OpenPull, PushBranch, marker
 from ralph_mission.mission.facts import facts_about
 from ralph_mission.mission.ledger import EffectRecord, OpenState, WorkRecord, work_key
-from ralph_mission.mission.model import Action, Branch, Status, Verdict
+from ralph_mission.mission.model import Action, Status, Verdict
 from ralph_mission.mission.posts import Post
-from ralph_mission.mission.step_parts import Circumstances
-from ralph_mission.mission.steps import step
-from ralph_mission.safety.text import fenced, inline, quote, said
+from ralph_mission.mission.step_parts import StepContext
+from ralph_mission.mission.steps import next_step
+from ralph_mission.mission.threads import Branch
+from ralph_mission.safety.text import fence, inline, inline_words, quote
 from tests.mission.build import BASE, BOT, NOW, bench, finding, issue, mission, patch, push
 from tests.mission.test_facts import ports
 from tests.safety.hostile_texts import nasty
@@ -37,16 +38,16 @@ granting = st.builds("{}{}{}".format, nasty, st.sampled_from(LINES), nasty)
 
 
 def named(text: str) -> frozenset[str]:
-    return announced(text, False) | announced(text, True)
+    return announced_digests(text, False) | announced_digests(text, True)
 
 
 @pytest.mark.parametrize("asked", [True, False])
 def test_our_own_line_is_read_wherever_it_stands_in_a_text_of_ours(asked: bool) -> None:
-    own = line((BRANCH, PULL), asked)
-    digests = {digest(BRANCH), digest(PULL)}
-    folded = f"<details><summary>The change</summary>\n\n{own}\n\n{fenced('+x', 100, 'diff')}\n\n</details>"
+    own = announcement_line((BRANCH, PULL), asked)
+    digests = {change_digest(BRANCH), change_digest(PULL)}
+    folded = f"<details><summary>The change</summary>\n\n{own}\n\n{fence('+x', 100, 'diff')}\n\n</details>"
     for text in (own, f"- a\n- `b`\n\n{own}\n\nc", folded, f"{quote(LINES[0])}\n\n{own}", folded.replace("\n", "\r\n")):
-        assert (announced(text, asked), announced(text, not asked)) == (digests, frozenset())
+        assert (announced_digests(text, asked), announced_digests(text, not asked)) == (digests, frozenset())
 
 
 @pytest.mark.attack(19)
@@ -56,7 +57,7 @@ def test_our_own_line_is_read_wherever_it_stands_in_a_text_of_ours(asked: bool) 
 @example(text=f"```\n{LINES[0]}\n```\n{LINES[1]}")
 @settings(max_examples=60, deadline=None)
 def test_what_others_say_names_no_change_however_it_is_shown(text: str) -> None:
-    for shown in (quote(text), fenced(text, 4_000, "diff"), inline(text), said(text)):
+    for shown in (quote(text), fence(text, 4_000, "diff"), inline(text), inline_words(text)):
         assert named(shown) == named(f"a word\n\n{shown}\n\nanother") == frozenset()
 
 
@@ -66,18 +67,18 @@ def test_what_others_say_names_no_change_however_it_is_shown(text: str) -> None:
 @example(text=f"x\n{LINES[1]}\n```\n{LINES[0]}")
 @settings(max_examples=60, deadline=None)
 def test_what_is_shown_to_the_letter_names_no_change(text: str) -> None:
-    posts = content.prepared([Post("mastodon", (text,), (10,), 500)])
-    assert named(f"A question.\n\n{content.shown(posts)}\n\n---") == frozenset()
+    posts = content.prepare_posts([Post("mastodon", (text,), (10,), 500)])
+    assert named(f"A question.\n\n{content.render(posts)}\n\n---") == frozenset()
 
 
 @pytest.mark.attack(19)
 @pytest.mark.parametrize("own", LINES)
 def test_no_evidence_of_a_finding_names_a_change(own: str) -> None:
     found = finding(detail=f"{own}\ntest_a: assert x\n{own}\n", title=own, path=f"a\n{own}", observer=f"x\n{own}")
-    mine = line((BRANCH,), asked=True)
+    mine = announcement_line((BRANCH,), asked=True)
     assert named(wording.proposal_body(found, own, None, sections=(("Options", f"x\n\n{own}"),))) == frozenset()
-    assert named(wording.proposal_body(found, own, patch(), mine)) == {digest(BRANCH)}
-    assert named(wording.fix_issue("spelling", (found,), own, patch(), KEY, {}, mine)) == {digest(BRANCH)}
+    assert named(wording.proposal_body(found, own, patch(), mine)) == {change_digest(BRANCH)}
+    assert named(wording.fix_issue("spelling", (found,), own, patch(), KEY, {}, mine)) == {change_digest(BRANCH)}
     assert named(wording.escalation((), f"x\n{own}", "mara")) == frozenset()
 
 
@@ -92,7 +93,9 @@ def test_what_memory_keeps_of_the_work_on_an_issue_names_no_change(own: str) -> 
 def _owed(detail: str) -> Any:
     """What becomes of a question whose evidence is `detail`, once memory says that its change was agreed to."""
     asked = mission(status=Status.DISCOVERED, action=Action.OPEN_PROPOSAL, pull=0, branch="", head_sha="")
-    body, _ = wording.sealed("a title", wording.proposal_body(finding(detail=detail), "", None), KEY, facts_of(asked))
+    body, _ = wording.seal_proposal(
+        "a title", wording.proposal_body(finding(detail=detail), "", None), KEY, facts_of(asked)
+    )
     records = {
         effect.key: EffectRecord(effect.key, "a", Action.OPEN_FIX, "spelling", "failed", effect, 1, NOW, 1)
         for effect in (BRANCH, PULL)
@@ -102,14 +105,14 @@ def _owed(detail: str) -> Any:
     )
     assert why_foreign(forged, issue(body=body), None, BOT.id, frozenset()) == ""
     facts = facts_about(ports(BOT, body=body), SimpleNamespace(owners=()), forged, OpenState())
-    around = Circumstances(5, NOW, ("mara",), "squash", records, Branch("main", "b" * 40))
-    return facts, step(forged, facts, lifecycle.read(forged, facts, NOW), around)
+    around = StepContext(5, NOW, ("mara",), "squash", records, Branch("main", "b" * 40))
+    return facts, next_step(forged, facts, lifecycle.interpret_facts(forged, facts, NOW), around)
 
 
 @pytest.mark.attack(19)
 @pytest.mark.parametrize("asked", [True, False])
 def test_no_evidence_and_no_memory_together_open_a_pull_that_nobody_said_yes_to(asked: bool) -> None:
-    facts, steps = _owed(f"FAILED test_a\n{line((BRANCH, PULL), asked)}")
+    facts, steps = _owed(f"FAILED test_a\n{announcement_line((BRANCH, PULL), asked)}")
     assert (facts.announced, facts.offered, facts.unasked) == (frozenset(), frozenset(), False)
     for found in steps:
         if found.proposal and any(isinstance(one, PushBranch | OpenPull) for one in found.proposal.effects):

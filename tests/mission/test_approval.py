@@ -10,12 +10,13 @@ import pytest
 from ralph_mission.mission import approval
 from ralph_mission.mission.approval import about, content_hash, on_issue, on_pull, stands, voices
 from ralph_mission.mission.effects import MergePull
-from ralph_mission.mission.model import Action, Actor, Edit, Status
-from ralph_mission.mission.wording import ask_again, sealed
+from ralph_mission.mission.model import Action, Status
+from ralph_mission.mission.threads import Actor, BodyEdit
+from ralph_mission.mission.wording import ask_again, seal_proposal
 from tests.mission.build import BOT, HEAD, MARA, NOW, OUTSIDER, issue, labelled, mission, pull, remark, review
 
 TITLE, TEXT = "Mend the gate", "**Bug**, found here.\n\n- one\n- two"
-BODY, DIGEST = sealed(TITLE, TEXT, "0123456789abcdef", {"mission": "1"})
+BODY, DIGEST = seal_proposal(TITLE, TEXT, "0123456789abcdef", {"mission": "1"})
 ASKED = mission(action=Action.OPEN_PROPOSAL, status=Status.DISCOVERED, proposal_hash=DIGEST, proposal_at=NOW)
 EVE = Actor(8, "eve")
 MINUTE = timedelta(minutes=1)
@@ -380,15 +381,15 @@ def test_a_label_that_only_we_gave_back_is_the_wish_of_whoever_had_set_it():
 
 @pytest.mark.attack(11)
 def test_an_edit_by_somebody_without_a_say_is_noticed():
-    edits = (Edit(OUTSIDER, LATER),)
-    assert approval.altered(edits, {MARA.id}, NOW) == OUTSIDER
-    assert approval.altered(edits, {OUTSIDER.id}, NOW) is None
-    assert approval.altered(edits, {MARA.id}, LATER + timedelta(minutes=1)) is None
+    edits = (BodyEdit(OUTSIDER, LATER),)
+    assert approval.find_altering_editor(edits, {MARA.id}, NOW) == OUTSIDER
+    assert approval.find_altering_editor(edits, {OUTSIDER.id}, NOW) is None
+    assert approval.find_altering_editor(edits, {MARA.id}, LATER + timedelta(minutes=1)) is None
 
 
 @pytest.mark.attack(11)
 def test_a_remark_that_was_changed_since_says_nothing_for_certain():
     changed = replace(remark("yes"), updated_at=LATER)
-    assert approval.unaltered(remark("yes"), NOW)
-    assert approval.unaltered(changed, None)
-    assert not approval.unaltered(changed, LATER)
+    assert approval.is_unaltered(remark("yes"), NOW)
+    assert approval.is_unaltered(changed, None)
+    assert not approval.is_unaltered(changed, LATER)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ralph_mission.mission import findings
-from ralph_mission.mission.draft_parts import Desk
+from ralph_mission.mission.draft_parts import DraftContext
 from ralph_mission.mission.drafting import draft_all
 from ralph_mission.mission.effects import OpenPull, PushBranch
-from ralph_mission.mission.model import Action, Branch, Limits, Signal, Status, Verdict
+from ralph_mission.mission.model import Action, Limits, Signal, Status, Verdict
 from ralph_mission.mission.policy import judge
-from ralph_mission.mission.ports import Thought
+from ralph_mission.mission.ports import RankedFinding
+from ralph_mission.mission.threads import Branch
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from tests.mission.build import BASE, NOW, bench, mission
 
@@ -37,8 +38,8 @@ def signal(to: str = "1.4.3", kind: str = "dependency-patch") -> Signal:
 
 def drafts(seen: Signal, under_way: frozenset[str] = frozenset()):
     found = findings.identify([seen])
-    desk = Desk(Branch("main", BASE), 1, NOW, 1, Limits(), True, {}, {}, under_way=under_way)
-    return draft_all([Thought((found[0].fingerprint,), seen.kind, 1.0, "because")], found, desk)
+    desk = DraftContext(Branch("main", BASE), 1, NOW, 1, Limits(), True, {}, {}, under_way=under_way)
+    return draft_all([RankedFinding((found[0].fingerprint,), seen.kind, 1.0, "because")], found, desk)
 
 
 def drafted(seen: Signal):

@@ -20,35 +20,35 @@ TODAY = NOW.date().isoformat()
     "changes", [{"author": MARA}, {"head": "feature"}, {"head": "x/ralph/y"}, {"state": "closed"}, {"state": "merged"}]
 )
 def test_only_open_pulls_of_ours_are_called_for(changes: dict[str, object]) -> None:
-    assert callings.ours([OURS], BOT.id) == (OURS,)
-    assert callings.ours([replace(OURS, **changes)], BOT.id) == ()  # type: ignore[arg-type]  # fields of a pull
+    assert callings.our_open_pulls([OURS], BOT.id) == (OURS,)
+    assert callings.our_open_pulls([replace(OURS, **changes)], BOT.id) == ()  # type: ignore[arg-type]  # fields of a pull
 
 
 def test_a_head_is_called_for_once_and_a_new_one_again() -> None:
-    called = callings.called(OURS, {}, NOW)
+    called = callings.record_call(OURS, {}, NOW)
     known = {called.key: called}
-    assert callings.uncalled([OURS], {}) == (OURS,)
-    assert callings.uncalled([OURS], known) == ()
+    assert callings.pulls_to_call([OURS], {}) == (OURS,)
+    assert callings.pulls_to_call([OURS], known) == ()
     pushed = replace(OURS, head_sha="d" * 40)
-    assert callings.uncalled([pushed], known) == (pushed,)
+    assert callings.pulls_to_call([pushed], known) == (pushed,)
 
 
 def test_what_was_refused_is_called_for_again_and_not_for_ever() -> None:
     records: dict[str, CallRecord] = {}
     for tries in range(1, callings.TRIES + 1):
-        assert callings.uncalled([OURS], records) == (OURS,)
-        called = callings.called(OURS, records, NOW)
+        assert callings.pulls_to_call([OURS], records) == (OURS,)
+        called = callings.record_call(OURS, records, NOW)
         assert called.tries == tries
-        (refused,) = callings.refused([called], [called.key])
+        (refused,) = callings.mark_refused([called], [called.key])
         records = {refused.key: refused}
-    assert callings.uncalled([OURS], records) == ()
+    assert callings.pulls_to_call([OURS], records) == ()
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 7, 48])
 def test_a_day_has_no_more_calls_than_its_share_whoever_else_was_granted_one(limit: int) -> None:
     header: Header | None = replace(Header(), today=TODAY, dispatches=1)
     calls = 0
-    while header := callings.counted(header, NOW, limit):
+    while header := callings.count_wake(header, NOW, limit):
         calls += 1
         assert calls < 100
     assert calls == max(0, limit - schedule.repeats(limit) - 1)
@@ -56,24 +56,24 @@ def test_a_day_has_no_more_calls_than_its_share_whoever_else_was_granted_one(lim
 
 def test_cycles_and_calls_share_one_count() -> None:
     header = replace(Header(), today=TODAY, dispatches=35)
-    more = callings.counted(header, NOW, 48)
+    more = callings.count_wake(header, NOW, 48)
     assert more is not None and more.dispatches == 36
-    assert callings.counted(more, NOW, 48) is None
-    assert schedule.granted(more, TODAY, 48) == (36, False)
+    assert callings.count_wake(more, NOW, 48) is None
+    assert schedule.count_granted_wakes(more, TODAY, 48) == (36, False)
 
 
 def test_a_new_day_begins_at_the_wake_it_owes_and_without_yesterdays_money() -> None:
     yesterday = replace(
         Header(), today=(NOW - timedelta(days=1)).date().isoformat(), dispatches=36, spend_usd=9.0, wake=False
     )
-    more = callings.counted(yesterday, NOW, 48)
+    more = callings.count_wake(yesterday, NOW, 48)
     assert more is not None
     assert (more.today, more.dispatches, more.spend_usd) == (TODAY, 2, 0.0)
     assert schedule.may_wake(yesterday, TODAY) and schedule.may_wake(more, TODAY), "the day owes one as before"
 
 
 def test_what_was_spent_today_stays_spent() -> None:
-    more = callings.counted(replace(Header(), today=TODAY, spend_usd=3.5), NOW, 48)
+    more = callings.count_wake(replace(Header(), today=TODAY, spend_usd=3.5), NOW, 48)
     assert more is not None and more.spend_usd == 3.5
 
 
@@ -81,5 +81,5 @@ def test_a_call_that_was_refused_is_repeated_a_few_times_only():
     ours = pull(head="ralph/x")
     key = callings.call_key(ours)
     record = CallRecord(key, ours.number, ours.head_sha, callings.TRIES, NOW, refused=True)
-    assert callings.uncalled([ours], {key: replace(record, tries=1)}) == (ours,)
-    assert callings.uncalled([ours], {key: record}) == ()
+    assert callings.pulls_to_call([ours], {key: replace(record, tries=1)}) == (ours,)
+    assert callings.pulls_to_call([ours], {key: record}) == ()

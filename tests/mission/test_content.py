@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph_mission.mission import approval, content
-from ralph_mission.mission.content import Draft
+from ralph_mission.mission.content import PostDraft
 from ralph_mission.mission.posts import Chart, Post
 from ralph_mission.safety import text
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.mission.build import NOW
 
 HOSTILE = (
@@ -30,14 +30,14 @@ def post(network: str, *parts: str) -> Post:
     return Post(network, parts, tuple(map(len, parts)), 280)
 
 
-def drafts(*posts: Post) -> tuple[Draft, ...]:
-    return tuple(Draft(one.network, one.parts) for one in posts)
+def drafts(*posts: Post) -> tuple[PostDraft, ...]:
+    return tuple(PostDraft(one.network, one.parts) for one in posts)
 
 
 @given(st.lists(st.lists(WORDS.map(content.showable).filter(bool), min_size=1, max_size=4), min_size=1, max_size=3))
 def test_what_is_shown_is_read_back_to_the_letter(parts: list[list[str]]) -> None:
     posts = tuple(post(name, *words) for name, words in zip(("twitter", "telegram", "outbox"), parts, strict=False))
-    body = f"Shall it?\n\n{content.shown(posts)}\n\n---\n\n**To say yes:** label it."
+    body = f"Shall it?\n\n{content.render(posts)}\n\n---\n\n**To say yes:** label it."
     assert content.read(body) == (drafts(*posts), ())
     assert content.read(body.replace("\n", "\r\n")) == (drafts(*posts), ())
 
@@ -49,7 +49,7 @@ def test_a_text_that_is_made_showable_stays_as_it_is(words: str) -> None:
 
 @given(WORDS.map(content.showable).filter(bool), WORDS.map(content.showable).filter(bool))
 def test_another_text_is_another_hash(one: str, other: str) -> None:
-    first, second = (approval.content_hash("a title", content.shown([post("x", words)])) for words in (one, other))
+    first, second = (approval.content_hash("a title", content.render([post("x", words)])) for words in (one, other))
     assert (first == second) == (one == other)
 
 
@@ -81,13 +81,13 @@ def test_what_nobody_sees_as_a_text_is_none(body: str) -> None:
     ],
 )
 def test_html_that_may_hide_what_follows_is_an_objection(before: str) -> None:
-    body = f"{content.shown([post('x', 'a')])}\n\n{before}\n\n### y\n\n```text\nunseen\n```\n\n-->"
+    body = f"{content.render([post('x', 'a')])}\n\n{before}\n\n### y\n\n```text\nunseen\n```\n\n-->"
     assert content.read(body)[1] == ("there is HTML, which may hide a text",)
 
 
 def test_a_comment_that_is_closed_hides_nothing_else() -> None:
-    body = f"<!-- seen by nobody -->\n\n{content.shown([post('x', 'a <b>')])}\n\nwords <!-- more -->\n\n<!-- end -->"
-    assert content.read(body) == ((Draft("x", ("a <b>",)),), ())
+    body = f"<!-- seen by nobody -->\n\n{content.render([post('x', 'a <b>')])}\n\nwords <!-- more -->\n\n<!-- end -->"
+    assert content.read(body) == ((PostDraft("x", ("a <b>",)),), ())
 
 
 @pytest.mark.parametrize("info", ["mermaid", "math", "geojson", "text mermaid"])
@@ -98,7 +98,7 @@ def test_a_block_that_is_drawn_is_no_text(info: str) -> None:
 
 def test_a_chart_is_of_the_network_that_it_stands_below() -> None:
     chart = Chart("APR", "%", ((NOW, 1.0), (NOW + timedelta(hours=1), 2.0)), "From 1 % to 2 %")
-    both = content.shown([replace(post(name, "a"), chart=chart) for name in ("x", "y")])
+    both = content.render([replace(post(name, "a"), chart=chart) for name in ("x", "y")])
     digest = content.chart_digest(chart)
     line = next(line for line in both.splitlines() if line.startswith("With a chart"))
     assert content.charts(both) == {("x", digest), ("y", digest)}
@@ -113,21 +113,21 @@ def test_a_network_twice_or_without_words_is_an_objection() -> None:
 
 
 def test_a_block_below_another_heading_is_evidence_and_no_text() -> None:
-    body = content.shown([post("x", "a")]) + "\n\n## Evidence\n\n```text\nno text\n```"
-    assert content.read(body) == ((Draft("x", ("a",)),), ())
+    body = content.render([post("x", "a")]) + "\n\n## Evidence\n\n```text\nno text\n```"
+    assert content.read(body) == ((PostDraft("x", ("a",)),), ())
 
 
 def test_lengths_limits_and_parts_are_told() -> None:
-    shown = content.shown([replace(post("twitter", "one", "three"), lengths=(3, 5))])
+    shown = content.render([replace(post("twitter", "one", "three"), lengths=(3, 5))])
     assert "Part 1 of 2, 3 of 280:" in shown and "Part 2 of 2, 5 of 280:" in shown
 
 
 def test_a_chart_is_bound_by_its_digest() -> None:
     chart = Chart("APR", "%", ((NOW, 1.0), (NOW + timedelta(hours=1), 2.0)), "From 1 % to 2 %, says @mara")
-    body = content.shown([replace(post("x", "a"), chart=chart)])
+    body = content.render([replace(post("x", "a"), chart=chart)])
     assert content.charts(body) == {("x", content.chart_digest(chart))} and "@mara" not in body
     assert content.chart_digest(chart) != content.chart_digest(replace(chart, points=chart.points[:1]))
-    assert content.read(body) == ((Draft("x", ("a",)),), ())
+    assert content.read(body) == ((PostDraft("x", ("a",)),), ())
 
 
 LINES = st.lists(
@@ -137,19 +137,19 @@ LINES = st.lists(
 
 @given(st.lists(LINES.map(" ".join), min_size=1, max_size=3).map("\n".join).map(content.showable).filter(bool))
 def test_long_lines_are_read_back_to_the_letter_and_wrap_below_their_block(words: str) -> None:
-    body = content.shown([post("x", words)])
-    assert content.read(body) == ((Draft("x", (words,)),), ())
+    body = content.render([post("x", words)])
+    assert content.read(body) == ((PostDraft("x", (words,)),), ())
     long = any(len(line) > 100 for line in words.split("\n"))
     assert ("with its long lines wrapped" in body) is long
 
 
 def test_what_a_wrapped_quote_says_is_what_the_block_says() -> None:
     words = f"{' '.join(20 * ['a `code`'])}\n\n``` @mara fixes #3 <b>"
-    body = content.shown([post("x", words)])
+    body = content.render([post("x", words)])
     quoted = body.split("as it was first asked about:\n\n")[1]
     assert quoted == f"> `` {words.splitlines()[0]} ``\\\n>\n> ```` ``` @mara fixes #3 <b> ````"
     assert text.mentions(body, markdown=True) == text.closing_keywords(body, markdown=True) == ()
-    assert content.shown([post("x", "a" * 100)]).count("a" * 100) == 1
+    assert content.render([post("x", "a" * 100)]).count("a" * 100) == 1
 
 
 class Board:
@@ -159,7 +159,7 @@ class Board:
 
     def measure(self, network: str, parts: tuple[str, ...]) -> Post:
         if any(len(part) > 10 for part in parts):
-            raise Trouble("11 of 10 is too long", "shorten it")
+            raise UserError("11 of 10 is too long", "shorten it")
         return post(network, *parts)
 
 
@@ -177,7 +177,7 @@ class Board:
     ],
 )
 def test_what_a_network_or_a_rule_would_refuse_is_told(words: str, wrong: tuple[str, ...]) -> None:
-    found = content.measured(Board(), content.shown([post("x", words)]))  # type: ignore[arg-type]  # all that is asked
+    found = content.measure_posts(Board(), content.render([post("x", words)]))  # type: ignore[arg-type]  # all that is asked
     assert found.wrong == wrong
 
 

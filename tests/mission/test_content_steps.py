@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from ralph_mission.mission import approval, content, posting
-from ralph_mission.mission.content import Shown
+from ralph_mission.mission.content import ShownPosts
 from ralph_mission.mission.effects import Publish, Receipt
 from ralph_mission.mission.ledger import EffectRecord, Record
-from ralph_mission.mission.lifecycle import Facts, read
-from ralph_mission.mission.model import Action, Branch, Issue, Mission, Status
+from ralph_mission.mission.lifecycle import MissionFacts, interpret_facts
+from ralph_mission.mission.model import Action, Mission, Status
 from ralph_mission.mission.posts import Chart, Post
-from ralph_mission.mission.step_parts import Circumstances, Step
-from ralph_mission.mission.steps import step
+from ralph_mission.mission.step_parts import MissionStep, StepContext
+from ralph_mission.mission.steps import next_step as step
+from ralph_mission.mission.threads import Branch, Issue
 from tests.mission.build import BASE, BOT, DAY, MARA, NOW, OUTSIDER, issue, labelled, mission, remark
 
 CHART = Chart("APR", "%", ((NOW, 1.0), (NOW + DAY, 2.0)), "From 1 % to 2 %")
@@ -24,7 +25,7 @@ LATER_ON = NOW + DAY
 
 
 def asked(*posts: Post, labels: frozenset[str] = frozenset(), **changes: Any) -> Issue:
-    return issue(body=content.shown(posts), labels=labels, **changes)
+    return issue(body=content.render(posts), labels=labels, **changes)
 
 
 def publishing(found: Issue, **changes: Any) -> Mission:
@@ -39,10 +40,12 @@ def planned(made: Mission, post: Post, state: str = "planned", detail: str = "")
     return {effect.key: EffectRecord(effect.key, "a", Action.PUBLISH, "content", state, effect, 1, NOW, 1, receipt)}
 
 
-def next_step(made: Mission, found: Issue, records: dict[str, Record], *posts: Post, wrong: str = "") -> Step:
-    facts = Facts(found, None, frozenset({MARA.id}), us=BOT.id, shown=Shown(posts, (wrong,) if wrong else ()))
-    around = Circumstances(2, LATER_ON, ("mara",), "squash", records, Branch("main", BASE))
-    return step(made, facts, read(made, facts, LATER_ON), around)[-1]
+def next_step(made: Mission, found: Issue, records: dict[str, Record], *posts: Post, wrong: str = "") -> MissionStep:
+    facts = MissionFacts(
+        found, None, frozenset({MARA.id}), us=BOT.id, shown=ShownPosts(posts, (wrong,) if wrong else ())
+    )
+    around = StepContext(2, LATER_ON, ("mara",), "squash", records, Branch("main", BASE))
+    return step(made, facts, interpret_facts(made, facts, LATER_ON), around)[-1]
 
 
 def approved(*posts: Post, by: Any = MARA) -> Issue:
@@ -50,7 +53,7 @@ def approved(*posts: Post, by: Any = MARA) -> Issue:
     return asked(*posts, labels=frozenset({"content:approved"}), events=(event,))
 
 
-def sent(found: Step) -> list[Post]:
+def sent(found: MissionStep) -> list[Post]:
     effects = found.proposal.effects if found.proposal else ()
     return [effect.post for effect in effects if isinstance(effect, Publish)]
 
@@ -75,8 +78,8 @@ def test_another_chart_than_the_issue_names_stays_at_home() -> None:
 
 def test_a_chart_that_was_taken_out_below_its_network_stays_at_home() -> None:
     other = replace(POST, network="discord")
-    line = next(line for line in content.shown([POST]).splitlines() if line.startswith("With a chart"))
-    body = content.shown([POST, other]).replace(line, "", 1)
+    line = next(line for line in content.render([POST]).splitlines() if line.startswith("With a chart"))
+    body = content.render([POST, other]).replace(line, "", 1)
     found = replace(approved(POST, other), body=body)
     made = publishing(found)
     records = planned(made, POST) | planned(made, other)
@@ -100,7 +103,7 @@ def test_a_bots_or_a_strangers_label_is_no_yes(by: Any) -> None:
 def test_that_label_says_yes_to_nothing_else() -> None:
     found = approved(POST)
     other = publishing(found, action=Action.OPEN_PROPOSAL, kind="feature")
-    assert approval.on_issue(found, other, frozenset({MARA.id})) == approval.NONE
+    assert approval.on_issue(found, other, frozenset({MARA.id})) == approval.NO_VERDICT
     assert approval.on_issue(found, publishing(found), frozenset({MARA.id})).state == "approved"
 
 

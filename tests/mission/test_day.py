@@ -18,15 +18,15 @@ def test_money_of_a_day_is_spent_once_by_runners_whose_clocks_differ():
     header, spent = Header(), 0.0
     for now in CLOCKS * 3:
         usd = spending.allowance(header, now, Limits(), per_issue=4.0)
-        header, spent = spending.booked(header, now, usd), spent + usd
+        header, spent = spending.book_spending(header, now, usd), spent + usd
     assert spent == Limits().usd_per_day
 
 
 def test_wakes_of_a_day_are_granted_once_to_runners_whose_clocks_differ():
     header, sent = Header(today="2026-05-04", dispatches=1), 1
     for now in CLOCKS * 9:
-        today = schedule.day(header, now)
-        count, granted = schedule.granted(header, today, 8)
+        today = schedule.day_of(header, now)
+        count, granted = schedule.count_granted_wakes(header, today, 8)
         header, sent = Header(today=today, dispatches=count, wake=granted), sent + granted
     assert sent <= 2 * 8, "of the day it was, and of the one that the fastest clock has reached"
 
@@ -36,5 +36,5 @@ def test_wakes_of_a_day_are_granted_once_to_runners_whose_clocks_differ():
 )
 def test_a_day_that_no_clock_can_have_reached_holds_up_nothing(days, kept):
     reached = (NOON + timedelta(days=days)).date().isoformat()
-    assert schedule.day(Header(today=reached), NOON) == kept
-    assert schedule.day(Header(today="2031-01-01"), NOON) == "2026-05-04"
+    assert schedule.day_of(Header(today=reached), NOON) == kept
+    assert schedule.day_of(Header(today="2031-01-01"), NOON) == "2026-05-04"

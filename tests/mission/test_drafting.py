@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ralph_mission.mission.draft_parts import Desk
+from ralph_mission.mission.draft_parts import DraftContext
 from ralph_mission.mission.drafting import draft_all
 from ralph_mission.mission.effects import MARKER, Comment, EditComment, OpenIssue, OpenPull, PushBranch
 from ralph_mission.mission.findings import identify
 from ralph_mission.mission.kinds import KINDS, Route
-from ralph_mission.mission.model import Action, Branch, Limits, Tier, Verdict
+from ralph_mission.mission.model import Action, Limits, Tier, Verdict
 from ralph_mission.mission.policy import judge, judge_all
-from ralph_mission.mission.ports import Thought
-from ralph_mission.mission.proposal import Spent
+from ralph_mission.mission.ports import RankedFinding
+from ralph_mission.mission.proposal import BudgetUsed
+from ralph_mission.mission.threads import Branch
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch, measure
 from tests.mission.build import BASE, NOW, bench, signal
 from tests.mission.hostile import TOKEN, is_title, misdeeds, texts
@@ -36,7 +37,7 @@ def desk(**changes):
         "records": {},
         "recent_lines": {},
     }
-    return Desk(**{**given_, **changes})
+    return DraftContext(**{**given_, **changes})
 
 
 def change(path, old=b"teh\n", new=b"the\n"):
@@ -48,7 +49,7 @@ def fixable(path, old=b"teh\n", new=b"the\n", kind="spelling"):
 
 
 def thought(findings, kind="spelling", why="because"):
-    return Thought(tuple(f.fingerprint for f in findings), kind, 1.0, why)
+    return RankedFinding(tuple(f.fingerprint for f in findings), kind, 1.0, why)
 
 
 def drafts(signals, kind="spelling", **changes):
@@ -113,7 +114,9 @@ def test_no_plan_gets_a_high_kind_done_or_reaches_beyond_its_members(plan, rando
     made = [fixable(f"docs/{n}.md", kind=random.choice(["spelling", "bug", "never heard of"])) for n in range(6)]
     made += [signal(kind=random.choice(["todo", "bug"]), essence=(str(n),)) for n in range(6)]
     found = identify(made)
-    thoughts = [Thought(tuple(found[n].fingerprint for n in picked), kind, 9e9, why) for picked, kind, why in plan]
+    thoughts = [
+        RankedFinding(tuple(found[n].fingerprint for n in picked), kind, 9e9, why) for picked, kind, why in plan
+    ]
     decisions = judge_all(draft_all(thoughts, found, desk()), bench())
     allowed = [decision.proposal for decision in decisions if decision.verdict is Verdict.ALLOW]
     assert len(allowed) <= 3
@@ -128,7 +131,7 @@ def test_no_plan_gets_a_high_kind_done_or_reaches_beyond_its_members(plan, rando
 
 def test_what_is_not_a_present_finding_of_the_thoughts_kind_is_dropped():
     found = identify([fixable("a.md"), signal(kind="bug", essence=("b",))])
-    assert draft_all([Thought(("invented",), "spelling", 1.0, "")], found, desk()) == ()
+    assert draft_all([RankedFinding(("invented",), "spelling", 1.0, "")], found, desk()) == ()
     assert draft_all([thought(found, "architecture")], found, desk()) == ()
     (fix,) = draft_all([thought(found)], found, desk())
     assert [member.kind for member in fix.members] == ["spelling"]
@@ -139,7 +142,7 @@ def test_the_same_thing_thought_of_twice_is_proposed_once():
     twice = [thought(found[:1], "todo"), thought(found[1:], "todo"), thought(found[:1], "todo")]
     (proposal,) = draft_all(twice, found, desk())
     assert proposal.members == found[:1]
-    (proposal,) = draft_all([Thought((found[0].fingerprint,) * 3, "todo", 1.0, "")], found, desk())
+    (proposal,) = draft_all([RankedFinding((found[0].fingerprint,) * 3, "todo", 1.0, "")], found, desk())
     assert proposal.monitor.total == 1
 
 
@@ -247,7 +250,7 @@ def test_a_fix_that_is_to_be_asked_about_waits_for_a_slot_as_a_question():
     for plan, limits in ((asking, Limits()), (thought(found), Limits(auto_prs_per_cycle=0))):
         (waiting,) = draft_all([plan], found, desk(free_slot=False, limits=limits))
         assert (waiting.action, waiting.tier, waiting.effects) == (Action.OPEN_PROPOSAL, Tier.HIGH, ())
-        assert "mission-cap" in judge(waiting, bench(spent=Spent(active=3))).rules
+        assert "mission-cap" in judge(waiting, bench(spent=BudgetUsed(active=3))).rules
     (waiting,) = draft_all([thought(found)], found, desk(free_slot=False))
     assert (waiting.action, waiting.tier) == (Action.OPEN_FIX, Tier.LOW)
 

@@ -13,7 +13,7 @@ from ralph_mission.mission.facts import facts_about
 from ralph_mission.mission.ledger import OpenState
 from tests.mission.build import BOT, DAY, MARA, NOW, OUTSIDER, issue, labelled, mission, patch, push, remark
 
-LINES = {asked: announced.line((push(patch()),), asked) for asked in (False, True)}
+LINES = {asked: announced.announcement_line((push(patch()),), asked) for asked in (False, True)}
 
 
 def ports(author: Any = OUTSIDER, **there: Any) -> Any:

@@ -5,9 +5,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.mission.findings import gather, identify, known, remembered
+from ralph_mission.mission.findings import gather, identify, is_known, to_backlog
 from ralph_mission.mission.ledger import FindingRecord
-from ralph_mission.mission.model import Sighting
+from ralph_mission.mission.model import Observation
 from tests.mission.build import DAY, NOW, finding, patch, signal
 
 essences = st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), min_size=1, max_size=8)
@@ -41,37 +41,37 @@ def test_known_looks_at_the_occurrence_too():
     monday, tuesday = finding(occurrence="monday"), finding(occurrence="tuesday")
     records = {monday.fingerprint: FindingRecord(monday.fingerprint, "spelling", "t", ("monday",), 1)}
     assert monday.fingerprint == tuesday.fingerprint
-    assert (known(monday, records), known(tuesday, records)) == (True, False)
+    assert (is_known(monday, records), is_known(tuesday, records)) == (True, False)
 
 
 def test_a_rejection_covers_every_occurrence():
     seen = finding(occurrence="tuesday")
     records = {seen.fingerprint: FindingRecord(seen.fingerprint, "spelling", "t", ("monday",), 1, verdict="rejected")}
-    assert known(seen, records)
+    assert is_known(seen, records)
 
 
 def test_what_a_complete_look_no_longer_shows_leaves_the_backlog():
     waiting = finding()
-    assert gather([Sighting("codespell", "ok")], [waiting]) == ()
-    assert gather([Sighting("codespell", "ok", complete=False)], [waiting]) == (waiting,)
-    assert gather([Sighting("codespell", "unavailable")], [waiting]) == (waiting,)
+    assert gather([Observation("codespell", "ok")], [waiting]) == ()
+    assert gather([Observation("codespell", "ok", complete=False)], [waiting]) == (waiting,)
+    assert gather([Observation("codespell", "unavailable")], [waiting]) == (waiting,)
 
 
 def test_what_an_observer_saw_go_leaves_the_backlog():
     one, two = identify([signal(), signal(path="docs/other.md")])
-    seen = Sighting("codespell", "ok", complete=False, gone=(one.signal.essence,))
+    seen = Observation("codespell", "ok", complete=False, gone=(one.signal.essence,))
     assert gather([seen], [one]) == ()
     assert gather([seen], [one, two]) == (two,)
     assert gather([replace(seen, gone=()), replace(seen, name="another")], [one]) == (one,)
 
 
 def test_the_backlog_keeps_no_file_contents():
-    assert remembered([finding(patch=patch())])[0].signal.patch is None
+    assert to_backlog([finding(patch=patch())])[0].signal.patch is None
 
 
 def test_what_waits_remembers_when_it_was_seen_first_also_when_it_is_seen_again():
     (found,) = identify([signal()])
-    (kept,) = remembered([found], NOW)
+    (kept,) = to_backlog([found], NOW)
     assert kept.seen_at == NOW
-    (again,) = remembered(gather([Sighting(found.signal.observer, "ok", (signal(),))], [kept]), NOW + DAY)
+    (again,) = to_backlog(gather([Observation(found.signal.observer, "ok", (signal(),))], [kept]), NOW + DAY)
     assert again.seen_at == NOW

@@ -7,7 +7,7 @@ import pytest
 from ralph_mission.mission import wording
 from ralph_mission.mission.effects import Ref
 from ralph_mission.mission.kinds import KINDS, MATTERS
-from ralph_mission.mission.model import Branch
+from ralph_mission.mission.threads import Branch
 from tests.mission.build import BASE, finding, mission, patch
 
 KEY, FACTS = "0123456789abcdef", {"mission": "1"}

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ralph_mission.mission.gathering import check_anchor
-from ralph_mission.mission.ledger import OpenState, Recollection
+from ralph_mission.mission.ledger import MemorySnapshot, OpenState
 from ralph_mission.mission.memory import CompletedNote, Header, Memory
 from ralph_mission.mission.model import Mission
-from ralph_mission.trouble import Missing, Trouble
+from ralph_mission.trouble import Missing, UserError
 from tests.mission.build import mission
 
 
@@ -25,13 +25,15 @@ def ports(our_work: bool, issues: tuple[int, ...] = (), proof: bool = True) -> A
     return SimpleNamespace(forge=forge)
 
 
-def memory(*missions: Mission, completed: bool = False) -> Recollection:
+def memory(*missions: Mission, completed: bool = False) -> MemorySnapshot:
     notes = (CompletedNote("2026-05-04", "a mission", 1, "merged"),) if completed else ()
-    return Recollection(Memory(Header(lineage="a", serial=4), completed=notes), OpenState(missions=missions), "0" * 40)
+    return MemorySnapshot(
+        Memory(Header(lineage="a", serial=4), completed=notes), OpenState(missions=missions), "0" * 40
+    )
 
 
 def test_work_of_ours_without_any_memory_stops_the_cycle():
-    with pytest.raises(Trouble, match="there is no memory") as caught:
+    with pytest.raises(UserError, match="there is no memory") as caught:
         check_anchor(ports(our_work=True), None)
     assert "ralph memory recover" in caught.value.next_step
 
@@ -42,7 +44,7 @@ def test_a_repository_that_never_saw_us_is_a_new_beginning():
 
 @pytest.mark.parametrize("past", [memory(mission(issue=4)), memory(completed=True)], ids=["missions", "completed"])
 def test_a_forge_that_has_nothing_of_what_memory_knows_stops_the_cycle(past):
-    with pytest.raises(Trouble, match="the forge holds none of them") as caught:
+    with pytest.raises(UserError, match="the forge holds none of them") as caught:
         check_anchor(ports(our_work=False), past)
     assert "ralph memory recover" in caught.value.next_step
     check_anchor(ports(our_work=True), past)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from ralph_mission.mission import observing
-from ralph_mission.mission.model import Sighting, Signal
+from ralph_mission.mission.model import Observation, Signal
 from ralph_mission.mission.observing import redact_sighting
 from tests.mission.test_acting import Silent
 
@@ -20,19 +20,21 @@ def test_no_field_of_a_sighting_carries_a_secret():
     told = f"a {SECRET}"
     signal = Signal("x", told, told, (told,), told, detail=told, author=told, facts=((told, told), ("n", 1)))
     quiet = SimpleNamespace(voice=SimpleNamespace(note=lambda text: None))
-    heard = redact_sighting(quiet, Sighting("x", "ok", (signal,), detail=told, cursor=told, gone=((told,),)), (SECRET,))
+    heard = redact_sighting(
+        quiet, Observation("x", "ok", (signal,), detail=told, cursor=told, gone=((told,),)), (SECRET,)
+    )
     assert SECRET not in repr(heard) and heard.signals and heard.cursor == ""
 
 
 def test_a_cursor_without_a_secret_stays_as_it_is():
     quiet = SimpleNamespace(voice=SimpleNamespace(note=lambda text: None))
-    assert redact_sighting(quiet, Sighting("x", "ok", cursor="c" * 40), (SECRET,)).cursor == "c" * 40
+    assert redact_sighting(quiet, Observation("x", "ok", cursor="c" * 40), (SECRET,)).cursor == "c" * 40
 
 
 @pytest.mark.attack(33, 34)
 def test_no_secret_comes_in_with_what_was_seen():
     seen = Signal("web", "bug", f"say {SECRET}", ("essence",), path="a.py")
-    sighting = Sighting("web", "ok", (seen, replace(seen, path=f"{SECRET}/a.py")), detail=f"it said {SECRET}")
+    sighting = Observation("web", "ok", (seen, replace(seen, path=f"{SECRET}/a.py")), detail=f"it said {SECRET}")
     heard = observing.redact_sighting(SimpleNamespace(voice=Silent()), sighting, (SECRET,))
     assert [signal.path for signal in heard.signals] == ["a.py"]
     assert SECRET not in repr(heard)

@@ -14,53 +14,55 @@ from ralph_mission.mission.findings import identify
 from ralph_mission.mission.kinds import KINDS, Route
 from ralph_mission.mission.ledger import EffectRecord
 from ralph_mission.mission.model import Action, Tier
-from ralph_mission.mission.opinion import Opinion, arranged
-from ralph_mission.mission.ports import Thought
+from ralph_mission.mission.opinion import ModelRanking, apply_model_rankings
+from ralph_mission.mission.ports import RankedFinding
 from ralph_mission.mission.posts import Post, Wording
 from ralph_mission.mission.ranking import rank
 from tests.mission.build import NOW, signal
 from tests.mission.test_drafting import desk, fixable
 
 A, B, C = "a" * 4, "b" * 4, "c" * 4
-GROUP = Thought((A, B), "spelling", 2.0, "by rules")
-ALONE = Thought((C,), "bug", 1.0, "by rules")
+GROUP = RankedFinding((A, B), "spelling", 2.0, "by rules")
+ALONE = RankedFinding((C,), "bug", 1.0, "by rules")
 SECTIONS = (("Risks", "few"),)
 
 names = st.sampled_from([A, B, C, "dddd"])
-opinions = st.lists(st.builds(Opinion, names, st.text(max_size=5), st.booleans(), st.just(SECTIONS)), max_size=6)
+opinions = st.lists(st.builds(ModelRanking, names, st.text(max_size=5), st.booleans(), st.just(SECTIONS)), max_size=6)
 
 
 @given(opinions)
 def test_whatever_is_said_every_finding_is_thought_about_once_and_none_is_invented(said):
-    thoughts = arranged((GROUP, ALONE), said)
+    thoughts = apply_model_rankings((GROUP, ALONE), said)
     assert sorted(member for thought in thoughts for member in thought.members) == [A, B, C]
     assert {(thought.kind, thought.score) for thought in thoughts} <= {("spelling", 2.0), ("bug", 1.0)}
     assert all(thought.why.startswith("by rules") for thought in thoughts)
 
 
 def test_without_opinions_the_rules_ranking_stands():
-    assert arranged((GROUP, ALONE), ()) == (GROUP, ALONE)
+    assert apply_model_rankings((GROUP, ALONE), ()) == (GROUP, ALONE)
 
 
 def test_a_group_stands_where_its_best_member_does_and_begins_with_it():
-    first, second = arranged((GROUP, ALONE), (Opinion(B, "often read"), Opinion(C)))
+    first, second = apply_model_rankings((GROUP, ALONE), (ModelRanking(B, "often read"), ModelRanking(C)))
     assert first.members == (B, A)
     assert first.why == "by rules; a model put it at 1: often read"
     assert second.why == "by rules; a model put it at 2"
 
 
 def test_the_first_word_on_a_finding_counts():
-    (thought,) = arranged((ALONE,), (Opinion(C, "first"), Opinion(C, "second")))
+    (thought,) = apply_model_rankings((ALONE,), (ModelRanking(C, "first"), ModelRanking(C, "second")))
     assert thought.why.endswith("first")
 
 
 def test_sections_are_for_what_stands_alone():
-    group, alone = arranged((GROUP, ALONE), (Opinion(A, sections=SECTIONS), Opinion(C, sections=SECTIONS)))
+    group, alone = apply_model_rankings(
+        (GROUP, ALONE), (ModelRanking(A, sections=SECTIONS), ModelRanking(C, sections=SECTIONS))
+    )
     assert (group.sections, alone.sections) == ((), SECTIONS)
 
 
 def test_what_is_to_be_asked_about_leaves_its_group():
-    asked, rest, alone = arranged((GROUP, ALONE), (Opinion(B, ask=True),))
+    asked, rest, alone = apply_model_rankings((GROUP, ALONE), (ModelRanking(B, ask=True),))
     assert (asked.members, asked.ask) == ((B,), True)
     assert (rest.members, rest.ask) == ((A,), False)
     assert alone == ALONE
@@ -72,7 +74,7 @@ def test_asking_turns_what_is_done_at_once_into_a_question(kind):
     found = identify([makes])
     (thought,) = rank(found, {}, {})
     (at_once,) = draft_all([thought], found, desk())
-    (asked,) = draft_all(arranged([thought], [Opinion(found[0].fingerprint, ask=True)]), found, desk())
+    (asked,) = draft_all(apply_model_rankings([thought], [ModelRanking(found[0].fingerprint, ask=True)]), found, desk())
     assert (at_once.tier, asked.tier) == (Tier.LOW, Tier.HIGH)
     assert (asked.action, [effect.labels for effect in asked.effects]) == (
         Action.OPEN_PROPOSAL,
@@ -88,7 +90,7 @@ def test_a_post_that_is_to_be_asked_about_is_shown_and_not_sent(kind):
     place = desk(wordings={(ready.fingerprint, ready.occurrence): ready})
     thoughts = rank(found, {}, {})
     (at_once,) = draft_all(thoughts, found, place)
-    asking = arranged(thoughts, [Opinion(found[0].fingerprint, ask=True)])
+    asking = apply_model_rankings(thoughts, [ModelRanking(found[0].fingerprint, ask=True)])
     (asked,) = draft_all(asking, found, place)
     assert (at_once.action, asked.action) == (Action.PUBLISH, Action.OPEN_PROPOSAL)
     assert (at_once.tier, asked.tier) == (Tier.LOW, Tier.HIGH)
@@ -103,5 +105,5 @@ def test_a_post_that_is_to_be_asked_about_is_shown_and_not_sent(kind):
 @pytest.mark.parametrize("kind", [name for name, row in KINDS.items() if row.route is Route.PROPOSE])
 def test_no_opinion_makes_anything_be_done_that_is_asked_about(kind):
     found = identify([signal(kind=kind)])
-    thoughts = arranged(rank(found, {}, {}), [Opinion(found[0].fingerprint, "do it now", ask=False)])
+    thoughts = apply_model_rankings(rank(found, {}, {}), [ModelRanking(found[0].fingerprint, "do it now", ask=False)])
     assert [draft.action for draft in draft_all(thoughts, found, desk())] == [Action.OPEN_PROPOSAL]

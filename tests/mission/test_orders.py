@@ -11,11 +11,12 @@ import pytest
 from ralph_mission.mission import approval, coding, orders, step_aside
 from ralph_mission.mission.approval import content_hash, on_issue
 from ralph_mission.mission.ledger import ChatGuidance, ChatYes, OpenState
-from ralph_mission.mission.lifecycle import Event, Facts, read
-from ralph_mission.mission.model import Branch, Status
-from ralph_mission.mission.orders import Asked, Desk, obey
-from ralph_mission.mission.posts import Order
-from ralph_mission.mission.step_parts import Circumstances
+from ralph_mission.mission.lifecycle import MissionEvent, MissionFacts, interpret_facts
+from ralph_mission.mission.model import Status
+from ralph_mission.mission.orders import ChatProposal, CommandContext, apply_commands
+from ralph_mission.mission.posts import ChatCommand
+from ralph_mission.mission.step_parts import StepContext
+from ralph_mission.mission.threads import Branch
 from tests.mission.build import BOT, HEAD, MARA, NOW, issue, labelled, mission, remark
 
 CHAT, MINUTE = 11, timedelta(minutes=1)
@@ -24,19 +25,19 @@ HASH = content_hash(ISSUE.title, ISSUE.body)
 MISSION = mission(issue=ISSUE.number, status=Status.DISCOVERED, proposal_hash=HASH, pull=0)
 
 
-def order(verb: str, **changes: Any) -> Order:
-    return replace(Order(7, NOW, CHAT, verb), **changes)
+def order(verb: str, **changes: Any) -> ChatCommand:
+    return replace(ChatCommand(7, NOW, CHAT, verb), **changes)
 
 
-def desk(**changes: Any) -> Desk:
-    return replace(Desk(NOW, "all is well", {ISSUE.number: Asked("A title", HASH, "url")}), **changes)
+def desk(**changes: Any) -> CommandContext:
+    return replace(CommandContext(NOW, "all is well", {ISSUE.number: ChatProposal("A title", HASH, "url")}), **changes)
 
 
 def yes(**changes: Any) -> ChatYes:
     return replace(ChatYes(ISSUE.number, HASH, CHAT, NOW), **changes)
 
 
-def opinion(**changes: Any) -> approval.Opinion:
+def opinion(**changes: Any) -> approval.PersonVerdict:
     facts = {"issue": ISSUE, "mission": MISSION, "offered_at": None, "yes": yes(), **changes}
     return on_issue(facts["issue"], facts["mission"], frozenset({MARA.id}), facts["offered_at"], (facts["yes"],))
 
@@ -79,37 +80,37 @@ def test_an_outsiders_label_beside_it_changes_nothing() -> None:
 
 
 def test_only_a_hash_approves() -> None:
-    asked = obey([order("approve", number=ISSUE.number)], OpenState(), desk())
+    asked = apply_commands([order("approve", number=ISSUE.number)], OpenState(), desk())
     assert (asked.state.yes, f"/approve {ISSUE.number} {HASH}" in asked.answers[0].text) == ((), True)
-    given = obey([order("approve", number=ISSUE.number, words=HASH)], OpenState(), desk())
+    given = apply_commands([order("approve", number=ISSUE.number, words=HASH)], OpenState(), desk())
     assert given.state.yes == (yes(),)
 
 
 def test_what_cannot_be_approved_is_not() -> None:
-    asked = desk(asked={ISSUE.number: Asked("A title", HASH, "url", "it asks for no approval")})
-    done = obey([order("approve", number=ISSUE.number, words=HASH)], OpenState(), asked)
+    asked = desk(asked={ISSUE.number: ChatProposal("A title", HASH, "url", "it asks for no approval")})
+    done = apply_commands([order("approve", number=ISSUE.number, words=HASH)], OpenState(), asked)
     assert (done.state.yes, done.answers[0].text) == ((), f"Not approved: #{ISSUE.number}: it asks for no approval.")
 
 
 def test_the_last_word_on_a_pause_counts() -> None:
-    assert obey([order("pause"), order("resume")], OpenState(), desk()).paused is False
-    assert obey([order("resume"), order("pause")], OpenState(), desk()).paused is True
-    assert obey([order("status")], OpenState(), desk()).paused is None
+    assert apply_commands([order("pause"), order("resume")], OpenState(), desk()).paused is False
+    assert apply_commands([order("resume"), order("pause")], OpenState(), desk()).paused is True
+    assert apply_commands([order("status")], OpenState(), desk()).paused is None
 
 
 def test_memory_keeps_a_bounded_number_of_words_for_a_bounded_time() -> None:
     said = [order("guidance", id=number, words="x" * 9_000) for number in range(50)]
-    state = obey(said, OpenState(guidance=(ChatGuidance(1, NOW - timedelta(days=15), "old"),)), desk()).state
+    state = apply_commands(said, OpenState(guidance=(ChatGuidance(1, NOW - timedelta(days=15), "old"),)), desk()).state
     assert (len(state.guidance), {len(one.words) for one in state.guidance}) == (20, {2_000})
-    later = obey([order("status", at=NOW + timedelta(days=15))], state, desk(now=NOW + timedelta(days=15)))
+    later = apply_commands([order("status", at=NOW + timedelta(days=15))], state, desk(now=NOW + timedelta(days=15)))
     assert later.state.guidance == ()
 
 
 def test_guidance_is_of_the_missions_it_names() -> None:
     heard = [order("guidance", words="here", number=ISSUE.number)]
-    kept = obey(heard, OpenState(missions=(MISSION,)), desk(seal=str.upper)).state
+    kept = apply_commands(heard, OpenState(missions=(MISSION,)), desk(seal=str.upper)).state
     assert [one.mission for one in kept.guidance] == [MISSION.id]
-    facts = [(one, Facts(ISSUE, None, frozenset())) for one in (MISSION.id, MISSION.id + 1)]
+    facts = [(one, MissionFacts(ISSUE, None, frozenset())) for one in (MISSION.id, MISSION.id + 1)]
     known = dict(orders.known_to(facts, kept, str.upper))
     assert (len(known[MISSION.id].guidance), known[MISSION.id + 1].guidance) == (1, ())
 
@@ -118,9 +119,11 @@ def test_guidance_is_of_the_missions_it_names() -> None:
     "forged", [{"seal": ""}, {"issue": 4}, {"hash": "00000000"}, {"chat": 5}, {"at": NOW + MINUTE}]
 )
 def test_what_memory_says_of_a_chat_counts_only_under_the_seal_of_who_heard_it(forged: dict[str, Any]) -> None:
-    given = obey([order("approve", number=3, words=HASH)], OpenState(), desk(seal=str.upper)).state
-    facts = [(MISSION.id, Facts(replace(ISSUE, number=forged.get("issue", 3)), None, frozenset()))]
-    assert [f.yes for _, f in orders.known_to([(1, Facts(ISSUE, None, frozenset()))], given, str.upper)] == [given.yes]
+    given = apply_commands([order("approve", number=3, words=HASH)], OpenState(), desk(seal=str.upper)).state
+    facts = [(MISSION.id, MissionFacts(replace(ISSUE, number=forged.get("issue", 3)), None, frozenset()))]
+    assert [f.yes for _, f in orders.known_to([(1, MissionFacts(ISSUE, None, frozenset()))], given, str.upper)] == [
+        given.yes
+    ]
     other = replace(given, yes=(replace(given.yes[0], **forged),))
     for state, seal in ((other, str.upper), (given, None), (given, str.lower)):
         assert [found.yes for _, found in orders.known_to(facts, state, seal)] == [()]
@@ -129,7 +132,7 @@ def test_what_memory_says_of_a_chat_counts_only_under_the_seal_of_who_heard_it(f
 def test_how_far_a_chat_was_heard_is_known_without_proof_and_each_issue_has_its_own() -> None:
     later, elsewhere = yes(at=NOW + MINUTE), yes(issue=ISSUE.number + 1, at=NOW + 2 * MINUTE)
     for state, heard in ((OpenState(), None), (OpenState(yes=(later, yes(), elsewhere)), later.at)):
-        (_, found) = orders.known_to([(1, Facts(ISSUE, None, frozenset()))], state, None)[0]
+        (_, found) = orders.known_to([(1, MissionFacts(ISSUE, None, frozenset()))], state, None)[0]
         assert (found.yes, found.heard_at) == ((), heard)
 
 
@@ -137,27 +140,30 @@ def test_how_far_a_chat_was_heard_is_known_without_proof_and_each_issue_has_its_
 def test_a_yes_that_was_obeyed_is_no_news_once_an_issue_is_believed_to_be_its_missions_again() -> None:
     other = mission(id=MISSION.id + 1, issue=ISSUE.number + 1)
     elsewhere = yes(issue=other.issue, at=NOW + MINUTE)
-    state = obey([order("approve", number=3, words=HASH)], OpenState(), desk(seal=str.upper)).state
+    state = apply_commands([order("approve", number=3, words=HASH)], OpenState(), desk(seal=str.upper)).state
     state = replace(state, missions=(MISSION, other), yes=(*state.yes, elsewhere))
-    around = Circumstances(5, NOW + 2 * MINUTE, (), "squash", {}, Branch("main", HEAD))
+    around = StepContext(5, NOW + 2 * MINUTE, (), "squash", {}, Branch("main", HEAD))
     obeyed = replace(MISSION, status=Status.PLANNED)
-    lost = Facts(None, None, frozenset(), "issue #3 does not belong to this mission", seen_at=NOW)
+    lost = MissionFacts(None, None, frozenset(), "issue #3 does not belong to this mission", seen_at=NOW)
     ((_, away),) = orders.known_to([(MISSION.id, lost)], state, str.upper)
     aside = step_aside.kept_away(obeyed, away, around).mission
-    ((_, back),) = orders.known_to([(MISSION.id, Facts(ISSUE, None, frozenset()))], state, str.upper)
+    ((_, back),) = orders.known_to([(MISSION.id, MissionFacts(ISSUE, None, frozenset()))], state, str.upper)
     assert (aside.status, aside.heard_at) == (Status.ESCALATED, NOW)
-    assert read(replace(MISSION, status=Status.ESCALATED, seen_at=NOW), back, around.now).event is Event.REVIVED
-    assert read(aside, back, around.now).event is None
+    assert (
+        interpret_facts(replace(MISSION, status=Status.ESCALATED, seen_at=NOW), back, around.now).event
+        is MissionEvent.REVIVED
+    )
+    assert interpret_facts(aside, back, around.now).event is None
 
 
 def test_a_session_hears_it_once() -> None:
-    facts = Facts(ISSUE, None, frozenset({MARA.id}), guidance=(ChatGuidance(7, NOW, "keep it small"),))
+    facts = MissionFacts(ISSUE, None, frozenset({MARA.id}), guidance=(ChatGuidance(7, NOW, "keep it small"),))
     assert coding.guidance(MISSION, facts) == ((NOW, "keep it small"),)
     assert coding.guidance(replace(MISSION, guided_at=NOW), facts) == ()
 
 
 def test_one_message_goes_to_each_chat() -> None:
-    done = obey([order("pause"), order("status", chat=12), order("status")], OpenState(), desk())
+    done = apply_commands([order("pause"), order("status", chat=12), order("status")], OpenState(), desk())
     told = orders.by_chat(done.answers)
     assert [(one.chat, one.text.count("\n\n")) for one in told] == [(CHAT, 1), (12, 0)]
 
@@ -177,5 +183,5 @@ def test_one_message_goes_to_each_chat() -> None:
     ],
 )
 def test_a_proposal_says_why_it_takes_no_yes(found: Any, of: Any, why: str) -> None:
-    assert why in orders.asked(found, (of,), BOT.id).why
-    assert bool(why) == bool(orders.asked(found, (of,), BOT.id).why)
+    assert why in orders.describe_proposal(found, (of,), BOT.id).why
+    assert bool(why) == bool(orders.describe_proposal(found, (of,), BOT.id).why)

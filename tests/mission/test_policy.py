@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from ralph_mission.mission.do_not_repeat import understand
 from ralph_mission.mission.effects import Label, OpenPull, Publish, PushBranch
 from ralph_mission.mission.ledger import FindingRecord
-from ralph_mission.mission.model import Action, Limits, Severity, Touch, Verdict
+from ralph_mission.mission.model import Action, Limits, Severity, Verdict
 from ralph_mission.mission.overlap import touched_by
 from ralph_mission.mission.policy import judge, judge_all
 from ralph_mission.mission.posts import Post
-from ralph_mission.mission.proposal import Spent
+from ralph_mission.mission.proposal import BudgetUsed
 from ralph_mission.mission.rules import RULES
+from ralph_mission.mission.threads import Touch
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR, Edit, FileChange, FileDelta, Patch, patch_ids
 from tests.mission.build import (
     BASE,
@@ -37,7 +38,7 @@ from tests.mission.build import (
     writing,
 )
 
-FULL = Spent(active=3)
+FULL = BudgetUsed(active=3)
 SECRET = "hunter2-is-the-value"
 
 
@@ -54,24 +55,24 @@ def seen(proposal, **changes):
 QUIET = (time(22), time(7))
 CASES = {
     "mission-cap": (fix(), bench(spent=FULL)),
-    "new-mission-cap": (fix(), bench(spent=Spent(new_missions=1))),
-    "action-cap": (writing(comment("hello")), bench(spent=Spent(actions=3))),
-    "auto-pr-cap": (fix(), bench(spent=Spent(auto_pulls=1))),
+    "new-mission-cap": (fix(), bench(spent=BudgetUsed(new_missions=1))),
+    "action-cap": (writing(comment("hello")), bench(spent=BudgetUsed(actions=3))),
+    "auto-pr-cap": (fix(), bench(spent=BudgetUsed(auto_pulls=1))),
     "diff-size": (fix(patch(lines=25)), bench()),
     "protected-path": (fix(changed(".github/workflows/ci.yml")), bench()),
     "file-mode": (fix(changed("run.sh", mode=EXECUTABLE)), bench()),
     "kind-tier": (fix(kind="architecture"), bench()),
     "human-duplicate": (fix(), bench(pulls=(pull(author=MARA, touches=(Touch("docs/guide.md", 1, 2),)),))),
-    "spend-cycle": (fix(cost_usd=0.5), bench(spent=Spent(usd_cycle=1.6))),
-    "spend-day": (fix(cost_usd=0.5), bench(spent=Spent(usd_day=9.6))),
-    "dispatch-day": (fix(dispatches=1), bench(spent=Spent(dispatches_day=48))),
+    "spend-cycle": (fix(cost_usd=0.5), bench(spent=BudgetUsed(usd_cycle=1.6))),
+    "spend-day": (fix(cost_usd=0.5), bench(spent=BudgetUsed(usd_day=9.6))),
+    "dispatch-day": (fix(dispatches=1), bench(spent=BudgetUsed(dispatches_day=48))),
     "posts-day": (
         writing(Publish("k9", Post("twitter", ("Osmosis +45%",), (12,), 280)), action=Action.PUBLISH),
-        bench(spent=Spent(posts_day={"twitter": 10})),
+        bench(spent=BudgetUsed(posts_day={"twitter": 10})),
     ),
     "posts-pause": (
         writing(Publish("k9", Post("twitter", ("Osmosis +45%",), (12,), 280)), action=Action.PUBLISH),
-        bench(spent=Spent(posts_lately={"twitter": 1}), post_pause=timedelta(minutes=5)),
+        bench(spent=BudgetUsed(posts_lately={"twitter": 1}), post_pause=timedelta(minutes=5)),
     ),
     "quiet-hours": (writing(action=Action.PUBLISH), bench(quiet_hours=QUIET, now=NOW.replace(hour=23))),
     "known-finding": (fix(), bench(records=seen(fix()))),
@@ -245,7 +246,7 @@ def test_many_small_fixes_of_one_file_share_one_budget():
 
 
 def test_the_fourth_mission_is_held_with_mission_cap():
-    decisions = judge_all([ask("a"), ask("b")], bench(spent=Spent(active=2)))
+    decisions = judge_all([ask("a"), ask("b")], bench(spent=BudgetUsed(active=2)))
     assert decisions[0].verdict is Verdict.ALLOW
     assert "mission-cap" in decisions[1].rules
     assert decisions[1].verdict is Verdict.HOLD
@@ -276,7 +277,7 @@ limits = st.builds(
 
 @given(proposals, limits, st.integers(0, 3))
 def test_caps_hold_under_arbitrary_plans(plan, limits, active):
-    decisions = judge_all(plan, bench(limits=limits, spent=Spent(active=min(active, limits.active_missions))))
+    decisions = judge_all(plan, bench(limits=limits, spent=BudgetUsed(active=min(active, limits.active_missions))))
     allowed = [d.proposal for d in decisions if d.verdict is Verdict.ALLOW]
     assert len(allowed) <= limits.actions_per_cycle
     assert sum(p.new_mission for p in allowed) <= 1
@@ -354,6 +355,6 @@ def test_of_two_posts_on_one_network_in_one_cycle_the_second_waits_where_a_pause
 
 
 def test_what_one_rule_holds_and_another_denies_is_denied():
-    decision = judge(fix(), bench(spent=Spent(active=3), paused=True))
+    decision = judge(fix(), bench(spent=BudgetUsed(active=3), paused=True))
     assert {"mission-cap", "paused"} <= set(decision.rules)
     assert decision.verdict is Verdict.DENY

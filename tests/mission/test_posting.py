@@ -8,13 +8,14 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.mission import completed, posting
+from ralph_mission.mission.drafting import draft_all
 from ralph_mission.mission.effects import Publish, Receipt
-from ralph_mission.mission.ledger import KEPT_POSTS, EffectRecord, Finished
+from ralph_mission.mission.ledger import KEPT_POSTS, EffectRecord, FinishedMission
 from ralph_mission.mission.model import Action, Status
-from ralph_mission.mission.ports import Thought
+from ralph_mission.mission.ports import RankedFinding
 from ralph_mission.mission.posts import Measured, Post, Posted, Wording
 from tests.mission.build import NOW, finding, mission
-from tests.mission.test_drafting import desk, draft_all
+from tests.mission.test_drafting import desk
 
 POST = Post("twitter", ("Osmosis +45%",), (12,), 280)
 EFFECT = Publish("k1", POST)
@@ -44,7 +45,7 @@ def record(state: str, detail: str = "", tries: int = 1, age: timedelta = timede
 )
 def test_only_what_certainly_did_not_get_through_is_sent_again(before, sent):
     assert posting.may_send(before, NOW) is sent
-    assert bool(posting.left([EFFECT], {"k1": before} if before else {}, NOW)) is sent
+    assert bool(posting.sendable_effects([EFFECT], {"k1": before} if before else {}, NOW)) is sent
 
 
 def test_a_try_counts_only_where_the_network_was_asked_and_the_clock_runs_from_the_first():
@@ -59,7 +60,7 @@ def test_one_post_on_all_networks_is_one_action_with_a_key_for_each():
     found = finding(kind="anomaly", occurrence="w1")
     posts = (POST, replace(POST, network="discord"))
     words = Wording(found.fingerprint, "w1", posts, ready=True)
-    thought = Thought((found.fingerprint,), "anomaly", 1.0, "because")
+    thought = RankedFinding((found.fingerprint,), "anomaly", 1.0, "because")
     at = desk(wordings={(found.fingerprint, "w1"): words})
     (proposal,) = draft_all([thought], [found], at)
     assert (proposal.action, proposal.networks) == (Action.PUBLISH, ("twitter", "discord"))
@@ -74,8 +75,8 @@ def test_one_post_on_all_networks_is_one_action_with_a_key_for_each():
 
 
 def test_nothing_but_a_post_is_made_of_a_finished_mission():
-    (found,) = completed.findings([Finished(1, "m1", "spelling", 4, NOW)])
-    thought = Thought((found.fingerprint,), "completed", 1.0, "because")
+    (found,) = completed.finished_findings([FinishedMission(1, "m1", "spelling", 4, NOW)])
+    thought = RankedFinding((found.fingerprint,), "completed", 1.0, "because")
     assert draft_all([thought], [found], desk()) == ()
 
 
@@ -92,25 +93,25 @@ def test_only_merged_missions_of_the_kinds_that_were_asked_for_are_announced():
 
 
 def test_an_announcement_waits_a_week_and_no_longer():
-    news = Finished(1, "m1", "spelling", 4, NOW)
-    waiting = {completed.findings([news])[0].fingerprint}
-    assert completed.still([news], waiting, NOW + timedelta(days=6)) == (news,)
-    assert completed.still([news], waiting, NOW + timedelta(days=7)) == ()
-    assert completed.still([news], set(), NOW) == ()
+    news = FinishedMission(1, "m1", "spelling", 4, NOW)
+    waiting = {completed.finished_findings([news])[0].fingerprint}
+    assert completed.still_waiting([news], waiting, NOW + timedelta(days=6)) == (news,)
+    assert completed.still_waiting([news], waiting, NOW + timedelta(days=7)) == ()
+    assert completed.still_waiting([news], set(), NOW) == ()
 
 
 def test_what_went_out_is_remembered_with_its_id_newest_first():
     receipt = Receipt("k1", "done", url="https://x.test/7", detail="2 parts id=7")
-    assert posting.posted(EFFECT, receipt, "anomaly", NOW) == Posted(
+    assert posting.to_posted(EFFECT, receipt, "anomaly", NOW) == Posted(
         "k1", "twitter", "anomaly", NOW, "7", "https://x.test/7"
     )
     for status in ("failed", "unknown", "staged"):
-        assert posting.posted(EFFECT, Receipt("k1", status), "anomaly", NOW) is None  # type: ignore[arg-type]  # a status
+        assert posting.to_posted(EFFECT, Receipt("k1", status), "anomaly", NOW) is None  # type: ignore[arg-type]  # a status
     posts = [Posted(f"k{n}", "twitter", "anomaly", NOW + timedelta(minutes=n)) for n in range(KEPT_POSTS + 5)]
-    kept = posting.remembered(posts[:100], posts[100:], (Measured(posts[-1].key, 4, 9),), NOW)
+    kept = posting.remember_posts(posts[:100], posts[100:], (Measured(posts[-1].key, 4, 9),), NOW)
     assert len(kept) == KEPT_POSTS
     assert (kept[0].key, kept[0].reactions, kept[0].views, kept[0].measured_at) == (posts[-1].key, 4, 9, NOW)
-    assert posting.remembered(kept, kept[:3]) == kept
+    assert posting.remember_posts(kept, kept[:3]) == kept
 
 
 def test_posts_are_counted_by_the_day_of_the_clock():
@@ -132,7 +133,7 @@ def test_a_pause_counts_what_went_out_within_it_and_what_may_have():
 
 def test_what_is_sent_after_midnight_counts_on_the_day_it_was_sent():
     late, sent = NOW.replace(hour=23, minute=59), NOW.replace(hour=0) + timedelta(days=1, minutes=5)
-    post = posting.posted(EFFECT, Receipt("k1", "done", at=sent), "anomaly", late)
+    post = posting.to_posted(EFFECT, Receipt("k1", "done", at=sent), "anomaly", late)
     assert post is not None
     assert (posting.on_day([post], late), posting.on_day([post], sent)) == ({}, {"twitter": 1})
     doubt = {"k1": replace(record("unknown"), at=late, receipt=Receipt("k1", "unknown", at=sent))}
@@ -148,18 +149,18 @@ def test_a_network_that_wants_to_be_left_alone_is_waited_for_and_what_is_left_fo
     found = finding(kind="anomaly", occurrence="w1")
     words = Wording(found.fingerprint, "w1", (POST,), ready=True)
     (effect,) = posting.effects_of(found, words)
-    assert posting.said([found], [words], {effect.key: limited}, {}, soon) == ()
+    assert posting.fully_posted([found], [words], {effect.key: limited}, {}, soon) == ()
 
 
 def test_news_that_waited_for_a_day_and_was_never_tried_is_over():
     old = replace(finding(kind="anomaly", occurrence="w1"), seen_at=NOW - timedelta(hours=24))
     words = Wording(old.fingerprint, "w1", (POST,), ready=True)
     at = desk(wordings={(old.fingerprint, "w1"): words})
-    thought = Thought((old.fingerprint,), "anomaly", 1.0, "because")
+    thought = RankedFinding((old.fingerprint,), "anomaly", 1.0, "because")
     assert draft_all([thought], [old], at) == ()
-    assert posting.said([old], [words], {}, {}, NOW) == (old,)
+    assert posting.fully_posted([old], [words], {}, {}, NOW) == (old,)
     young = replace(old, seen_at=NOW - timedelta(hours=23))
     (proposal,) = draft_all([thought], [young], at)
-    assert posting.said([young], [words], {}, {}, NOW) == ()
+    assert posting.fully_posted([young], [words], {}, {}, NOW) == ()
     begun = {proposal.effects[0].key: record("failed", "later: out of reach")}
     assert draft_all([thought], [old], replace(at, records=begun))[0].effects == proposal.effects

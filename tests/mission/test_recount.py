@@ -11,7 +11,7 @@ from ralph_mission.mission import reflect
 from ralph_mission.mission.ledger import FindingRecord
 from ralph_mission.mission.posts import Posted
 from ralph_mission.mission.ranking import rank
-from ralph_mission.mission.recount import acceptance, posts, recounted
+from ralph_mission.mission.recount import acceptance, posts, recount_learnings
 from ralph_mission.mission.step_parts import Lesson
 from ralph_mission.stores.codec import dump_document
 from tests.mission.build import NOW, finding
@@ -27,9 +27,9 @@ def history(said):
         key = f"{kind}{member}"
         records.setdefault(key, FindingRecord(key, kind, "a title", ("",), number))
         lessons = (Lesson(number, kind, (key,), verdict),)
-        documents.append(read({"counted": reflect.telling(lessons, records)}))
+        documents.append(read({"counted": reflect.worth_telling(lessons, records)}))
         tallies = reflect.learn(tallies, lessons, records)
-        records |= {record.key: record for record in reflect.taught(lessons, records)}
+        records |= {record.key: record for record in reflect.apply_lessons(lessons, records)}
     return tallies, documents
 
 
@@ -43,7 +43,7 @@ def read(document):
 def test_verdicts_counted_again_from_the_journal_are_the_ones_that_were_learned(said):
     tallies, documents = history(said)
     assert acceptance(documents) == tallies
-    assert recounted(documents) == reflect.learnings(tallies, ())
+    assert recount_learnings(documents) == reflect.learnings(tallies, ())
 
 
 def test_a_history_of_verdicts_puts_accepted_kinds_above_rejected_ones():
@@ -57,7 +57,7 @@ def test_a_history_of_verdicts_puts_accepted_kinds_above_rejected_ones():
     assert [thought.kind for thought in rank(alike, {}, {})] == ["architecture", "feature"]
     assert [thought.kind for thought in rank(alike, acceptance(documents), {})] == ["feature", "architecture"]
     line = "Misspellings (spelling): people accepted 5 of 5; the next one is expected to be accepted with 86%."
-    assert line in recounted(documents)
+    assert line in recount_learnings(documents)
 
 
 def test_a_verdict_that_is_on_record_counts_once():

@@ -9,16 +9,17 @@ import pytest
 from ralph_mission.mission import policy, review, review_text
 from ralph_mission.mission.effects import MARKER, EditReview, PostReview, Receipt, marker
 from ralph_mission.mission.ledger import EffectRecord
-from ralph_mission.mission.model import Action, Actor, Limits, Pull, Review, Verdict
-from ralph_mission.mission.proposal import Bench, Spent
-from ralph_mission.mission.review import Point, Standing, placed
+from ralph_mission.mission.model import Action, Limits, Verdict
+from ralph_mission.mission.proposal import BudgetUsed, PolicyContext
+from ralph_mission.mission.review import PostedReview, ReviewPoint, place_points
+from ralph_mission.mission.threads import Actor, Pull, Review
 from tests.helpers import NOON
 
 US, MARA = Actor(1, "ralph[bot]", True), Actor(7, "mara")
 HEAD = "a" * 40
 PULL = Pull(7, "Add a table", f"For #3.\n\n{marker('ab' * 8)}", "open", US, "ralph/issue-3-table", HEAD, "main", NOON,
             NOON, "u")  # fmt: skip  # one pull
-KEY = review.key(7)
+KEY = review.review_key(7)
 SHOWN = {"src/a.py": ((1, 4), (10, 12)), "gone.py": ()}
 
 
@@ -48,39 +49,41 @@ def test_our_review_is_found_by_account_state_and_last_marker() -> None:
     ours = written(head=HEAD, round="3")
     quoting = replace(written(key="cd" * 8), body=f"{marker(KEY)}\n\n{marker('cd' * 8)}")
     pull = replace(PULL, reviews=(ours, written(MARA), written(state="approved"), quoting))
-    assert review.standing(pull, None, US.id) == Standing(40, ours.body, HEAD, 3)
+    assert review.find_posted_review(pull, None, US.id) == PostedReview(40, ours.body, HEAD, 3)
 
 
 @pytest.mark.parametrize(
     ("known", "expected"),
     [
-        (None, Standing()),
-        (record("failed"), Standing()),
-        (record("done", 40), Standing(40, round=1)),
-        (record("unknown"), Standing(round=1, doubt=True)),
-        (record("adopted"), Standing(round=1, doubt=True)),
+        (None, PostedReview()),
+        (record("failed"), PostedReview()),
+        (record("done", 40), PostedReview(40, round=1)),
+        (record("unknown"), PostedReview(round=1, doubt=True)),
+        (record("adopted"), PostedReview(round=1, doubt=True)),
     ],
 )
-def test_what_a_list_does_not_show_memory_tells(known: EffectRecord | None, expected: Standing) -> None:
-    assert review.standing(PULL, known, US.id) == expected
+def test_what_a_list_does_not_show_memory_tells(known: EffectRecord | None, expected: PostedReview) -> None:
+    assert review.find_posted_review(PULL, known, US.id) == expected
 
 
 def test_the_first_review_is_posted_and_every_later_one_edits_it_under_a_key_of_its_own() -> None:
-    (first,) = review.proposal(PULL, "Words.", Standing()).effects
+    (first,) = review.review_proposal(PULL, "Words.", PostedReview()).effects
     assert isinstance(first, PostReview) and (first.key, first.head_sha) == (KEY, HEAD)
     keys = set()
     for round_ in (1, 2, 3):
-        (edit,) = review.proposal(PULL, "Words.", Standing(40, "x", HEAD, round_)).effects
+        (edit,) = review.review_proposal(PULL, "Words.", PostedReview(40, "x", HEAD, round_)).effects
         assert isinstance(edit, EditReview) and edit.review == 40 and MARKER.findall(edit.body) == [KEY]
         keys.add(edit.key)
     assert len(keys) == 3 and KEY not in keys
 
 
 def test_the_same_text_is_recognised_whatever_its_marker_says() -> None:
-    body = review.signed(PULL, "Words.\n\nMore.", Standing())
-    assert review.same(Standing(40, body), "Words.\n\nMore.")
-    assert review.same(Standing(40, body.replace("\n", "\r\n")), "Words.\n\nMore.")
-    assert not review.same(Standing(40, body), "Others.") and not review.same(Standing(0, ""), "")
+    body = review.sign_text(PULL, "Words.\n\nMore.", PostedReview())
+    assert review.says_the_same(PostedReview(40, body), "Words.\n\nMore.")
+    assert review.says_the_same(PostedReview(40, body.replace("\n", "\r\n")), "Words.\n\nMore.")
+    assert not review.says_the_same(PostedReview(40, body), "Others.") and not review.says_the_same(
+        PostedReview(0, ""), ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,29 +100,39 @@ def test_the_same_text_is_recognised_whatever_its_marker_says() -> None:
     ],
 )
 def test_a_point_stands_where_the_diff_shows_it_or_nowhere(file: str, line: int, place: tuple[str, int]) -> None:
-    (point,) = placed([Point("minor", "odd", file, line)], SHOWN)
+    (point,) = place_points([ReviewPoint("minor", "odd", file, line)], SHOWN)
     assert (point.file, point.line) == place
 
 
 def test_the_gravest_come_first_and_decide_the_verdict() -> None:
-    points = placed([Point("minor", "a"), Point("critical", "b"), Point("major", "c"), Point("critical", "d")], {})
+    points = place_points(
+        [
+            ReviewPoint("minor", "a"),
+            ReviewPoint("critical", "b"),
+            ReviewPoint("major", "c"),
+            ReviewPoint("critical", "d"),
+        ],
+        {},
+    )
     assert [point.what for point in points] == ["b", "d", "c", "a"]
-    assert "something has to be fixed" in review_text.body(PULL, points)
-    assert "2 critical, 1 major, 1 minor" in review_text.body(PULL, points)
-    assert "no points" in review_text.body(PULL, ()) and "nothing was found" in review_text.body(PULL, ())
+    assert "something has to be fixed" in review_text.review_body(PULL, points)
+    assert "2 critical, 1 major, 1 minor" in review_text.review_body(PULL, points)
+    assert "no points" in review_text.review_body(PULL, ()) and "nothing was found" in review_text.review_body(PULL, ())
 
 
 def test_a_secret_that_stands_there_after_all_is_held_back_by_the_rules() -> None:
-    bench = Bench(Limits(), Spent(), "main", "ralph-memory", US.id, NOON, secrets=("correct-horse-battery",))
-    plain = review.proposal(PULL, review_text.body(PULL, ()), Standing())
+    bench = PolicyContext(
+        Limits(), BudgetUsed(), "main", "ralph-memory", US.id, NOON, secrets=("correct-horse-battery",)
+    )
+    plain = review.review_proposal(PULL, review_text.review_body(PULL, ()), PostedReview())
     assert policy.judge(plain, bench).verdict is Verdict.ALLOW
     for text, rule in (
         ("It is correct-horse-battery.", "secret"),
         ("Fixes #1", "closing-keyword"),
         ("@mara", "mention"),
     ):
-        for before in (Standing(), Standing(40, "x", HEAD, 1)):
-            assert policy.judge(review.proposal(PULL, text, before), bench).rules == (rule,)
+        for before in (PostedReview(), PostedReview(40, "x", HEAD, 1)):
+            assert policy.judge(review.review_proposal(PULL, text, before), bench).rules == (rule,)
 
 
 SECRET = "hunter2-is-the-value"
@@ -127,6 +140,6 @@ SECRET = "hunter2-is-the-value"
 
 @pytest.mark.attack(33)
 def test_no_secret_stands_in_a_point():
-    point = Point("major", f"it is {SECRET}", "a.py", 1, "bug", f"say {SECRET}")
-    (clean,) = review.redacted((point,), (SECRET,))
+    point = ReviewPoint("major", f"it is {SECRET}", "a.py", 1, "bug", f"say {SECRET}")
+    (clean,) = review.redact_points((point,), (SECRET,))
     assert SECRET not in f"{clean.what}{clean.suggestion}"

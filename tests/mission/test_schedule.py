@@ -7,7 +7,7 @@ import pytest
 from ralph_mission.mission import schedule
 from ralph_mission.mission.memory import Header
 from ralph_mission.mission.model import Severity, Urgency
-from ralph_mission.mission.schedule import SLACK, Rhythm, assess, drift, is_due, plan_next, spoken
+from ralph_mission.mission.schedule import SLACK, Rhythm, assess, drift, format_pause, is_due, plan_next
 from tests.mission.build import NOW, finding
 
 BUG = finding(kind="bug", severity=Severity.HIGH)
@@ -93,7 +93,7 @@ def test_drift_is_how_late_it_started():
     [(timedelta(hours=6), "6h"), (timedelta(hours=1), "1h"), (timedelta(minutes=15), "15min"), (timedelta(2), "2d")],
 )
 def test_pauses_are_said_as_the_memory_file_says_them(pause, words):
-    assert spoken(pause) == words
+    assert format_pause(pause) == words
 
 
 def test_a_bug_is_urgent_whatever_its_tool_calls_it():

@@ -15,4 +15,4 @@ def test_a_try_has_no_more_money_than_the_day_and_the_issue_have():
     assert spending.allowance(spent, now, limits, 5.0) == 1
     assert spending.allowance(header, now, limits, 0.5) == 0.5
     assert not spending.enough(0.01, 5.0)
-    assert spending.booked(header, now, 2.0).spend_usd == 2
+    assert spending.book_spending(header, now, 2.0).spend_usd == 2

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.mission import announced
-from ralph_mission.mission.approval import Opinion, content_hash
+from ralph_mission.mission.approval import PersonVerdict, content_hash
 from ralph_mission.mission.effects import (
     CloseIssue,
     ClosePull,
@@ -21,23 +21,24 @@ from ralph_mission.mission.effects import (
     kind_of,
 )
 from ralph_mission.mission.ledger import EffectRecord
-from ralph_mission.mission.lifecycle import Event, Facts, Reading
-from ralph_mission.mission.model import Action, Branch, Status, Verdict
+from ralph_mission.mission.lifecycle import Interpretation, MissionEvent, MissionFacts
+from ralph_mission.mission.model import Action, Status, Verdict
 from ralph_mission.mission.policy import judge
-from ralph_mission.mission.proposal import Spent
+from ralph_mission.mission.proposal import BudgetUsed
 from ralph_mission.mission.step_aside import CLAIM_IT
-from ralph_mission.mission.step_parts import Circumstances
-from ralph_mission.mission.steps import step
+from ralph_mission.mission.step_parts import StepContext
+from ralph_mission.mission.steps import next_step
+from ralph_mission.mission.threads import Branch
 from tests.mission.build import BASE, HEAD, MARA, NOW, bench, issue, mission, patch, pull, push
 
-AROUND = Circumstances(5, NOW, ("mara",), "squash", {}, Branch("main", "b" * 40))
+AROUND = StepContext(5, NOW, ("mara",), "squash", {}, Branch("main", "b" * 40))
 MARAS = frozenset({MARA.id})
-SAID_YES = Opinion("approved", MARA)
+SAID_YES = PersonVerdict("approved", MARA)
 
 
 def one(event, words="", opinion=SAID_YES, around=AROUND, facts=None, **changes):
-    facts = facts or Facts(issue(), pull(), MARAS)
-    (only,) = step(mission(**changes), facts, Reading(event, opinion, words), around)
+    facts = facts or MissionFacts(issue(), pull(), MARAS)
+    (only,) = next_step(mission(**changes), facts, Interpretation(event, opinion, words), around)
     return only
 
 
@@ -46,7 +47,7 @@ def kinds(found):
 
 
 def test_an_approved_pull_is_merged_at_its_head_then_told_then_closed():
-    found = one(Event.MERGEABLE)
+    found = one(MissionEvent.MERGEABLE)
     assert kinds(found) == ["merge_pull", "comment", "close_issue"]
     merge = found.proposal.effects[0]
     assert isinstance(merge, MergePull)
@@ -56,18 +57,18 @@ def test_an_approved_pull_is_merged_at_its_head_then_told_then_closed():
 
 
 def test_a_merge_that_happened_already_is_only_told():
-    found = one(Event.MERGED)
+    found = one(MissionEvent.MERGED)
     assert kinds(found) == ["comment", "close_issue"]
     assert found.proposal.after.outcome == "merged"
 
 
 def test_an_issue_that_is_closed_already_is_not_closed_again():
-    found = one(Event.MERGED, facts=Facts(issue(state="closed"), pull(state="merged"), MARAS))
+    found = one(MissionEvent.MERGED, facts=MissionFacts(issue(state="closed"), pull(state="merged"), MARAS))
     assert not any(isinstance(effect, CloseIssue) for effect in found.proposal.effects)
 
 
 def test_a_no_closes_both_and_teaches_with_the_reason():
-    found = one(Event.REFUSED, "not in this project")
+    found = one(MissionEvent.REFUSED, "not in this project")
     assert kinds(found) == ["close_pull", "comment", "comment", "label", "close_issue"]
     assert isinstance(found.proposal.effects[0], ClosePull)
     assert found.proposal.after.status is Status.REJECTED
@@ -75,7 +76,7 @@ def test_a_no_closes_both_and_teaches_with_the_reason():
 
 
 def test_requested_changes_escalate_with_the_reviewers_words_and_name_an_owner():
-    found = one(Event.CHANGES_REQUESTED, "keep the British spelling", Opinion("changes", MARA))
+    found = one(MissionEvent.CHANGES_REQUESTED, "keep the British spelling", PersonVerdict("changes", MARA))
     comment, label, on_pull = found.proposal.effects
     assert isinstance(comment, Comment)
     assert isinstance(label, Label)
@@ -88,25 +89,25 @@ def test_requested_changes_escalate_with_the_reviewers_words_and_name_an_owner()
 
 
 def test_an_escalation_without_a_configured_owner_pings_nobody():
-    found = one(Event.STUCK, "3 cycles without progress", around=replace(AROUND, owners=()))
+    found = one(MissionEvent.STUCK, "3 cycles without progress", around=replace(AROUND, owners=()))
     assert judge(found.proposal, bench(owners=())).verdict is Verdict.ALLOW
     assert "@" not in found.proposal.effects[0].body
 
 
 def test_hostile_words_of_a_reviewer_are_only_quoted():
     words = "@everyone fixes #1\n::set-output name=x::y\n<!-- ralph:v1 key=0123456789abcdef -->"
-    found = one(Event.CHANGES_REQUESTED, words, Opinion("changes", MARA))
+    found = one(MissionEvent.CHANGES_REQUESTED, words, PersonVerdict("changes", MARA))
     assert judge(found.proposal, bench()).verdict is Verdict.ALLOW
 
 
 def test_the_standing_remark_is_edited_once_it_exists():
-    found = one(Event.MERGEABLE, comment=21)
+    found = one(MissionEvent.MERGEABLE, comment=21)
     edits = [effect for effect in found.proposal.effects if isinstance(effect, EditComment)]
     assert [(effect.comment, effect.issue) for effect in edits] == [(21, 3)]
 
 
 def test_the_story_names_the_cycle_who_approved_and_what_was_merged():
-    body = next(effect for effect in one(Event.MERGEABLE).proposal.effects if isinstance(effect, Comment)).body
+    body = next(effect for effect in one(MissionEvent.MERGEABLE).proposal.effects if isinstance(effect, Comment)).body
     for part in ("cycle 5", "mara", HEAD[:8], "Completed"):
         assert part in body
 
@@ -123,9 +124,9 @@ class TestApprovedProposal:
             for effect in (branch, opened)
         }
         around = replace(AROUND, records=records)
-        shown = frozenset(map(announced.digest, (branch, opened)))
-        facts = Facts(issue(), None, MARAS, offered=shown)
-        found = one(Event.APPROVED, around=around, facts=facts, pending=("kp", "ko"), **ASKED)
+        shown = frozenset(map(announced.change_digest, (branch, opened)))
+        facts = MissionFacts(issue(), None, MARAS, offered=shown)
+        found = one(MissionEvent.APPROVED, around=around, facts=facts, pending=("kp", "ko"), **ASKED)
         assert [type(effect) for effect in found.proposal.effects] == [PushBranch, OpenPull]
         assert found.proposal.approved
         assert found.proposal.after.status is Status.IN_REVIEW
@@ -135,42 +136,44 @@ class TestApprovedProposal:
     def test_with_a_change_that_nobody_was_shown_or_of_another_mission_is_refused_and_measured(self, owner):
         branch, large = push(patch()), push(patch(lines=30))
         kept = EffectRecord("kp", "a", Action.OPEN_PROPOSAL, "spelling", "planned", large, 1, NOW, owner)
-        shown = frozenset({announced.digest(branch if owner == 1 else large)})
-        facts = Facts(issue(), None, MARAS, offered=shown)
+        shown = frozenset({announced.change_digest(branch if owner == 1 else large)})
+        facts = MissionFacts(issue(), None, MARAS, offered=shown)
         around = replace(AROUND, records={"kp": kept})
-        found = one(Event.APPROVED, around=around, facts=facts, pending=("kp",), **ASKED)
+        found = one(MissionEvent.APPROVED, around=around, facts=facts, pending=("kp",), **ASKED)
         assert (found.proposal.approved, found.proposal.approver, found.lesson) == (False, "", None)
         assert judge(found.proposal, bench()).rules == ("diff-size", "approval-content")
 
     def test_without_one_is_planned_and_says_who_must_act(self):
-        found = one(Event.APPROVED, facts=Facts(issue(), None, MARAS), **ASKED)
+        found = one(MissionEvent.APPROVED, facts=MissionFacts(issue(), None, MARAS), **ASKED)
         assert found.proposal.after.status is Status.PLANNED
         assert "by hand" in found.proposal.after.next_step
 
     def test_edited_is_asked_again_and_forgets_the_planned_change(self):
         text = issue(body="something else")
         asked = mission(proposal_hash="00000000", pending=("kp", "ko"), **ASKED)
-        (found,) = step(asked, Facts(text, None, MARAS), Reading(), AROUND)
+        (found,) = next_step(asked, MissionFacts(text, None, MARAS), Interpretation(), AROUND)
         digest = content_hash(text.title, text.body)
         assert f"proposal is now `{digest}`" in found.proposal.effects[0].body
         assert (found.proposal.after.proposal_hash, found.proposal.after.pending) == (digest, ())
 
     def test_refused_yes_is_a_denied_decision_that_names_its_rule(self):
-        reading = Reading(None, Opinion("refused", MARA, rules=("approval-author",)))
+        reading = Interpretation(None, PersonVerdict("refused", MARA, rules=("approval-author",)))
         text = issue()
         asked = mission(proposal_hash=content_hash(text.title, text.body), **ASKED)
-        (found,) = step(asked, Facts(text, None, MARAS), reading, AROUND)
+        (found,) = next_step(asked, MissionFacts(text, None, MARAS), reading, AROUND)
         decision = judge(found.proposal, bench())
         assert (decision.verdict, decision.rules) == (Verdict.DENY, ("approval-author",))
 
 
 def test_a_waiting_proposal_is_not_counted_as_stuck():
-    (found,) = step(mission(), Facts(issue(), pull(), MARAS), Reading(), AROUND)
+    (found,) = next_step(mission(), MissionFacts(issue(), pull(), MARAS), Interpretation(), AROUND)
     assert (found.proposal, found.mission.stalled_cycles) == (None, 0)
 
 
 def test_a_planned_mission_that_nobody_carries_out_counts_its_cycles():
-    (found,) = step(mission(status=Status.PLANNED, pull=0), Facts(issue(), None, MARAS), Reading(), AROUND)
+    (found,) = next_step(
+        mission(status=Status.PLANNED, pull=0), MissionFacts(issue(), None, MARAS), Interpretation(), AROUND
+    )
     assert found.mission.stalled_cycles == 1
 
 
@@ -178,7 +181,9 @@ def test_an_unfinished_opening_is_resumed_with_the_same_keys():
     branch = push(patch())
     record = EffectRecord(branch.key, "a", Action.OPEN_FIX, "spelling", "failed", branch, 1, NOW, 1)
     executing = mission(status=Status.EXECUTING, pull=0, pending=(branch.key,), base_sha=BASE)
-    (found,) = step(executing, Facts(issue(), None, MARAS), Reading(), replace(AROUND, records={branch.key: record}))
+    (found,) = next_step(
+        executing, MissionFacts(issue(), None, MARAS), Interpretation(), replace(AROUND, records={branch.key: record})
+    )
     assert found.proposal.effects == (branch,)
 
 
@@ -187,11 +192,11 @@ def test_what_is_owed_is_a_persons_wish_unless_our_issue_says_that_nobody_was_as
     branch = push(patch())
     record = EffectRecord(branch.key, "a", Action.OPEN_FIX, "spelling", "failed", branch, 1, NOW, 1)
     around = replace(AROUND, records={branch.key: record})
-    told = Facts(issue(), None, MARAS, announced=frozenset({announced.digest(branch)}), unasked=unasked)
+    told = MissionFacts(issue(), None, MARAS, announced=frozenset({announced.change_digest(branch)}), unasked=unasked)
     for said in Action.OPEN_FIX, Action.OPEN_PROPOSAL:  # whatever memory says of it
         executing = mission(status=Status.EXECUTING, pull=0, pending=(branch.key,), base_sha=BASE, action=said)
-        (found,) = step(executing, told, Reading(), around)
-        full = bench(spent=Spent(auto_pulls=1))
+        (found,) = next_step(executing, told, Interpretation(), around)
+        full = bench(spent=BudgetUsed(auto_pulls=1))
         assert judge(found.proposal, full).rules == (("auto-pr-cap",) if unasked else ())
 
 
@@ -206,14 +211,14 @@ def test_what_is_owed_is_a_persons_wish_unless_our_issue_says_that_nobody_was_as
 )
 def test_what_is_brought_back_waits_for_an_answer_only_where_something_is_asked(asked, status):
     aside = mission(status=Status.PARKED, pull=0, outcome="parked", **asked)
-    (found,) = step(aside, Facts(issue(), None, MARAS), Reading(Event.REVIVED), AROUND)
+    (found,) = next_step(aside, MissionFacts(issue(), None, MARAS), Interpretation(MissionEvent.REVIVED), AROUND)
     assert (found.proposal.after.status, found.proposal.after.outcome) == (status, "")
 
 
 @pytest.mark.attack(53)
 def test_a_pull_that_was_led_to_another_base_is_not_merged_there():
     led = replace(pull(), base="production")
-    found = one(Event.MERGEABLE, facts=Facts(issue(), led, MARAS))
+    found = one(MissionEvent.MERGEABLE, facts=MissionFacts(issue(), led, MARAS))
     decision = judge(found.proposal, bench())
     assert (found.proposal.effects, decision.verdict, decision.rules) == ((), Verdict.DENY, ("approval-content",))
 
@@ -225,15 +230,17 @@ def test_nothing_but_branch_and_pull_is_carried_out_of_what_memory_holds():
         for e in (branch, merge, Comment("c", 9, "b"), Label("l", 9, add=("ralph:approved",)))
     }
     executing = mission(status=Status.EXECUTING, pull=0, pending=tuple(records), base_sha=BASE)
-    (found,) = step(executing, Facts(issue(), None, MARAS), Reading(), replace(AROUND, records=records))
+    (found,) = next_step(
+        executing, MissionFacts(issue(), None, MARAS), Interpretation(), replace(AROUND, records=records)
+    )
     assert found.proposal.effects == (branch,)
 
 
 class TestForeign:
-    facts = Facts(None, None, frozenset(), foreign="issue #3 does not belong to this mission")
+    facts = MissionFacts(None, None, frozenset(), foreign="issue #3 does not belong to this mission")
 
     def kept(self, ours=True, **changes):
-        (only,) = step(mission(**changes), replace(self.facts, ours=ours), Reading(), AROUND)
+        (only,) = next_step(mission(**changes), replace(self.facts, ours=ours), Interpretation(), AROUND)
         assert (only.proposal, only.lesson) == (None, None)
         return only.mission
 
@@ -256,13 +263,13 @@ class TestForeign:
 
 
 def test_parking_says_how_to_bring_it_back():
-    found = one(Event.UNANSWERED, "nobody answered for 14 days")
+    found = one(MissionEvent.UNANSWERED, "nobody answered for 14 days")
     assert found.proposal.after.status is Status.PARKED
     assert "ralph:mission" in found.proposal.effects[0].body
 
 
 def test_a_branch_behind_its_base_is_merged_with_it_and_reviewed_anew():
-    found = one(Event.BEHIND, failure="behind: main moved on", failures=1)
+    found = one(MissionEvent.BEHIND, failure="behind: main moved on", failures=1)
     assert kinds(found) == ["push_branch", "comment"]
     push_branch = found.proposal.effects[0]
     assert (push_branch.onto, push_branch.base_sha, push_branch.files) == (HEAD, "b" * 40, ())
@@ -271,5 +278,5 @@ def test_a_branch_behind_its_base_is_merged_with_it_and_reviewed_anew():
 
 
 def test_a_merge_names_the_approver_and_the_base_it_rests_on():
-    merge = one(Event.MERGEABLE).proposal.effects[0]
+    merge = one(MissionEvent.MERGEABLE).proposal.effects[0]
     assert (merge.approver, merge.base) == (MARA.id, "main")

@@ -8,22 +8,29 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.mission.account import CycleReport, Telling
-from ralph_mission.mission.acting import Act, Deed
+from ralph_mission.mission.account import CycleReport, CycleSummary
+from ralph_mission.mission.acting import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.concluding import Conclusion
-from ralph_mission.mission.deciding import Charter, Decided, Situation, World
+from ralph_mission.mission.deciding import CycleDecisions, CycleSettings, ForgeSnapshot, Situation
 from ralph_mission.mission.effects import Receipt
-from ralph_mission.mission.ledger import FindingRecord, OpenState, Recollection
+from ralph_mission.mission.ledger import FindingRecord, MemorySnapshot, OpenState
 from ralph_mission.mission.memory import Header, Memory
-from ralph_mission.mission.model import Action, Branch, Sighting, Status, Urgency, Verdict
-from ralph_mission.mission.ports import Plan, Thought
+from ralph_mission.mission.model import Action, Observation, Status, Urgency, Verdict
+from ralph_mission.mission.ports import Plan, RankedFinding
 from ralph_mission.mission.proposal import Decision
-from ralph_mission.mission.telling import LATE, left, tell, waiting
+from ralph_mission.mission.telling import LATE, report_cycle, report_skipped, waiting
+from ralph_mission.mission.threads import Branch
 from tests.mission.build import BASE, BOT, NOW, ask, comment, finding, fix, mission, writing
 
 LATER = NOW + timedelta(minutes=1)
 SITUATION = Situation(
-    7, "c7", NOW, Charter(), Memory(Header()), OpenState(), World(BOT.id, Branch("main", BASE), ("main",), (), (), ())
+    7,
+    "c7",
+    NOW,
+    CycleSettings(),
+    Memory(Header()),
+    OpenState(),
+    ForgeSnapshot(BOT.id, Branch("main", BASE), ("main",), (), (), ()),
 )
 
 
@@ -32,32 +39,32 @@ def how(deed: str, number: int) -> str:
 
 
 def told(
-    acts: tuple[Act, ...] = (),
+    acts: tuple[ExecutedDecision, ...] = (),
     decisions: tuple[Decision, ...] = (),
     header: Header | None = None,
     missions: Any = (),
     ended: Any = (),
     findings: Any = (),
-    settled: tuple[Deed, ...] = (),
+    settled: tuple[AppliedEffect, ...] = (),
     **situation: Any,
-) -> tuple[CycleReport, Telling]:
+) -> tuple[CycleReport, CycleSummary]:
     conclusion = Conclusion(missions, ended, (), (), {}, (), (), header or Header())
-    decided = Decided((), findings, (), decisions)
-    return tell(replace(SITUATION, **situation), decided, acts, conclusion, settled, "cli", False, LATER, how)
+    decided = CycleDecisions((), findings, (), decisions)
+    return report_cycle(replace(SITUATION, **situation), decided, acts, conclusion, settled, "cli", False, LATER, how)
 
 
-def act(status: Any, proposal: Any = None, **changes: Any) -> Act:
+def act(status: Any, proposal: Any = None, **changes: Any) -> ExecutedDecision:
     sent = comment("hello")
     proposal = proposal or writing(sent)
-    deed = Deed(sent, Receipt(sent.key, status, detail="the forge said why"))
-    return replace(Act(Decision(proposal, Verdict.ALLOW), (deed,)), **changes)
+    deed = AppliedEffect(sent, Receipt(sent.key, status, detail="the forge said why"))
+    return replace(ExecutedDecision(Decision(proposal, Verdict.ALLOW), (deed,)), **changes)
 
 
 # --- for machines ---
 
 
 def test_a_report_says_how_each_observer_fared():
-    report, _ = told(sightings=(Sighting("code", "ok", (finding().signal,), 0.12345, "fine"),))
+    report, _ = told(sightings=(Observation("code", "ok", (finding().signal,), 0.12345, "fine"),))
     (line,) = report.observers
     assert (line.name, line.status, line.signals, line.seconds, line.detail) == ("code", "ok", 1, 0.123, "fine")
 
@@ -65,7 +72,7 @@ def test_a_report_says_how_each_observer_fared():
 def test_a_finding_has_its_thoughts_score_and_whether_it_is_known():
     ranked, other, old = (finding(essence=(name,)) for name in ("a", "b", "c"))
     record = FindingRecord(old.fingerprint, old.kind, old.title, (old.signal.occurrence,), 1)
-    plan = Plan((Thought((ranked.fingerprint,), ranked.kind, 1.5, "why"),))
+    plan = Plan((RankedFinding((ranked.fingerprint,), ranked.kind, 1.5, "why"),))
     report, _ = told(findings=(ranked, other, old), plan=plan, records={old.fingerprint: record})
     assert [(line.score, line.known) for line in report.findings] == [(1.5, False), (0.0, False), (0.0, True)]
 
@@ -76,7 +83,7 @@ def test_missions_that_go_on_and_that_ended_are_listed_without_numbers_that_do_n
 
 
 def test_effects_are_those_of_this_cycle_after_those_a_dead_runner_left():
-    left_over = Deed(comment("old", key="k0"), Receipt("k0", "adopted", url="issues/3"))
+    left_over = AppliedEffect(comment("old", key="k0"), Receipt("k0", "adopted", url="issues/3"))
     report, _ = told(acts=(act("done"),), settled=(left_over,))
     shown = [(e.key, e.action, e.kind, e.status) for e in report.effects]
     assert shown == [("k0", "reconcile", "comment", "adopted"), ("k1", Action.ANSWER, "comment", "done")]
@@ -157,8 +164,8 @@ def test_an_effect_nobody_knows_the_fate_of_is_asked_about_once():
 
 def test_a_cycle_that_is_not_due_says_when_it_is():
     header = Header(cycle=6, next_due_at=LATER, urgency=Urgency.MEDIUM)
-    past = Recollection(Memory(header), OpenState(missions=(mission(),)), "a" * 40)
-    report, telling = left("not_due", past, "cron", False, NOW, LATER)
+    past = MemorySnapshot(Memory(header), OpenState(missions=(mission(),)), "a" * 40)
+    report, telling = report_skipped("not_due", past, "cron", False, NOW, LATER)
     assert (report.outcome, report.cycle, report.urgency) == ("not_due", 6, Urgency.MEDIUM)
     assert (report.next_due_at, len(report.missions), report.effects) == (LATER, 1, ())
     assert telling.remarks == ("not due before 2026-05-04 12:01 UTC; --force runs anyway",)
@@ -169,6 +176,6 @@ def test_a_cycle_that_is_not_due_says_when_it_is():
     [("not_due", "this cycle has run already"), ("paused", "ralph resume"), ("lost", "--take-over")],
 )
 def test_a_cycle_that_was_left_without_any_memory_says_why(outcome: Any, word: str):
-    report, telling = left(outcome, None, "cli", True, NOW, LATER)
+    report, telling = report_skipped(outcome, None, "cli", True, NOW, LATER)
     assert (report.cycle, report.next_due_at, report.staged) == (0, None, True)
     assert word in telling.remarks[0]

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from ralph_mission.mission.analysis import WRITABLE
-from ralph_mission.mission.ports import Plan, Thought
+from ralph_mission.mission.ports import Plan, RankedFinding
 from ralph_mission.mission.thinking import screen_plan
 from tests.mission.build import finding
 
@@ -17,8 +17,8 @@ SECRET = "tidal-harbour-canary-4711"
 @pytest.mark.attack(1)
 def test_of_a_plan_nothing_is_kept_that_is_not_about_a_known_finding():
     known = finding()
-    mine = Thought((known.fingerprint, SECRET), known.kind, 1.0, "why", sections=(("Risks", "x"), (SECRET, "y")))
-    foreign = Thought((known.fingerprint,), SECRET, 1.0, "why")
+    mine = RankedFinding((known.fingerprint, SECRET), known.kind, 1.0, "why", sections=(("Risks", "x"), (SECRET, "y")))
+    foreign = RankedFinding((known.fingerprint,), SECRET, 1.0, "why")
     plan = screen_plan(Plan((mine, foreign)), (known,), (SECRET,))
     assert SECRET not in repr(plan)
     assert [(one.members, one.sections) for one in plan.thoughts] == [((known.fingerprint,), (("Risks", "x"),))]
@@ -27,12 +27,14 @@ def test_of_a_plan_nothing_is_kept_that_is_not_about_a_known_finding():
 FOUND = finding()
 
 
-def thought(**changes: object) -> Thought:
-    return Thought(**{"members": (FOUND.fingerprint,), "kind": FOUND.kind, "score": 1.0, "why": "it is red"} | changes)  # type: ignore[arg-type]  # as the fields are
+def thought(**changes: object) -> RankedFinding:
+    return RankedFinding(
+        **{"members": (FOUND.fingerprint,), "kind": FOUND.kind, "score": 1.0, "why": "it is red"} | changes
+    )  # type: ignore[arg-type]  # as the fields are
 
 
 @pytest.mark.parametrize("odd", [thought(kind="no-such-kind"), thought(score=math.nan), thought(score=math.inf)])
-def test_a_thought_of_no_kind_that_is_there_or_no_number_is_none(odd: Thought) -> None:
+def test_a_thought_of_no_kind_that_is_there_or_no_number_is_none(odd: RankedFinding) -> None:
     assert len(screen_plan(Plan((odd, thought())), [FOUND], ()).thoughts) == 1
 
 

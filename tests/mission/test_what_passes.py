@@ -9,13 +9,13 @@ import pytest
 from ralph_mission.mission.ledger import FindingRecord
 from ralph_mission.mission.model import Action
 from ralph_mission.mission.policy import judge
-from ralph_mission.mission.proposal import Spent
+from ralph_mission.mission.proposal import BudgetUsed
 from tests.mission.build import MARA, NOW, bench, comment, finding, fix, issue, mission, writing
 
 
 def test_a_step_of_a_mission_that_goes_on_needs_no_free_slot():
     step = writing(comment("done"), before=mission(), action=Action.FINISH)
-    assert judge(step, bench(spent=Spent(active=3, new_missions=1))).rules == ()
+    assert judge(step, bench(spent=BudgetUsed(active=3, new_missions=1))).rules == ()
 
 
 def test_an_answer_about_something_that_was_rejected_may_be_sent():

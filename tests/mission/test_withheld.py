@@ -7,34 +7,35 @@ from dataclasses import replace
 import pytest
 
 from ralph_mission.mission import coded, withheld
-from ralph_mission.mission.approval import Opinion
-from ralph_mission.mission.commissions import Commission, Made
-from ralph_mission.mission.lifecycle import Event, Facts, Reading, read
-from ralph_mission.mission.model import Branch, Status
+from ralph_mission.mission.approval import PersonVerdict
+from ralph_mission.mission.commissions import CodingResult, CodingTask
+from ralph_mission.mission.lifecycle import Interpretation, MissionEvent, MissionFacts, interpret_facts
+from ralph_mission.mission.model import Status
 from ralph_mission.mission.policy import judge
-from ralph_mission.mission.proposal import Spent
-from ralph_mission.mission.step_parts import Circumstances
-from ralph_mission.mission.steps import step
+from ralph_mission.mission.proposal import BudgetUsed
+from ralph_mission.mission.step_parts import StepContext
+from ralph_mission.mission.steps import next_step
+from ralph_mission.mission.threads import Branch
 from ralph_mission.safety.objections import inspect
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from tests.mission.build import BASE, DAY, MARA, NOW, bench, issue, mission, pull
 
 KNOWN = "tidal-harbour-4711"
-AROUND = Circumstances(5, NOW, ("mara",), "squash", {}, Branch("main", BASE))
-FACTS = Facts(issue(author=MARA), None, frozenset({MARA.id}), coder=True)
+AROUND = StepContext(5, NOW, ("mara",), "squash", {}, Branch("main", BASE))
+FACTS = MissionFacts(issue(author=MARA), None, frozenset({MARA.id}), coder=True)
 
 
 def change(content: bytes, path: str = "src/table.py") -> Patch:
     return Patch(BASE, (FileChange(path, "", REGULAR, None, content),))
 
 
-def made(patch: Patch | None, **more: object) -> Made:
-    return replace(Made(1, "made", "", patch, "It is there."), **more)
+def made(patch: Patch | None, **more: object) -> CodingResult:
+    return replace(CodingResult(1, "made", "", patch, "It is there."), **more)
 
 
 def failure(patch: Patch) -> str:
     started = mission(status=Status.EXECUTING, issue=3, pull=0)
-    step = coded.follow(started, FACTS, withheld.harmless(made(patch), (KNOWN,)), AROUND)
+    step = coded.follow(started, FACTS, withheld.redact_result(made(patch), (KNOWN,)), AROUND)
     assert step.proposal and step.proposal.after
     return str(step.proposal.after.failure)
 
@@ -43,7 +44,7 @@ def failure(patch: Patch) -> str:
 def test_what_may_be_sent_is_a_persons_wish_unless_our_issue_says_that_nobody_was_asked(unasked):
     started = mission(status=Status.EXECUTING, issue=3, pull=0)
     step = coded.follow(started, replace(FACTS, unasked=unasked), made(change(b"x = 1\n")), AROUND)
-    full = bench(spent=Spent(auto_pulls=1))
+    full = bench(spent=BudgetUsed(auto_pulls=1))
     assert step.proposal and judge(step.proposal, full).rules == (("auto-pr-cap",) if unasked else ())
 
 
@@ -60,29 +61,29 @@ def test_every_rule_that_refuses_for_good_is_named():
 def test_a_change_with_a_secret_is_kept_nowhere():
     secret = change(f"KEY = '{KNOWN}'\n".encode())
     for outcome in ("made", "goes on", "failed"):
-        kept = withheld.harmless(made(secret, outcome=outcome), (KNOWN,))
+        kept = withheld.redact_result(made(secret, outcome=outcome), (KNOWN,))
         assert kept.patch is None and kept.outcome == ("goes on" if outcome == "goes on" else "failed")
     clean = change(b"TABLE = 1\n")
-    assert withheld.harmless(made(clean), (KNOWN,)).patch == clean
+    assert withheld.redact_result(made(clean), (KNOWN,)).patch == clean
 
 
 def test_an_agent_s_words_are_redacted():
     said = made(None, words=f"I used {KNOWN}.", reason=f"stuck at {KNOWN}", learned=(f"the key is {KNOWN}",))
-    kept = withheld.harmless(said, (KNOWN,))
+    kept = withheld.redact_result(said, (KNOWN,))
     assert KNOWN not in repr(kept) and "[redacted: known-value]" in kept.words
 
 
 def test_what_a_coder_says_comes_through_without_secrets():
     class Loose:
-        def work(self, commission: Commission) -> Made:
+        def work(self, commission: CodingTask) -> CodingResult:
             return made(None, words=KNOWN)
 
         def tidy(self, missions: object) -> None:
             self.tidied = missions
 
     loose = Loose()
-    discreet = withheld.Discreet(loose, (KNOWN,))
-    assert KNOWN not in discreet.work(Commission(1, 0, "", "", BASE, "", 1.0, 1.0)).words
+    discreet = withheld.RedactingCoder(loose, (KNOWN,))
+    assert KNOWN not in discreet.work(CodingTask(1, 0, "", "", BASE, "", 1.0, 1.0)).words
     discreet.tidy([4])
     assert loose.tidied == [4]
 
@@ -90,15 +91,15 @@ def test_what_a_coder_says_comes_through_without_secrets():
 @pytest.mark.attack(33)
 def test_a_coder_is_told_no_value_that_we_know_whoever_wrote_it():
     class Curious:
-        def work(self, commission: Commission) -> Made:
+        def work(self, commission: CodingTask) -> CodingResult:
             self.told = repr(commission)
             return made(None)
 
         def tidy(self, missions: object) -> None: ...
 
     curious = Curious()
-    asked = Commission(1, 0, f"Use {KNOWN}", "b", BASE, f"It is {KNOWN}.", 1.0, 1.0, (f"take {KNOWN}",), "subject")
-    withheld.Discreet(curious, (KNOWN,)).work(asked)
+    asked = CodingTask(1, 0, f"Use {KNOWN}", "b", BASE, f"It is {KNOWN}.", 1.0, 1.0, (f"take {KNOWN}",), "subject")
+    withheld.RedactingCoder(curious, (KNOWN,)).work(asked)
     assert KNOWN not in curious.told
     assert curious.told.count("[redacted: known-value]") == 3 and "'subject'" in curious.told
 
@@ -124,14 +125,14 @@ def test_a_change_that_is_too_long_says_how_long():
 
 def test_an_escalation_names_the_rules_that_refused_what_was_to_be_sent():
     stuck = mission(status=Status.EXECUTING, issue=3, pull=0, stalled_cycles=3, refused=("secret", "scope"))
-    reading = read(stuck, FACTS, NOW)
-    assert reading.event is Event.STUCK
+    reading = interpret_facts(stuck, FACTS, NOW)
+    assert reading.event is MissionEvent.STUCK
     assert reading.words == "3 cycles without progress: what was to be sent was refused by secret, scope"
 
 
 def test_an_answer_that_did_not_get_through_leaves_earlier_reviews_answered():
     fixing = mission(status=Status.FIXING, rounds=2, answered_at=NOW, answered_before=NOW - DAY, pending=("k",))
-    after = coded.unanswered(fixing).mission
+    after = coded.retry_answer(fixing).mission
     assert (after.answered_at, after.rounds, after.pending) == (NOW - DAY, 1, ())
 
 
@@ -139,5 +140,7 @@ def test_the_review_that_is_being_answered_knows_what_was_answered_before():
 
     reviewed = mission(status=Status.IN_REVIEW, rounds=1, answered_at=NOW - DAY)
     facts = replace(FACTS, pull=pull())
-    (found,) = step(reviewed, facts, Reading(Event.CHANGES_REQUESTED, Opinion("changes", MARA)), AROUND)
+    (found,) = next_step(
+        reviewed, facts, Interpretation(MissionEvent.CHANGES_REQUESTED, PersonVerdict("changes", MARA)), AROUND
+    )
     assert found.proposal and found.proposal.after and found.proposal.after.answered_before == NOW - DAY

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from ralph_mission.mission import coding_text, wording, work_text
 from ralph_mission.mission.approval import content_hash
 from ralph_mission.mission.effects import MARKER, Ref
-from ralph_mission.mission.model import Actor
+from ralph_mission.mission.threads import Actor
+from ralph_mission.safety.detect import mentions
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from ralph_mission.safety.secrets import redact
-from ralph_mission.safety.text import mentions, said
+from ralph_mission.safety.text import inline_words
 from tests.mission.build import BASE, finding, issue, mission
 from tests.mission.hostile import SEALED, SIGNED, TOKEN, is_title, misdeeds, seals, texts
 
@@ -52,35 +53,35 @@ def test_a_line_for_a_title_or_a_message_is_one_harmless_line(text):
 @pytest.mark.attack(27)
 @pytest.mark.parametrize("title", ["The dialog does not close", "It needs a fix", "Say what it fixes:", "_Resolved_"])
 def test_a_title_with_its_number_closes_nothing_whatever_word_it_ends_with(title):
-    assert wording.numbered(title, 7) == f"{title}, issue (#7)"
+    assert wording.append_number(title, 7) == f"{title}, issue (#7)"
     for subject in (
         work_text.pull_title(issue(number=7, title=title)),
         work_text.message(issue(number=7, title=title)).splitlines()[0],
-        coding_text.message(mission(issue=7, title=title), 0, Patch("0" * 40, ())).splitlines()[0],
+        coding_text.commit_text(mission(issue=7, title=title), 0, Patch("0" * 40, ())).splitlines()[0],
     ):
         assert subject.endswith("(#7)") and is_title(subject)
 
 
 @pytest.mark.benign("markdown")
 def test_a_title_that_closes_nothing_just_gets_its_number():
-    assert wording.numbered("Close the dialog at last", 7) == "Close the dialog at last (#7)"
+    assert wording.append_number("Close the dialog at last", 7) == "Close the dialog at last (#7)"
 
 
 @pytest.mark.attack(1, 27, 28)
 @given(texts)
 def test_somebodys_words_in_a_body_are_one_harmless_line(text):
-    line = said(redact(text), 300)
+    line = inline_words(redact(text), 300)
     assert misdeeds(f"- {line}") == []
     assert misdeeds(f"**Why:** {line}.") == []
     assert "\n" not in line
     assert len(line) <= 300
-    assert said(line, 300) == line
+    assert inline_words(line, 300) == line
 
 
 @pytest.mark.attack(28)
 @given(texts)
 def test_a_name_never_pings(login):
-    name = wording.person(Actor(1, login))
+    name = wording.person_name(Actor(1, login))
     assert name
     assert misdeeds(name, markdown=False) == []
     assert len(name) <= 60
@@ -110,7 +111,7 @@ def test_a_proposal_is_told_without_harm_and_sealed_once(member, why, old, new):
     sides = [text.encode("utf-8", "replace") for text in (old, new)]
     patch = Patch(BASE, (FileChange(member.signal.path, REGULAR, REGULAR, *sides),))
     title = wording.proposal_title(member)
-    body, digest = wording.sealed(title, wording.proposal_body(member, why, patch), KEY, FACTS)
+    body, digest = wording.seal_proposal(title, wording.proposal_body(member, why, patch), KEY, FACTS)
     assert misdeeds(title, markdown=False) == []
     assert misdeeds(body) == []
     assert ends_with_our_marker(body)
@@ -134,7 +135,7 @@ def test_a_monitoring_issue_is_told_without_harm(members):
 @example(["fix<details>#3"], "", "")
 def test_a_story_pings_the_owner_and_nobody_else(lines, words, login):
     told = mission(story=tuple(f"cycle 3: {line}" for line in lines), next_step="A person decides.")
-    extra = wording.escalation(("mara",), words, wording.person(Actor(1, login)))
+    extra = wording.escalation(("mara",), words, wording.person_name(Actor(1, login)))
     body = wording.story(told, KEY, extra)
     assert [deed for deed in misdeeds(body) if deed != "@mara"] == []
     assert mentions(body) == ("@mara",)
@@ -174,6 +175,6 @@ def test_a_thinkers_reason_is_somebody_elses_text():
 
 def test_ordinary_words_pass_as_they_are():
     why = "impact 2 of 10, severity low, 80% sure, a correction is ready; number 1 of 4 by score (0.80)"
-    assert said(why) == why
+    assert inline_words(why) == why
     assert wording.plain("Correct 7 misspellings in docs/guide.md") == "Correct 7 misspellings in docs/guide.md"
-    assert said("approved by mara at `abcdef12` and merged") == "approved by mara at `abcdef12` and merged"
+    assert inline_words("approved by mara at `abcdef12` and merged") == "approved by mara at `abcdef12` and merged"

@@ -12,8 +12,9 @@ from ralph_mission.mission.approval import whose_wish
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.ledger import OpenState, WorkRecord, work_key
 from ralph_mission.mission.memory import Header
-from ralph_mission.mission.model import Actor, Branch, Issue, LabelEvent, Limits, Remark
-from ralph_mission.mission.work_terms import READY, WORKING, Played
+from ralph_mission.mission.model import Limits
+from ralph_mission.mission.threads import Actor, Branch, Issue, LabelEvent, ThreadComment
+from ralph_mission.mission.work_terms import READY, WORKING, WorkResult
 from ralph_mission.stores import codec
 from tests.helpers import NOON
 from tests.mission import build
@@ -68,32 +69,32 @@ def test_money_is_todays_and_never_more_than_the_day_has_left():
     header = Header(today="2026-05-04", spend_usd=8.0, dispatches=3)
     assert spending.allowance(header, NOON, Limits(), 5.0) == 2.0
     assert spending.allowance(header, NOON + timedelta(days=1), Limits(), 5.0) == 5.0
-    assert spending.booked(header, NOON, -9.0).spend_usd == 0.0
-    tomorrow = spending.booked(header, NOON + timedelta(days=1), 1.5)
+    assert spending.book_spending(header, NOON, -9.0).spend_usd == 0.0
+    tomorrow = spending.book_spending(header, NOON + timedelta(days=1), 1.5)
     assert (tomorrow.today, tomorrow.spend_usd, tomorrow.dispatches) == ("2026-05-05", 1.5, 1)  # the one it owes
 
 
 def test_a_state_that_cannot_be_left_is_given_up_after_three_times():
-    stuck = Receipt(work.key(RECORD, "push_branch"), "failed", detail="not attempted: stopped")
+    stuck = Receipt(work.slot_key(RECORD, "push_branch"), "failed", detail="not attempted: stopped")
     record = replace(RECORD, state="ending")
     for _ in range(2):
-        record = work_plans.moved(record, {stuck.key: stuck})
+        record = work_plans.advance_record(record, {stuck.key: stuck})
         assert record.state == "ending"
-    record = work_plans.moved(record, {stuck.key: stuck})
+    record = work_plans.advance_record(record, {stuck.key: stuck})
     assert (record.state, record.final) == ("releasing", True)
 
 
 def test_a_pull_that_the_server_refuses_is_for_a_person_and_names_the_branch():
-    pushed = Receipt(work.key(RECORD, "push_branch"), "done", sha="a" * 40)
+    pushed = Receipt(work.slot_key(RECORD, "push_branch"), "done", sha="a" * 40)
     refused = Receipt(work.pull_key(RECORD), "failed", detail="needs a person: pulls are not permitted")
-    record = work_plans.moved(replace(RECORD, state="ending"), {r.key: r for r in (pushed, refused)})
+    record = work_plans.advance_record(replace(RECORD, state="ending"), {r.key: r for r in (pushed, refused)})
     assert (record.state, record.final) == ("releasing", True)
     assert "pulls are not permitted" in record.reason and "ralph/issue-7" in record.reason
 
 
 def test_a_key_tells_tries_apart_and_never_pulls():
     second = replace(RECORD, tries=2)
-    assert work.key(RECORD, "begin") != work.key(second, "begin")
+    assert work.slot_key(RECORD, "begin") != work.slot_key(second, "begin")
     assert work.pull_key(RECORD) == work.pull_key(second)
 
 
@@ -107,14 +108,14 @@ def asked(label: str, actor: Actor, minute: int) -> LabelEvent:
 
 def test_a_label_that_names_an_agent_asks_for_work_and_chooses_it():
     ours = called(asked("agent:codex", MARA, 1), asked(READY, MARA, 2))
-    assert work_choice.counted(ours, US.id, frozenset({MARA.id}), AGENTS) == "agent:codex"
+    assert work_choice.valid_label(ours, US.id, frozenset({MARA.id}), AGENTS) == "agent:codex"
     assert work_choice.task_of(ours, US.id, frozenset({MARA.id}), AGENTS).agent == "codex"
     assert work_choice.task_of(ours, US.id, frozenset({MARA.id}), AGENTS).others == (READY,)
 
 
 def test_of_two_agents_the_one_that_was_named_last_by_somebody_who_may():
     ours = called(asked("agent:codex", MARA, 1), asked("Agent:Claude", MARA, 2), asked("agent:amp", BO, 3))
-    assert work_choice.counted(ours, US.id, frozenset({MARA.id}), AGENTS) == "Agent:Claude"
+    assert work_choice.valid_label(ours, US.id, frozenset({MARA.id}), AGENTS) == "Agent:Claude"
     assert work_terms.agent_of("Agent:Claude") == "claude"
 
 
@@ -125,9 +126,9 @@ def test_a_label_that_names_nobody_we_know_asks_for_nothing():
     )
 
 
-def said(body: str, minute: int, by: Actor = MARA) -> Remark:
+def said(body: str, minute: int, by: Actor = MARA) -> ThreadComment:
     at = NOON + timedelta(minutes=minute)
-    return Remark(minute, by, body, at, at)
+    return ThreadComment(minute, by, body, at, at)
 
 
 def test_guidance_is_given_once_and_stands_as_a_comment_afterwards():
@@ -137,13 +138,13 @@ def test_guidance_is_given_once_and_stands_as_a_comment_afterwards():
     first = work_choice.task_of(ours, US.id, frozenset({MARA.id}))
     assert [(word.who, word.text) for word in first.words] == [("mara", "In metres.")]
     assert [remark.body for remark in first.remarks] == ["Thanks"]
-    record = work.begun(first, None, AT, "me", 5.0, NOON)
+    record = work.begin_try(first, None, AT, "me", 5.0, NOON)
     assert record.heard == ("mara: In metres.",)
     later = replace(ours, remarks=(*ours.remarks, said(" /ralph  Guidance\nIn feet,\nafter all", 4)))
     second = work_choice.task_of(later, US.id, frozenset({MARA.id}), before=record)
     assert [word.text for word in second.words] == ["In feet,\nafter all"]
     assert [remark.id for remark in second.remarks] == [1, 2]
-    assert work.begun(second, record, AT, "me", 5.0, NOON).heard == ("mara: In feet, after all",)
+    assert work.begin_try(second, record, AT, "me", 5.0, NOON).heard == ("mara: In feet, after all",)
 
 
 @pytest.mark.parametrize(
@@ -157,10 +158,10 @@ def test_memory_keeps_the_last_issues_and_every_one_that_is_worked_on():
     notes = ()
     for number in range(1, 15):
         state = "working" if number < 3 else "done"
-        notes = work.noted(notes, replace(RECORD, issue=number, state=state, title=f"Issue {number}"))
+        notes = work.update_notes(notes, replace(RECORD, issue=number, state=state, title=f"Issue {number}"))
     assert [note.issue for note in notes] == [2, 1, *range(14, 6, -1)]
-    assert notes[0].state == "working" and len(work.noted(notes, replace(RECORD, issue=2, state="failed"))) == 10
-    assert 2 not in [note.issue for note in work.noted(notes, replace(RECORD, issue=2, state="withdrawn"))]
+    assert notes[0].state == "working" and len(work.update_notes(notes, replace(RECORD, issue=2, state="failed"))) == 10
+    assert 2 not in [note.issue for note in work.update_notes(notes, replace(RECORD, issue=2, state="withdrawn"))]
 
 
 def test_records_of_work_are_kept_and_memory_of_earlier_versions_is_read():
@@ -170,7 +171,10 @@ def test_records_of_work_are_kept_and_memory_of_earlier_versions_is_read():
 
 
 def test_a_comment_of_the_same_second_as_guidance_is_quoted_all_the_same():
-    remarks = (Remark(1, MARA, "/ralph guidance in metres", NOON, NOON), Remark(2, MARA, "And in feet.", NOON, NOON))
+    remarks = (
+        ThreadComment(1, MARA, "/ralph guidance in metres", NOON, NOON),
+        ThreadComment(2, MARA, "And in feet.", NOON, NOON),
+    )
     asked = replace(issue("x", frozenset({READY}), event(MARA, 1)), remarks=remarks)
     task = work_choice.task_of(asked, US.id, frozenset({MARA.id}))
     assert [word.text for word in task.words] == ["in metres"]
@@ -184,14 +188,14 @@ LATER = build.NOW + timedelta(days=9)
 
 
 def test_a_second_try_that_came_to_nothing_was_the_last():
-    assert not work.released(RECORD, "it failed", 1).final
-    assert work.released(replace(RECORD, tries=2), "it failed", 1).final
+    assert not work.release_issue(RECORD, "it failed", 1).final
+    assert work.release_issue(replace(RECORD, tries=2), "it failed", 1).final
 
 
 def test_nothing_that_was_made_is_no_success():
     empty = patch()
-    assert work.ended(RECORD, Played(0, "", patch(change("a.txt", b"", b"x\n")))).state == "ending"
-    assert work.ended(RECORD, Played(0, "", empty)).state == "releasing"
+    assert work.end_try(RECORD, WorkResult(0, "", patch(change("a.txt", b"", b"x\n")))).state == "ending"
+    assert work.end_try(RECORD, WorkResult(0, "", empty)).state == "releasing"
 
 
 def test_an_issue_is_taken_back_by_people():

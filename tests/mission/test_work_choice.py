@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.mission import work_choice
-from ralph_mission.mission.model import Actor, Edit
+from ralph_mission.mission.threads import Actor, BodyEdit
 from ralph_mission.mission.work_terms import READY
 from tests.mission import build
 from tests.mission.build import remark
@@ -38,7 +38,7 @@ def test_an_issue_is_taken_for_people_with_a_say_alone():
 
 @pytest.mark.attack(11)
 def test_a_text_that_a_stranger_changed_is_no_order():
-    assert "has no say here" in why_not(ASKED, edits=(Edit(OUTSIDER, ASKED.created_at + timedelta(days=1)),))
+    assert "has no say here" in why_not(ASKED, edits=(BodyEdit(OUTSIDER, ASKED.created_at + timedelta(days=1)),))
 
 
 @pytest.mark.attack(1, 11)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from ralph_mission.forges.local import LocalForge, Person
+from ralph_mission.forges.local.forge import LocalForge
+from ralph_mission.forges.local.people import Person
 from ralph_mission.mission.effects import OpenIssue, marker
-from ralph_mission.mission.model import Issue, Pull, Pulse, Sighting, Signal
+from ralph_mission.mission.model import Observation, Signal
+from ralph_mission.mission.threads import Issue, Pull, Pulse
 from ralph_mission.observers import forge
 from ralph_mission.trouble import Missing
 from tests.helpers import NOON, commit, git
@@ -48,11 +50,11 @@ class World:
     def later(self, days: float) -> None:
         self.now += timedelta(days=days)
 
-    def look(self, cursor: str = "", **settings: str) -> Sighting:
-        observer = forge.build(forge.Settings.model_validate(settings), self.forge)
+    def look(self, cursor: str = "", **settings: str) -> Observation:
+        observer = forge.build(forge.ForgeSettings.model_validate(settings), self.forge)
         return observer.observe(self.place.gaze(cursor, now=self.now))
 
-    def looks(self, times: int, hours: float = 1) -> list[Sighting]:
+    def looks(self, times: int, hours: float = 1) -> list[Observation]:
         """Look after look, each with the cursor of the one before."""
         made = [self.look()]
         for _ in range(times - 1):

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.model import Branch
-from ralph_mission.mission.ports import Gaze
+from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.threads import Branch
 from tests.helpers import NOON, git
 
 LATER = NOON + timedelta(days=10)
@@ -25,6 +25,6 @@ class Place:
     def git(self) -> Git:
         return Git.open(self.path)
 
-    def gaze(self, cursor: str = "", now: datetime = LATER, head: str | None = None) -> Gaze:
+    def gaze(self, cursor: str = "", now: datetime = LATER, head: str | None = None) -> ObservationContext:
         sha = git(self.path, "rev-parse", "HEAD") if head is None else head
-        return Gaze(Branch("main", sha), now, None, cursor, str(self.scratch))
+        return ObservationContext(Branch("main", sha), now, None, cursor, str(self.scratch))

@@ -12,20 +12,20 @@ from pydantic import ValidationError
 
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.findings import identify
-from ralph_mission.mission.model import Severity, Sighting
+from ralph_mission.mission.model import Observation, Severity
 from ralph_mission.observers import code
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import NOON, commit, git
 from tests.observers.place import LATER, Place
 
 BODY = "def run():\n    start()\n    # TODO: close the file\n    stop()\n"
 
 
-def look(place: Place, cursor: str = "", **settings: object) -> Sighting:
-    return code.build(code.Settings.model_validate(settings), place.git).observe(place.gaze(cursor))
+def look(place: Place, cursor: str = "", **settings: object) -> Observation:
+    return code.build(code.CodeSettings.model_validate(settings), place.git).observe(place.gaze(cursor))
 
 
-def titles(sighting: Sighting) -> list[str]:
+def titles(sighting: Observation) -> list[str]:
     return [signal.title for signal in sighting.signals]
 
 
@@ -179,7 +179,7 @@ def test_a_name_that_is_no_utf8_is_shown_as_valid_text(place: Place) -> None:
 def test_a_repository_without_commits_is_fine(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     place = Place(tmp_path, tmp_path)
-    observer = code.build(code.Settings(), place.git)
+    observer = code.build(code.CodeSettings(), place.git)
     assert observer.observe(place.gaze(head="")).detail == "no commits yet"
 
 
@@ -192,7 +192,7 @@ def test_an_empty_tree_is_fine(place: Place) -> None:
 def test_a_bare_repository_is_fine(place: Place, tmp_path: Path) -> None:
     head = commit(place.path, {"a.py": BODY})
     git(tmp_path, "clone", "--quiet", "--bare", str(place.path), str(tmp_path / "bare"))
-    bare = code.build(code.Settings(), Git.open(tmp_path / "bare"))
+    bare = code.build(code.CodeSettings(), Git.open(tmp_path / "bare"))
     assert titles(bare.observe(place.gaze(head=head))) == ["1 todo marker in 1 file"]
 
 
@@ -200,7 +200,7 @@ def test_what_a_shallow_clone_does_not_know_is_not_made_up(place: Place, tmp_pat
     commit(place.path, {"a.py": BODY})
     head = commit(place.path, {"b.py": "x = 1\n"})
     git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{place.path}", str(tmp_path / "shallow"))
-    (signal,) = code.build(code.Settings(), Git.open(tmp_path / "shallow")).observe(place.gaze(head=head)).signals
+    (signal,) = code.build(code.CodeSettings(), Git.open(tmp_path / "shallow")).observe(place.gaze(head=head)).signals
     assert (signal.author, signal.age_days) == ("", 0.0)
 
 
@@ -211,26 +211,26 @@ def test_a_detached_head_is_no_obstacle(place: Place) -> None:
 
 
 def test_a_pattern_git_cannot_read_names_the_marker(place: Place) -> None:
-    with pytest.raises(Trouble, match="marker odd: ") as trouble:
+    with pytest.raises(UserError, match="marker odd: ") as trouble:
         look(place, markers={"odd": "a{1,99999}"})
     assert "observers.code.markers.odd" in trouble.value.next_step
 
 
 def test_a_character_class_is_taken_without_a_word(recwarn: pytest.WarningsRecorder) -> None:
-    code.Settings.model_validate({"markers": {"odd": "[[:space:]]TODO"}})
+    code.CodeSettings.model_validate({"markers": {"odd": "[[:space:]]TODO"}})
     assert recwarn.list == []
 
 
 def test_a_pattern_that_is_no_regular_expression_is_refused_before_anything_runs() -> None:
     with pytest.raises(ValueError, match="not a regular expression"):
-        code.Settings.model_validate({"markers": {"odd": "("}})
+        code.CodeSettings.model_validate({"markers": {"odd": "("}})
 
 
 @pytest.mark.attack(57)
 def test_a_pattern_that_takes_too_long_is_ended(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ralph_mission.observers.markers.SECONDS", 0.3)
+    monkeypatch.setattr("ralph_mission.observers.markers.MARKER_SECONDS", 0.3)
     commit(place.path, {"a.txt": ("a" * 60 + "\n") * 2_000})
-    with pytest.raises(Trouble, match="marker slow: no answer within"):
+    with pytest.raises(UserError, match="marker slow: no answer within"):
         look(place, markers={"slow": r"(a|aa)*(a|aa)*(a|aa)*\1\2\3b"})
 
 
@@ -267,7 +267,7 @@ def test_a_repository_cannot_make_git_run_anything(place: Place, tmp_path: Path)
 @pytest.mark.parametrize("bad", [{"exclude": ["!"]}, {"markers": {"A B": "x"}}, {"markers": {"a": ""}}, {"nope": 1}])
 def test_impossible_settings_are_refused(bad: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        code.Settings.model_validate(bad)
+        code.CodeSettings.model_validate(bad)
 
 
 def _who() -> dict[str, str]:

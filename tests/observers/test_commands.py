@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from ralph_mission.mission.findings import identify
-from ralph_mission.mission.model import Severity, Sighting
+from ralph_mission.mission.model import Observation, Severity
 from ralph_mission.observers import cache, commands, matching
 from tests.helpers import commit, git
 from tests.observers.place import Place
@@ -23,8 +23,8 @@ REGEX = {"regex": r"^(?P<path>[^:]+):(?P<line>\d+): (?P<code>[A-Z]\d+) (?P<messa
 CODE = {"a.py": "import os\n\nprint(1)\n"}
 
 
-def look(place: Place, run: str, parse: Any = REGEX, kept: Path | None = None, **settings: Any) -> Sighting:
-    told = commands.Settings.model_validate({"name": "lint", "run": run, "parse": parse, **settings})
+def look(place: Place, run: str, parse: Any = REGEX, kept: Path | None = None, **settings: Any) -> Observation:
+    told = commands.CommandSettings.model_validate({"name": "lint", "run": run, "parse": parse, **settings})
     return commands.build(told, place.git, kept).observe(place.gaze())
 
 
@@ -294,7 +294,7 @@ def test_a_link_in_the_place_of_the_cache_leads_to_nothing_that_is_removed_or_wr
 def test_what_asks_a_network_is_run_each_time(place: Place, tmp_path: Path) -> None:
     run = f"echo x >> {tmp_path / 'count'}; echo 'README.md:1: T1 odd'"
     for _ in range(2):
-        told = commands.Settings.model_validate({"name": "audit", "run": run, "parse": REGEX, "cache": False})
+        told = commands.CommandSettings.model_validate({"name": "audit", "run": run, "parse": REGEX, "cache": False})
         commands.build(told, place.git, tmp_path / "cache").observe(place.gaze())
     assert (tmp_path / "count").read_text() == "x\nx\n"
 
@@ -307,7 +307,7 @@ def test_no_clone_is_left_behind(place: Place) -> None:
 def test_a_repository_without_commits_is_fine(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     place = Place(tmp_path, tmp_path)
-    told = commands.Settings.model_validate({"name": "lint", "run": "false", "parse": "sarif"})
+    told = commands.CommandSettings.model_validate({"name": "lint", "run": "false", "parse": "sarif"})
     assert commands.build(told, place.git).observe(place.gaze(head="")).status == "ok"
 
 
@@ -329,9 +329,9 @@ def test_a_repository_without_commits_is_fine(tmp_path: Path) -> None:
 )
 def test_impossible_settings_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        commands.Settings.model_validate({"name": "lint", "run": "true", "parse": "sarif", **bad})
+        commands.CommandSettings.model_validate({"name": "lint", "run": "true", "parse": "sarif", **bad})
 
 
 def test_settings_survive_being_written_and_read() -> None:
-    told = commands.Settings.model_validate({"name": "x", "run": "y", "parse": {"json": {"items": "a.b[]"}}})
-    assert commands.Settings.model_validate(json.loads(told.model_dump_json(by_alias=True))) == told
+    told = commands.CommandSettings.model_validate({"name": "x", "run": "y", "parse": {"json": {"items": "a.b[]"}}})
+    assert commands.CommandSettings.model_validate(json.loads(told.model_dump_json(by_alias=True))) == told

@@ -14,7 +14,8 @@ from ralph_mission.gateways.http.guard import GuardedWeb
 from ralph_mission.gateways.packages import managers, reading, rooms
 from ralph_mission.gateways.process import STOPPED
 from ralph_mission.hands.bumps import Bumps
-from ralph_mission.mission.model import Actor, Pull, Severity, Sighting, Signal, Touch
+from ralph_mission.mission.model import Observation, Severity, Signal
+from ralph_mission.mission.threads import Actor, Pull, Touch
 from ralph_mission.observers import dependencies
 from ralph_mission.observers import dependencies_bots as bots
 from ralph_mission.observers import dependencies_telling as telling
@@ -33,11 +34,11 @@ def registry() -> Iterator[Registry]:
 
 def observer(place: Place, registry: Registry, cache: Path | None = None, **settings: object):
     told = {"OSV_API_URL": registry.url, "PIP_INDEX_URL": registry.index, "npm_config_registry": registry.node}
-    chosen = dependencies.Settings.model_validate(settings)
+    chosen = dependencies.DependencySettings.model_validate(settings)
     return dependencies.build(chosen, place.git, cache, Bumps(place.git, (registry.host,)), environment=told)
 
 
-def look(place: Place, registry: Registry, cache: Path | None = None, **settings: object) -> Sighting:
+def look(place: Place, registry: Registry, cache: Path | None = None, **settings: object) -> Observation:
     return observer(place, registry, cache, **settings).observe(place.gaze())
 
 
@@ -47,11 +48,11 @@ def project(tmp_path: Path, files: dict[str, str]) -> Place:
     return Place(make_repo(tmp_path / "repo", files), scratch)
 
 
-def told(sighting: Sighting, kind: str) -> list[Signal]:
+def told(sighting: Observation, kind: str) -> list[Signal]:
     return [signal for signal in sighting.signals if signal.kind == kind]
 
 
-def steps(sighting: Sighting, kind: str) -> set[tuple[object, object, object]]:
+def steps(sighting: Observation, kind: str) -> set[tuple[object, object, object]]:
     facts = [dict(signal.facts) for signal in told(sighting, kind)]
     return {(fact["package"], fact["version"], fact["newer"]) for fact in facts}
 
@@ -168,7 +169,7 @@ def test_an_index_that_speaks_html_alone_is_understood(tmp_path: Path, registry:
 
 
 def test_a_lock_file_of_yarn_is_classified(tmp_path: Path, registry: Registry, monkeypatch) -> None:
-    monkeypatch.setattr(managers, "located", lambda manager: "")
+    monkeypatch.setattr(managers, "find_program", lambda manager: "")
     files = {"package.json": world.PACKAGE_JSON, "yarn.lock": world.yarn_lock(registry)}
     place = project(tmp_path, files)
     world.grow(registry)
@@ -195,7 +196,7 @@ def test_exact_versions_in_a_package_json_without_a_lock_file_are_rewritten(tmp_
 def test_a_version_that_is_locked_in_two_places_is_one_update(
     tmp_path: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(managers, "located", lambda manager: "")
+    monkeypatch.setattr(managers, "find_program", lambda manager: "")
     lock = json.loads(world.npm_lock(registry))
     lock["packages"]["node_modules/lantern/node_modules/buoy"] = lock["packages"]["node_modules/buoy"]
     place = project(tmp_path, {"package.json": world.PACKAGE_JSON, "package-lock.json": json.dumps(lock, indent=2)})
@@ -454,10 +455,10 @@ def test_no_more_are_asked_than_may_be_and_the_rest_is_asked_next(tmp_path: Path
 @pytest.mark.attack(55, 60)
 def test_a_registry_that_the_repository_names_may_not_be_private(tmp_path: Path, registry: Registry) -> None:
     place = project(tmp_path, {"requirements.txt": f"--index-url {registry.index}\nbuoy==1.4.2\n"})
-    build = dependencies.build(dependencies.Settings(advisories=False), place.git, environment={})
+    build = dependencies.build(dependencies.DependencySettings(advisories=False), place.git, environment={})
     assert build.observe(place.gaze()).status == "unavailable" and registry.journal == []
     allowed = {"RALPH_WEB_ALLOW": f"wiki.intern, {registry.host}"}
-    build = dependencies.build(dependencies.Settings(advisories=False), place.git, environment=allowed)
+    build = dependencies.build(dependencies.DependencySettings(advisories=False), place.git, environment=allowed)
     assert build.observe(place.gaze()).status == "ok"
 
 
@@ -465,7 +466,7 @@ def test_what_opens_a_private_registry_is_never_said(tmp_path: Path, registry: R
     place = project(tmp_path, {"requirements.txt": "buoy==1.4.2\n", "uv.lock": "not toml ["})
     registry.broken.add("/simple/")
     told = {"PIP_INDEX_URL": registry.index.replace("://", "://mara:sesame-open@"), "OSV_API_URL": registry.url}
-    watch = dependencies.build(dependencies.Settings(), place.git, tmp_path / "cache", environment=told)
+    watch = dependencies.build(dependencies.DependencySettings(), place.git, tmp_path / "cache", environment=told)
     seen = watch.observe(place.gaze())
     assert seen.status == "unavailable" and registry.journal
     kept = b"".join(file.read_bytes() for file in tmp_path.rglob("*.json"))
@@ -501,7 +502,9 @@ def test_an_update_that_is_ignored_is_not_told(tmp_path: Path, registry: Registr
 def test_a_fresh_repository_has_nothing(tmp_path: Path) -> None:
     place = project(tmp_path, {"README.md": "# Fine\n"})
     web = GuardedWeb()
-    seen = dependencies.build(dependencies.Settings(), place.git, web=web, environment={}).observe(place.gaze())
+    seen = dependencies.build(dependencies.DependencySettings(), place.git, web=web, environment={}).observe(
+        place.gaze()
+    )
     assert (seen.status, seen.detail) == ("ok", "no lock files and no exact versions")
 
 
@@ -566,4 +569,4 @@ def test_what_was_cut_off_is_tried_again_at_the_next_look(tmp_path: Path, regist
 def test_settings_of_a_bot_that_grow_without_end_cost_little() -> None:
     levels = "".join(f"l{n}: &l{n} {{<<: [{', '.join([f'*l{n - 1}'] * 9)}]}}\n" for n in range(1, 30))
     text = "l0: &l0 {package-ecosystem: pip}\n" + levels + "updates: [{<<: *l29}, {<<: *l1}]\n"
-    assert bots.tended({".github/dependabot.yml": text}) == {"PyPI": "Dependabot"}
+    assert bots.find_updaters({".github/dependabot.yml": text}) == {"PyPI": "Dependabot"}

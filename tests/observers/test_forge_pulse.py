@@ -9,9 +9,10 @@ import pytest
 
 from ralph_mission.mission.findings import identify
 from ralph_mission.mission.kinds import Route, lookup
-from ralph_mission.mission.model import Actor, Pull, Pulse, Severity, Signal, Tier
+from ralph_mission.mission.model import Severity, Signal, Tier
+from ralph_mission.mission.threads import Actor, Pull, Pulse
 from ralph_mission.observers import forge_pulse
-from ralph_mission.observers.forge_turns import Cursor
+from ralph_mission.observers.forge_turns import ForgeCursor
 from tests.helpers import NOON
 from tests.observers.forge_world import World
 
@@ -70,7 +71,7 @@ def test_its_numbers_are_typed_facts(world: World, now: dict[str, Any], facts: d
 
 def test_a_big_project_has_more_ordinary_days(world: World) -> None:
     gaze = world.place.gaze()
-    before = Cursor(gaze.now, gaze.now)
+    before = ForgeCursor(gaze.now, gaze.now)
     seen = forge_pulse.look(lambda _: Pulse(opened=20), before, gaze, 300, lambda _: True)
     assert [signal.severity for signal in seen.signals] == [Severity.MEDIUM]
     assert forge_pulse.look(lambda _: Pulse(opened=20), before, gaze, 500, lambda _: True).signals == ()

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from ralph_mission.mission.effects import Label
 from ralph_mission.mission.findings import gather
-from ralph_mission.mission.model import Actor, Finding, Issue, Sighting
+from ralph_mission.mission.model import Finding, Observation
+from ralph_mission.mission.threads import Actor, Issue
 from ralph_mission.observers import forge, forge_turns
-from ralph_mission.observers.forge_turns import Cursor, Told
+from ralph_mission.observers.forge_turns import ForgeCursor, Told
 from tests.helpers import NOON
 from tests.observers.forge_world import World
 
@@ -51,7 +52,7 @@ def test_a_flood_is_told_as_not_everything(world: World) -> None:
 # --- turns ----------------------------------------------------------------------------
 
 
-def questions(sightings: Sequence[Sighting]) -> list[int]:
+def questions(sightings: Sequence[Observation]) -> list[int]:
     return [signal.reference for seen in sightings for signal in seen.signals if signal.kind == "question"]
 
 
@@ -170,7 +171,7 @@ def test_one_that_was_deleted_meanwhile_is_passed_over(world: World) -> None:
     ],
 )
 def test_a_cursor_that_cannot_be_read_is_a_first_look(cursor: str) -> None:
-    assert Cursor.parse(cursor) == Cursor()
+    assert ForgeCursor.parse(cursor) == ForgeCursor()
 
 
 TOLD = st.tuples(st.sampled_from(["question", "stale-issue"]), st.integers(1, 400))
@@ -182,11 +183,11 @@ TOLD = st.tuples(st.sampled_from(["question", "stale-issue"]), st.integers(1, 40
     st.frozensets(TOLD, max_size=60),
 )
 def test_a_cursor_is_read_as_it_was_written(read: frozenset[int], stars: int | None, told: frozenset[Told]) -> None:
-    cursor = Cursor(NOON, NOON - timedelta(days=1), stars, read, told)
-    assert Cursor.parse(cursor.dump()) == cursor
+    cursor = ForgeCursor(NOON, NOON - timedelta(days=1), stars, read, told)
+    assert ForgeCursor.parse(cursor.dump()) == cursor
     assert "\n" not in cursor.dump()
 
 
 def test_a_cursor_cannot_be_made_to_take_all_memory() -> None:
-    text = Cursor(NOON, NOON).dump().replace('"read":""', '"read":"1-999999999"')
-    assert len(Cursor.parse(text).read) <= forge_turns.ROUND
+    text = ForgeCursor(NOON, NOON).dump().replace('"read":""', '"read":"1-999999999"')
+    assert len(ForgeCursor.parse(text).read) <= forge_turns.ROUND

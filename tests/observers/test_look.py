@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import pytest
 
 from ralph_mission.config.settings import Observers
-from ralph_mission.forges.local import LocalForge
+from ralph_mission.forges.local.forge import LocalForge
 from ralph_mission.gateways.git import GitError
-from ralph_mission.mission.model import Sighting
-from ralph_mission.mission.ports import Gaze
-from ralph_mission.observers import OBSERVERS, Sources, look
-from ralph_mission.trouble import Trouble
+from ralph_mission.mission.model import Observation
+from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.observers import OBSERVERS, Sources, look_once
+from ralph_mission.trouble import UserError
 from tests.observers.place import Place
 
 
@@ -22,15 +22,15 @@ from tests.observers.place import Place
 class Scripted:
     """Does what a test says."""
 
-    deed: Callable[[], Sighting]
+    deed: Callable[[], Observation]
     name: str = "scripted"
 
-    def observe(self, gaze: Gaze) -> Sighting:
+    def observe(self, gaze: ObservationContext) -> Observation:
         return self.deed()
 
 
 def raising(error: BaseException) -> Scripted:
-    def deed() -> Sighting:
+    def deed() -> Observation:
         raise error
 
     return Scripted(deed)
@@ -41,7 +41,7 @@ def test_every_registered_observer_has_its_key_in_the_settings() -> None:
 
 
 def test_what_was_seen_is_timed(place: Place) -> None:
-    seen = look(Scripted(lambda: Sighting("scripted", "ok", seconds=9e9, detail="fine")), place.gaze())
+    seen = look_once(Scripted(lambda: Observation("scripted", "ok", seconds=9e9, detail="fine")), place.gaze())
     assert (seen.status, seen.detail) == ("ok", "fine")
     assert 0 <= seen.seconds < 9e9
 
@@ -57,31 +57,31 @@ def test_what_was_seen_is_timed(place: Place) -> None:
     ],
 )
 def test_a_foreign_error_is_named_by_its_type_alone(place: Place, error: BaseException) -> None:
-    seen = look(raising(error), place.gaze(cursor="abc"))
+    seen = look_once(raising(error), place.gaze(cursor="abc"))
     assert seen.status == "unavailable"
     assert seen.detail == f"failed unexpectedly ({type(error).__name__})"
     assert seen.cursor == "abc"
 
 
 @pytest.mark.parametrize(
-    "error", [Trouble("the host is\nunknown\x1b[31m", "say another"), GitError(["x"], 1, "the host is unknown")]
+    "error", [UserError("the host is\nunknown\x1b[31m", "say another"), GitError(["x"], 1, "the host is unknown")]
 )
 def test_our_own_error_says_why_on_one_line(place: Place, error: Exception) -> None:
-    seen = look(raising(error), place.gaze())
+    seen = look_once(raising(error), place.gaze())
     assert "the host is unknown" in seen.detail
     assert "\n" not in seen.detail and "\x1b" not in seen.detail
 
 
 def test_an_interrupt_is_not_swallowed(place: Place) -> None:
     with pytest.raises(KeyboardInterrupt):
-        look(raising(KeyboardInterrupt()), place.gaze())
+        look_once(raising(KeyboardInterrupt()), place.gaze())
 
 
 def test_a_failure_leaves_no_traceback(
     place: Place, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with caplog.at_level(logging.DEBUG):
-        look(raising(ValueError("x")), place.gaze())
+        look_once(raising(ValueError("x")), place.gaze())
     assert (caplog.text, *capfd.readouterr()) == ("", "", "")
 
 
@@ -94,5 +94,5 @@ def test_every_registered_observer_looks_at_a_fresh_repository(
 ) -> None:
     kind = OBSERVERS[key]
     observer = kind.build(kind.settings.model_validate(settings), Sources(place.git, LocalForge(place.git)))
-    seen = look(observer, place.gaze())
+    seen = look_once(observer, place.gaze())
     assert (seen.status, seen.signals, seen.name.split(".")[0]) == ("ok", (), key)

@@ -20,7 +20,9 @@ PAGE = Path(__file__).parents[2] / "docs/recipes.md"
 
 def read(tool: str, sample: str, tmp_path: Path) -> list[tuple[str, int, str, str, str]]:
     raw = (SAMPLES / sample).read_bytes().replace(b"/srv/app", str(tmp_path).encode())
-    settings = commands.Settings.model_validate(next(recipe for recipe in RECIPES if recipe.tool == tool).settings)
+    settings = commands.CommandSettings.model_validate(
+        next(recipe for recipe in RECIPES if recipe.tool == tool).settings
+    )
     return [(r.path, r.line, r.code, r.message, r.level) for r in _results(settings, raw, tmp_path)]
 
 
@@ -95,8 +97,8 @@ def test_a_repository_is_offered_what_it_has_signs_of() -> None:
     assert [recipe.tool for recipe in fitting({"tsconfig.json", "knip.json", "README.md"})] == ["tsc", "knip"]
 
 
-def _results(settings: commands.Settings, raw: bytes, root: Path) -> list[Result]:
-    if isinstance(settings.parse, commands.Json):
+def _results(settings: commands.CommandSettings, raw: bytes, root: Path) -> list[Result]:
+    if isinstance(settings.parse, commands.JsonResults):
         return items.read(raw, settings.parse.at, root)
     if isinstance(settings.parse, commands.Regex):
         return lines.read(raw, settings.parse.regex, root, root / "home", 100)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.observers import sarif
-from ralph_mission.observers.result import Garbled, Result
+from ralph_mission.observers.result import GarbledOutput, Result
 
 ROOT = Path("/srv/app")
 
@@ -135,13 +135,13 @@ def test_a_message_may_be_a_template_of_the_rule() -> None:
     ],
 )
 def test_what_is_no_sarif_is_garbled(raw: bytes) -> None:
-    with pytest.raises(Garbled):
+    with pytest.raises(GarbledOutput):
         sarif.read(raw, ROOT)
 
 
 def test_a_tool_that_says_it_failed_did_not_find_nothing() -> None:
     run = {"tool": {"driver": {}}, "invocations": [{"executionSuccessful": False}]}
-    with pytest.raises(Garbled, match="failed"):
+    with pytest.raises(GarbledOutput, match="failed"):
         sarif.read(json.dumps({"version": "2.1.0", "runs": [run]}).encode(), ROOT)
 
 

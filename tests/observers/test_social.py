@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from ralph_mission.mission.kinds import Route, lookup
-from ralph_mission.mission.model import Branch, Sighting
-from ralph_mission.mission.ports import Gaze
+from ralph_mission.mission.model import Observation
+from ralph_mission.mission.ports import ObservationContext
 from ralph_mission.mission.posts import Measured, Posted
+from ralph_mission.mission.threads import Branch
 from ralph_mission.observers import social
-from ralph_mission.observers.social.settings import Settings
+from ralph_mission.observers.social.settings import SocialSettings
 from tests.fakes.networks.bot_api import TOKEN, BotApi, bot_api
 from tests.fakes.networks.discord import DiscordServer, Message
 from tests.fakes.networks.serving import Asked, Refused
@@ -82,7 +83,7 @@ class World:
 
     def __init__(self, x: PublicX, bot: BotApi, discord: DiscordServer) -> None:
         self.x, self.bot, self.discord = x, bot, discord
-        self.settings = Settings(account="harbour", trends=1, channel="199737254929760256")
+        self.settings = SocialSettings(account="harbour", trends=1, channel="199737254929760256")
         self.environment = {
             "TWITTER_BEARER_TOKEN": BEARER,
             "TWITTER_API_URL": x.url,
@@ -97,13 +98,13 @@ class World:
         self.overheard: list[Mapping[str, Any]] | None = None
         self.now = NOON
 
-    def look(self, cursor: str = "", after: timedelta = timedelta()) -> Sighting:
+    def look(self, cursor: str = "", after: timedelta = timedelta()) -> Observation:
         self.now += after
         heard = self.overheard
         made = social.build(
             self.settings, lambda: POSTS, (lambda: heard) if heard is not None else None, self.environment
         )
-        return made.observe(Gaze(Branch("main", "a" * 40), self.now, None, cursor, ""))
+        return made.observe(ObservationContext(Branch("main", "a" * 40), self.now, None, cursor, ""))
 
 
 @pytest.fixture

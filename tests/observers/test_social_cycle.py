@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.mission.ledger import Batch
+from ralph_mission.mission.ledger import MemoryBatch
 from ralph_mission.mission.posts import Posted
 from tests.fakes.networks.bot_api import OWNER, TOKEN, BotApi, bot_api
 from tests.helpers import NOON
@@ -22,7 +22,7 @@ def posted(where: World) -> None:
     past = store.recall()
     assert past
     state = replace(past.state, posted=(Posted("k2", "telegram", "anomaly", NOON, "61"),))
-    store.commit(Batch(past.memory, state, (), "a post"), past)
+    store.commit(MemoryBatch(past.memory, state, (), "a post"), past)
 
 
 @pytest.mark.parametrize("orders", ["", f"telegram: {{chats: [{OWNER}]}}\n"], ids=["observed", "overheard"])

@@ -10,14 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.gateways.process import Finished, run_foreign
-from ralph_mission.mission.model import Branch, Sighting
-from ralph_mission.mission.ports import Gaze
+from ralph_mission.gateways.process import FinishedProcess, run_foreign
+from ralph_mission.mission.model import Observation
+from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.threads import Branch
 from ralph_mission.observers.together import OneAtATime, together
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 PATIENCE = 30.0
-GAZE = Gaze(Branch("main", "0" * 40), datetime(2026, 3, 1, tzinfo=UTC), None, "as far as this", "/nowhere")
+GAZE = ObservationContext(
+    Branch("main", "0" * 40), datetime(2026, 3, 1, tzinfo=UTC), None, "as far as this", "/nowhere"
+)
 
 
 @dataclass
@@ -26,11 +29,11 @@ class Eye:
     deed: Callable[[], object]
     seconds: float = 0.0
 
-    def observe(self, gaze: Gaze) -> Sighting:
-        return Sighting(self.name, "ok", detail=str(self.deed()), cursor="further")
+    def observe(self, gaze: ObservationContext) -> Observation:
+        return Observation(self.name, "ok", detail=str(self.deed()), cursor="further")
 
 
-def look(*eyes: Eye, patience: float = PATIENCE) -> list[Sighting]:
+def look(*eyes: Eye, patience: float = PATIENCE) -> list[Observation]:
     return list(together([(eye, GAZE) for eye in eyes], patience))
 
 
@@ -55,7 +58,7 @@ def test_one_that_knows_its_own_time_has_that() -> None:
     assert seen.status == "ok"
 
 
-def sleeper(home: Path, ended: list[Finished]) -> Callable[[], object]:
+def sleeper(home: Path, ended: list[FinishedProcess]) -> Callable[[], object]:
     def deed() -> object:
         ended.append(run_foreign("echo here > here; sleep 600", cwd=home, home=home / "home", timeout=600))
         return ""
@@ -64,14 +67,14 @@ def sleeper(home: Path, ended: list[Finished]) -> Callable[[], object]:
 
 
 def test_what_a_late_one_runs_is_ended(tmp_path: Path) -> None:
-    ended: list[Finished] = []
+    ended: list[FinishedProcess] = []
     (seen,) = look(Eye("command", sleeper(tmp_path, ended)), patience=1.0)
     assert seen.status == "unavailable"
     assert [one.stopped for one in ended] == [True]
 
 
 def test_what_runs_is_ended_when_a_person_interrupts(tmp_path: Path) -> None:
-    ended: list[Finished] = []
+    ended: list[FinishedProcess] = []
 
     def interrupted() -> object:
         while not (tmp_path / "here").exists():
@@ -113,7 +116,7 @@ def test_a_late_look_no_longer_calls_what_it_shared() -> None:
         guarded.call()
         began.set()
         over.wait(PATIENCE)
-        with pytest.raises(Trouble):
+        with pytest.raises(UserError):
             guarded.call()
         return ""
 

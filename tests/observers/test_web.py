@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.mission.kinds import Route, lookup
-from ralph_mission.mission.model import Branch, Tier
-from ralph_mission.mission.ports import Gaze
+from ralph_mission.mission.model import Tier
+from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.threads import Branch
 from ralph_mission.observers import cache, web
 from ralph_mission.observers.together import together
-from ralph_mission.observers.web.cursor import Cursor
+from ralph_mission.observers.web.cursor import WebCursor
 from tests.gateways.web_server import reply
 from tests.observers.web_world import World, looking, page, rss, titles
 
@@ -53,7 +54,7 @@ def test_news_carry_address_date_and_a_quotation_that_says_what_it_is(world: Wor
 
 
 def test_news_are_listed_by_default() -> None:
-    row = lookup(web.Settings(name="x", kind="feed", url="https://example.org/").finding)
+    row = lookup(web.WebSettings(name="x", kind="feed", url="https://example.org/").finding)
     assert (row.route, row.tier) == (Route.MONITOR, Tier.LOW)
 
 
@@ -154,10 +155,10 @@ def test_robots_txt_is_asked_for_once_a_day(world: World) -> None:
 def test_sources_of_one_host_that_look_at_once_ask_for_its_robots_txt_once(world: World) -> None:
     world.pages["/a"] = rss()
     errands, named = web.Errands(), [f"s{n}" for n in range(5)]
-    settings = [web.Settings(name=name, kind="feed", url=f"{world.server.url}/a") for name in named]
+    settings = [web.WebSettings(name=name, kind="feed", url=f"{world.server.url}/a") for name in named]
     told = {web.ALLOW: world.server.place}
     sources = [web.build(one, world.folder / "cache", told, errands) for one in settings]
-    gaze = Gaze(Branch("main", ""), world.now, None, "", str(world.folder))
+    gaze = ObservationContext(Branch("main", ""), world.now, None, "", str(world.folder))
     seen = list(together([(source, gaze) for source in sources], 60.0))
     assert [one.status for one in seen] == ["ok"] * 5, seen
     assert sorted(world.server.paths) == ["/a"] * 5 + ["/robots.txt"]
@@ -188,7 +189,7 @@ def test_memory_stays_small(world: World) -> None:
         world.pages["/a"] = rss(*((str(number), "x") for number in range(start, start + 150)))
         world.look()
     assert len(world.cursor) < 2_000
-    assert Cursor.parse(world.cursor, json.loads(world.cursor)["about"]).dump() == world.cursor
+    assert WebCursor.parse(world.cursor, json.loads(world.cursor)["about"]).dump() == world.cursor
 
 
 def test_few_texts_are_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

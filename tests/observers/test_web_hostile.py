@@ -11,26 +11,27 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ralph_mission.mission.model import Branch, Sighting
-from ralph_mission.mission.ports import Gaze
-from ralph_mission.observers import look, web
+from ralph_mission.mission.model import Observation
+from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.threads import Branch
+from ralph_mission.observers import look_once, web
 from tests.gateways.http.test_client import HOSTILE, bomb
 from tests.gateways.web_server import Server, reply, saying, serving, site
 from tests.helpers import NOON
 
 
-def seen(folder: Path, server: Server, *, reading: float = 10.0, allow: str = "", **settings: Any) -> Sighting:
+def seen(folder: Path, server: Server, *, reading: float = 10.0, allow: str = "", **settings: Any) -> Observation:
     """What came of one look, by an observer with half a second for asking and a page of a megabyte at most."""
-    told = web.Settings.model_validate(
+    told = web.WebSettings.model_validate(
         {"name": "x", "kind": "page", "url": f"{server.url}/a?key=hush-hush", **settings}
     )
     source = replace(
         web.build(told, folder / "cache", {web.ALLOW: allow or server.place}), seconds=0.5, patience=reading
     )
-    return look(source, Gaze(Branch("main", ""), NOON, None, "", str(folder)))
+    return look_once(source, ObservationContext(Branch("main", ""), NOON, None, "", str(folder)))
 
 
-def unavailable(found: Sighting) -> str:
+def unavailable(found: Observation) -> str:
     assert (found.status, found.signals) == ("unavailable", ())
     assert "hush" not in found.detail
     assert "unexpectedly" not in found.detail
@@ -135,7 +136,7 @@ def test_what_exhausts_a_reader_ends(tmp_path: Path, server: Server, pages: dict
 )
 def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        web.Settings.model_validate({"name": "x", **settings})
+        web.WebSettings.model_validate({"name": "x", **settings})
 
 
 @pytest.mark.attack(10)
@@ -143,12 +144,12 @@ def test_what_strangers_write_stays_in_its_quotation(tmp_path: Path, server: Ser
     hostile = "Hi\r\n\u2028# Heading\x1b[31m\n> not ours\n\u202e<script>x</script> ::set-output::"
     empty, full = [], [{"id": "1", "title": hostile, "text": hostile}]
     pages["/a"] = reply(json.dumps(empty).encode())
-    told = web.Settings(name="x", kind="json", url=f"{server.url}/a", every="1s")
+    told = web.WebSettings(name="x", kind="json", url=f"{server.url}/a", every="1s")
     source = web.build(told, None, {web.ALLOW: server.place})
-    first = source.observe(Gaze(Branch("main", ""), NOON, None, "", str(tmp_path)))
+    first = source.observe(ObservationContext(Branch("main", ""), NOON, None, "", str(tmp_path)))
     pages["/a"] = reply(json.dumps(full).encode())
     (signal,) = source.observe(
-        Gaze(Branch("main", ""), NOON.replace(hour=13), None, first.cursor, str(tmp_path))
+        ObservationContext(Branch("main", ""), NOON.replace(hour=13), None, first.cursor, str(tmp_path))
     ).signals
     assert all(line.startswith("> ") for line in signal.detail.split("\n")[1:])
     assert "\n" not in signal.title

@@ -8,7 +8,7 @@ import pytest
 
 from ralph_mission.gateways.http.guard import GuardedWeb
 from ralph_mission.observers.web.robots import Robots
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.gateways.http.test_guard import lead_to
 from tests.gateways.web_server import reply, saying, serving, site
 
@@ -44,7 +44,7 @@ def test_rules_are_obeyed(rules: str, path: str, may: bool) -> None:
         if may:
             assert web.get(server.url + path).content == b"here"
         else:
-            with pytest.raises(Trouble, match=r"robots\.txt"):
+            with pytest.raises(UserError, match=r"robots\.txt"):
                 web.get(server.url + path)
             assert server.paths == ["/robots.txt"]
 
@@ -56,7 +56,7 @@ def test_a_host_without_rules_may_be_read_and_one_that_cannot_tell_may_not(statu
         if may:
             assert web.get(f"{server.url}/a").content == b"here"
         else:
-            with pytest.raises(Trouble, match="status 503"):
+            with pytest.raises(UserError, match="status 503"):
                 web.get(f"{server.url}/a")
 
 
@@ -65,7 +65,7 @@ def test_a_redirect_is_asked_for_at_its_own_host() -> None:
     with (
         serving(site(shut)) as other,
         serving(site({"/a": lead_to(other)})) as first,
-        pytest.raises(Trouble, match=r"robots\.txt"),
+        pytest.raises(UserError, match=r"robots\.txt"),
     ):
         polite(GuardedWeb((first.place, other.place))).get(f"{first.url}/a")
     assert other.paths == ["/robots.txt"]
@@ -82,6 +82,6 @@ def test_a_host_is_asked_for_its_rules_once() -> None:
 
 def test_robots_txt_is_asked_for_no_more_than_any_address() -> None:
     with serving(saying(reply(b"", "302 Found", Location="http://127.0.0.2:1/"))) as server:
-        with pytest.raises(Trouble, match=r"leads on|not a public place"):
+        with pytest.raises(UserError, match=r"leads on|not a public place"):
             polite(GuardedWeb((server.place,))).get(f"{server.url}/a")
         assert server.paths == ["/robots.txt"]

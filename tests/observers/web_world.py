@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.mission.model import Branch, Sighting
-from ralph_mission.mission.ports import Gaze
-from ralph_mission.observers import look, web
+from ralph_mission.mission.model import Observation
+from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.threads import Branch
+from ralph_mission.observers import look_once, web
 from tests.gateways.web_server import Server, reply, serving, site
 from tests.helpers import NOON
 
@@ -28,13 +29,13 @@ class World:
     cache: bool = True
     environment: dict[str, str] = field(default_factory=dict)
 
-    def look(self, **settings: Any) -> Sighting:
+    def look(self, **settings: Any) -> Observation:
         """One look through the front door; what it remembers is remembered."""
         told = {"name": "rivals", "kind": "feed", "url": f"{self.server.url}/a", **settings}
-        chosen = web.Settings.model_validate({key: value for key, value in told.items() if value is not None})
+        chosen = web.WebSettings.model_validate({key: value for key, value in told.items() if value is not None})
         environment = {web.ALLOW: self.server.place, **self.environment}
         source = web.build(chosen, self.folder / "cache" if self.cache else None, environment)
-        seen = look(source, Gaze(Branch("main", ""), self.now, None, self.cursor, str(self.folder)))
+        seen = look_once(source, ObservationContext(Branch("main", ""), self.now, None, self.cursor, str(self.folder)))
         self.cursor = seen.cursor or self.cursor
         self.now += timedelta(hours=1)
         return seen
@@ -63,7 +64,7 @@ def rss(*entries: tuple[str, str], extra: str = "") -> bytes:
     )
 
 
-def titles(seen: Sighting) -> list[str]:
+def titles(seen: Observation) -> list[str]:
     assert seen.status == "ok", seen.detail
     return [signal.title for signal in seen.signals]
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from ralph_mission.mission.deciding import Charter
+from ralph_mission.mission.deciding import CycleSettings
 from ralph_mission.mission.model import Limits
 from tests.protocol.ports import Setting
 from tests.protocol.world import Config
 
-FIX = Setting(Charter())
-ASKED = Setting(Charter(limits=Limits(auto_prs_per_cycle=0)))  # a person is asked about every change
-FOUR = Setting(Charter(), spelling=0, bugs=4)  # one more than there are slots
-LISTED = Setting(Charter(), spelling=0, todos=2)
-HERE = Setting(Charter(), spelling=0, todos=2, lists_at_once=True)  # one clone on one machine
+FIX = Setting(CycleSettings())
+ASKED = Setting(CycleSettings(limits=Limits(auto_prs_per_cycle=0)))  # a person is asked about every change
+FOUR = Setting(CycleSettings(), spelling=0, bugs=4)  # one more than there are slots
+LISTED = Setting(CycleSettings(), spelling=0, todos=2)
+HERE = Setting(CycleSettings(), spelling=0, todos=2, lists_at_once=True)  # one clone on one machine
 
 SMALL = {
     one.name: one

@@ -10,7 +10,7 @@ from typing import Any
 
 from ralph_mission.flows import control
 from ralph_mission.forges.commits import mark
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.trouble import Missing
 from tests.protocol import model_effects
 from tests.protocol.ports import Memories
@@ -89,7 +89,7 @@ class Undisturbed:
             return self.world.answer(self._state, ask)
         try:
             return Said(self._written(ask))
-        except (Refused, Missing) as no:
+        except (ForgeRefused, Missing) as no:
             return Said(error=no)
 
     def _written(self, ask: Ask) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import singledispatch
 
 from ralph_mission.forges.commits import mark
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.mission.approval import merge_objection
 from ralph_mission.mission.effects import (
     CloseIssue,
@@ -24,7 +24,7 @@ from ralph_mission.mission.effects import (
     PushBranch,
     Receipt,
 )
-from ralph_mission.mission.model import Actor
+from ralph_mission.mission.threads import Actor
 from tests.mission.build import BOT, MARA
 from tests.protocol.server import AFTER, Server, commit_of, mask_of
 
@@ -149,16 +149,16 @@ def _(effect: PushBranch, server: Server) -> Made:
     if effect.onto:
         raise NotImplementedError("the model pushes no second commit")
     if server.branch(effect.branch):
-        raise Refused("foreign-commit")
+        raise ForgeRefused("foreign-commit")
     return server.with_branch(effect.branch, commit(effect)), done(effect, sha=commit(effect))
 
 
 @do.register
 def _(effect: OpenPull, server: Server) -> Made:
     if any(pull.head == effect.head and pull.state == "open" for pull in server.pulls):
-        raise Refused("a pull request already exists")
+        raise ForgeRefused("a pull request already exists")
     if not server.branch(effect.head):
-        raise Refused("there is no such branch")
+        raise ForgeRefused("there is no such branch")
     made = server.opened_pull(effect.title, effect.body, effect.head, effect.base, effect.labels)
     return made, done(effect, server.next_number)
 
@@ -167,9 +167,9 @@ def _(effect: OpenPull, server: Server) -> Made:
 def _(effect: MergePull, server: Server) -> Made:
     pull = server.pull(effect.pull)
     if pull.state != "open":
-        raise Refused(f"pull #{pull.number} is {pull.state}")
+        raise ForgeRefused(f"pull #{pull.number} is {pull.state}")
     if rule := merge_objection(pull, effect, may_approve):
-        raise Refused(rule)
+        raise ForgeRefused(rule)
     after = server.merged(effect.pull)
     return after, done(effect, effect.pull, after.branch("main"))
 
@@ -182,7 +182,7 @@ def _(effect: CloseIssue, server: Server) -> Made:
 @do.register
 def _(effect: ClosePull, server: Server) -> Made:
     if server.pull(effect.pull).state == "merged":
-        raise Refused(f"pull #{effect.pull} is merged")
+        raise ForgeRefused(f"pull #{effect.pull} is merged")
     return server.closed_pull(effect.pull), done(effect, effect.pull)
 
 

@@ -110,7 +110,7 @@ def missions_as_before(situation: Situation, allowed: Iterable[Any]):
     return situation.missions
 
 
-_closed = chronicle.closed
+_closed = chronicle.close_effects
 
 
 def doubt_forgotten(state, receipts):

@@ -9,12 +9,13 @@ from datetime import datetime
 from typing import Any
 
 from ralph_mission.forges import performing
-from ralph_mission.forges.refusal import Refused
-from ralph_mission.mission.deciding import Charter
+from ralph_mission.forges.refusal import ForgeRefused
+from ralph_mission.mission.deciding import CycleSettings
 from ralph_mission.mission.effects import AT_MOST_ONCE, Effect, Receipt
-from ralph_mission.mission.ledger import Anchor, Batch, Recollection, Record
-from ralph_mission.mission.model import Actor, Branch, Edit, Issue, Pull, Pulse, Sighting, Signal
-from ralph_mission.mission.ports import Gaze, Ports, Verification
+from ralph_mission.mission.ledger import Anchor, MemoryBatch, MemorySnapshot, Record
+from ralph_mission.mission.model import Observation, Signal
+from ralph_mission.mission.ports import CyclePorts, ObservationContext, PatchVerification
+from ralph_mission.mission.threads import Actor, BodyEdit, Branch, Issue, Pull, Pulse
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from ralph_mission.thinkers.rules import RulesThinker
 from ralph_mission.trouble import Missing
@@ -30,7 +31,7 @@ TEH = "".join(f"line {n} teh\n" for n in range(5)).encode()
 class Setting:
     """What stays the same in one world: the owners' charter, what there is to be found, and what a list proves."""
 
-    charter: Charter
+    charter: CycleSettings
     spelling: int = 1  # findings that are mended at once
     bugs: int = 0  # findings that a person is asked about
     todos: int = 0  # findings that get a line in a monitoring issue
@@ -51,9 +52,9 @@ class Setting:
             yield Signal("eye", "todo", f"marker {number}", (str(number),), path=f"lib/{number}.py")
 
 
-def ports_of(setting: Setting, store: Any, ask: Callable[..., Any]) -> Ports:
+def ports_of(setting: Setting, store: Any, ask: Callable[..., Any]) -> CyclePorts:
     """The ports of a cycle in a modelled world; `store` is the real one's or the model's."""
-    return Ports(
+    return CyclePorts(
         clock=Noon(),
         store=store,
         forge=Hub(ask, setting.lists_at_once),
@@ -94,8 +95,8 @@ class Nobody:
 class Willing:
     """Checks that always pass."""
 
-    def verify(self, patch: Patch, scratch: str) -> Verification:
-        return Verification(True)
+    def verify(self, patch: Patch, scratch: str) -> PatchVerification:
+        return PatchVerification(True)
 
 
 @dataclass
@@ -105,8 +106,8 @@ class Eye:
     setting: Setting
     name: str = "eye"
 
-    def observe(self, gaze: Gaze) -> Sighting:
-        return Sighting(self.name, "ok", tuple(self.setting.signals(gaze.head.sha)))
+    def observe(self, gaze: ObservationContext) -> Observation:
+        return Observation(self.name, "ok", tuple(self.setting.signals(gaze.head.sha)))
 
 
 @dataclass
@@ -126,13 +127,13 @@ class Memories:
     def proven_dead(self, holder: str) -> bool:
         return holder == self.name or self.ask("proven_dead", holder)
 
-    def recall(self) -> Recollection | None:
+    def recall(self) -> MemorySnapshot | None:
         return self.ask("recall")
 
-    def records(self, keys: Iterable[str], at: Recollection | None) -> Mapping[str, Record]:
+    def records(self, keys: Iterable[str], at: MemorySnapshot | None) -> Mapping[str, Record]:
         return self.history.records(keys, at)
 
-    def commit(self, batch: Batch, after: Recollection | None) -> Recollection:
+    def commit(self, batch: MemoryBatch, after: MemorySnapshot | None) -> MemorySnapshot:
         return self.ask("commit", batch, after)
 
     def paused(self) -> bool:
@@ -162,7 +163,7 @@ class Hub:
     def issue(self, number: int) -> Issue:
         return self.ask("issue", number)
 
-    def edits(self, number: int) -> tuple[Edit, ...]:
+    def edits(self, number: int) -> tuple[BodyEdit, ...]:
         return ()
 
     def own_reviews(self, number: int) -> frozenset[int]:
@@ -198,15 +199,15 @@ class Hub:
         performing.require_ready(effect)
         try:
             return self.ask("find", effect)
-        except (Refused, Missing):
+        except (ForgeRefused, Missing):
             return None
 
     def perform(self, effect: Effect) -> Receipt:
         performing.require_ready(effect)
         try:
             return self.ask("find", effect) or self._sent(effect)
-        except (Refused, Missing) as no:
-            return performing.failed(effect, no)
+        except (ForgeRefused, Missing) as no:
+            return performing.failed_receipt(effect, no)
 
     def _sent(self, effect: Effect) -> Receipt:
         receipt = self.ask("send", effect)
@@ -216,4 +217,4 @@ class Hub:
             return found
         why = "its answer was lost"
         doubt = isinstance(effect, AT_MOST_ONCE)
-        return Receipt(effect.key, "unknown", detail=why) if doubt else performing.failed(effect, why)
+        return Receipt(effect.key, "unknown", detail=why) if doubt else performing.failed_receipt(effect, why)

@@ -9,9 +9,9 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ralph_mission.mission.ledger import Batch, OpenState, Recollection, Record
+from ralph_mission.mission.ledger import MemoryBatch, MemorySnapshot, OpenState, Record
 from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.position import merged, people_edits, refuse, with_people_of
+from ralph_mission.mission.position import merge_edits, people_edits, refuse, with_people_of
 from ralph_mission.trouble import Lost
 
 
@@ -33,12 +33,12 @@ class History:
 
     commits: dict[str, Commit] = field(default_factory=dict)
 
-    def recall(self, head: str) -> Recollection | None:
+    def recall(self, head: str) -> MemorySnapshot | None:
         """As `Store.recall`; what a person changed since our last commit is taken in."""
         if not head:
             return None
         now = self.commits[head]
-        return Recollection(now.memory, now.state, head, self._edits(now))
+        return MemorySnapshot(now.memory, now.state, head, self._edits(now))
 
     def _edits(self, now: Commit) -> tuple[str, ...]:
         ours = now
@@ -49,12 +49,12 @@ class History:
             raise refuse("someone else changed more than people's sections")
         return edits
 
-    def records(self, keys: Iterable[str], at: Recollection | None) -> dict[str, Record]:
+    def records(self, keys: Iterable[str], at: MemorySnapshot | None) -> dict[str, Record]:
         """As `Store.records`."""
         known = self.commits[at.oid].records if at else {}
         return {key: known[key] for key in keys if key in known}
 
-    def advance(self, head: str, batch: Batch, after: Recollection | None) -> Recollection:
+    def advance(self, head: str, batch: MemoryBatch, after: MemorySnapshot | None) -> MemorySnapshot:
         """As `Store.commit`: what the branch will point at. Raises Lost when it moved by more than a person's edit."""
         if head != (after.oid if after else ""):
             after = self._absorbed(head, after)
@@ -63,7 +63,7 @@ class History:
         memory = replace(memory, header=replace(memory.header, serial=serial))
         records = {**self.commits[head].records, **{r.key: r for r in batch.records}} if head else _by_key(batch)
         made = self._keep(head, memory, batch.state, records)
-        return Recollection(made.memory, made.state, made.oid, after.human_edits if after else ())
+        return MemorySnapshot(made.memory, made.state, made.oid, after.human_edits if after else ())
 
     def edited(self, head: str, paused: bool) -> str:
         """The commit of a person who sets `paused`: no new serial, and nothing of ours changes."""
@@ -71,15 +71,15 @@ class History:
         memory = replace(now.memory, header=replace(now.memory.header, paused=paused))
         return self._keep(head, memory, now.state, now.records, told=False).oid
 
-    def _absorbed(self, head: str, after: Recollection | None) -> Recollection:
+    def _absorbed(self, head: str, after: MemorySnapshot | None) -> MemorySnapshot:
         if after is None or not self.contains(head, after.oid):
             raise Lost
         before, now = self.commits[after.oid], self.commits[head]
         edits = people_edits(before.memory, now.memory)
         if edits is None or before.state != now.state:
             raise Lost
-        memory = merged(after.memory, before.memory, now.memory)
-        return Recollection(memory, now.state, head, (*after.human_edits, *edits))
+        memory = merge_edits(after.memory, before.memory, now.memory)
+        return MemorySnapshot(memory, now.state, head, (*after.human_edits, *edits))
 
     def contains(self, head: str, oid: str) -> bool:
         """Whether a commit is `head` or one of its ancestors."""
@@ -95,5 +95,5 @@ class History:
         return self.commits.setdefault(oid, Commit(oid, parent, memory, state, records, told))
 
 
-def _by_key(batch: Batch) -> dict[str, Record]:
+def _by_key(batch: MemoryBatch) -> dict[str, Record]:
     return {record.key: record for record in batch.records}

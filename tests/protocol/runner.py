@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ralph_mission.mission import cycle
-from ralph_mission.mission.ledger import Batch, Recollection
-from ralph_mission.trouble import Trouble
+from ralph_mission.mission.ledger import MemoryBatch, MemorySnapshot
+from ralph_mission.trouble import UserError
 from tests.protocol.ports import Memories, Setting, ports_of
 from tests.protocol.register import History
 
@@ -33,7 +33,7 @@ class Ask:
 
     def __str__(self) -> str:
         subject = self.arguments[0] if self.arguments else ""
-        told = subject.message if isinstance(subject, Batch) else type(subject).__name__
+        told = subject.message if isinstance(subject, MemoryBatch) else type(subject).__name__
         return f"{self.name} {told}" if self.writes else self.name
 
 
@@ -50,7 +50,7 @@ class Said:
         if self.error is not None:
             return type(self.error), str(self.error)
         value = self.value
-        return (value.oid, value.human_edits) if isinstance(value, Recollection) else value
+        return (value.oid, value.human_edits) if isinstance(value, MemorySnapshot) else value
 
 
 @dataclass(frozen=True)
@@ -145,10 +145,10 @@ class Runner:
         tape = Tape(moment, live)
         ports = ports_of(self.setting, Memories(moment.holder, self.history, tape.ask), tape.ask)
         try:
-            report, _ = cycle.run_cycle(ports, self.setting.charter, cycle.Request("cron", force=True))
+            report, _ = cycle.run_cycle(ports, self.setting.charter, cycle.CycleRequest("cron", force=True))
             tape.moment.next = End(report.outcome, len(report.effects))
         except Waits:
             pass
-        except Trouble as trouble:
+        except UserError as trouble:
             tape.moment.next = End(f"trouble: {trouble.what}")
         return tape.moment

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from ralph_mission.forges.commits import mark
 from ralph_mission.mission.ledger import Anchor
-from ralph_mission.mission.model import Actor, Branch, Issue, LabelEvent, Pull, Remark, Review
+from ralph_mission.mission.threads import Actor, Branch, Issue, LabelEvent, Pull, Review, ThreadComment
 from ralph_mission.trouble import Missing
 from tests.mission.build import BOT, MARA, NOW
 
@@ -116,7 +116,7 @@ class Server:
 
     def remarked(self, number: int, body: str, author: Actor = BOT) -> Server:
         at = NOW if author == BOT else LATER
-        said = Remark(self.next_remark, author, body, at, at)
+        said = ThreadComment(self.next_remark, author, body, at, at)
         return self.with_thread(number, remarks=(*self.thread(number).remarks, said))
 
     def labelled(self, number: int, add: Iterable[str], remove: Iterable[str], by: Actor = BOT) -> Server:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from ralph_mission.mission.deciding import Charter
+from ralph_mission.mission.deciding import CycleSettings
 from ralph_mission.mission.model import Limits
 from tests.figures import Table, shown
 from tests.protocol.cached_functions import remembered
@@ -24,8 +24,8 @@ from tests.protocol.world import Config, Step, World
 
 WIDE = {"runners": 3, "cycles": 20, "crashes": 4, "doubts": 4, "late": 4, "moves": tuple(MOVES)}
 WORLDS = {
-    "changes are made": Setting(Charter(), spelling=2, bugs=2, todos=2),
-    "a person is asked": Setting(Charter(limits=Limits(auto_prs_per_cycle=0)), spelling=2, bugs=3),
+    "changes are made": Setting(CycleSettings(), spelling=2, bugs=2, todos=2),
+    "a person is asked": Setting(CycleSettings(limits=Limits(auto_prs_per_cycle=0)), spelling=2, bugs=3),
 }
 
 

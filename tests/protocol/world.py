@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.mission.ledger import OpenState
-from ralph_mission.trouble import Lost, Missing, Trouble
+from ralph_mission.trouble import Lost, Missing, UserError
 from tests.protocol import model_effects
 from tests.protocol.moves import MOVES
 from tests.protocol.ports import Setting
@@ -20,7 +20,7 @@ from tests.protocol.register import History
 from tests.protocol.runner import Ask, End, Moment, Runner, Said
 from tests.protocol.server import Server
 
-NO_ANSWER = Trouble("no answer", "try again", who="network")
+NO_ANSWER = UserError("no answer", "try again", who="network")
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class World:
     def _commits(self, state: State, ask: Ask, told: str, to) -> Iterable[Step]:
         try:
             new = self.history.advance(state.head, *ask.arguments)
-        except (Lost, Trouble) as no:
+        except (Lost, UserError) as no:
             yield Step(f"{told}: {type(no).__name__}", to(state, Said(error=no)))
             return
         moved = replace(state, head=new.oid)
@@ -202,7 +202,7 @@ class World:
         state = replace(state, grace=_put(state.grace, index, state.grace[index] - 1) if state.grace else None)
         try:
             server, receipt = model_effects.do(ask.arguments[0], before)
-        except (Refused, Missing) as no:
+        except (ForgeRefused, Missing) as no:
             yield Step(f"{told}: {no}", to(state, Said(error=no)), sent)
             return
         done = replace(state, server=self.number(server))
@@ -225,7 +225,7 @@ class World:
         """What a runner is told that only asks."""
         try:
             return Said(self._answered(state, ask.name, ask.arguments))
-        except (Refused, Trouble) as no:
+        except (ForgeRefused, UserError) as no:
             return Said(error=no)
 
     def _answered(self, state: State, name: str, arguments: tuple):

@@ -11,7 +11,9 @@ PRIVATE = "mara@example.org lives at 7 Quay Street"
 @pytest.mark.attack(35)
 def test_a_fact_of_an_odd_name_is_none() -> None:
     told = (("a b", 1), ("tvl\n", 2), ("tvl", 3))
-    offered = facts.offered(Finding("f" * 16, Signal("database", "change", "a title", ("essence",), "o1", facts=told)))
+    offered = facts.template_facts(
+        Finding("f" * 16, Signal("database", "change", "a title", ("essence",), "o1", facts=told))
+    )
     assert "tvl" in offered and not {"a b", "tvl\n"} & {*offered}
 
 
@@ -22,6 +24,6 @@ def test_of_what_a_finding_says_in_words_a_template_knows_nothing(observer: str)
         observer, "change", PRIVATE, (PRIVATE,), "o1", detail=PRIVATE, path=PRIVATE, author=PRIVATE,
         facts=(("value", 3),),
     )  # fmt: skip  # one call
-    offered = facts.offered(Finding("f" * 16, told))
+    offered = facts.template_facts(Finding("f" * 16, told))
     assert "Quay" not in repr(offered)
     assert bool(offered) is (observer in facts.SOURCES)

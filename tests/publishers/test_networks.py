@@ -14,10 +14,13 @@ import pytest
 from ralph_mission.mission.ports import LATER
 from ralph_mission.mission.posts import Chart, Post
 from ralph_mission.publishers import discord, telegram, twitter
-from ralph_mission.publishers.channel import Channel, Unset
-from ralph_mission.publishers.lengths import measured
-from ralph_mission.trouble import Trouble
-from tests.fakes.networks import DiscordServer, Fault, TelegramServer, XServer
+from ralph_mission.publishers.channel import Channel, NetworkUnset
+from ralph_mission.publishers.lengths import measure_post
+from ralph_mission.trouble import UserError
+from tests.fakes.networks.discord import DiscordServer
+from tests.fakes.networks.serving import Fault
+from tests.fakes.networks.telegram import TelegramServer
+from tests.fakes.networks.x import XServer
 
 PNG = b"\x89PNG\r\n\x1a\n a small picture"
 START = datetime(2026, 2, 16, tzinfo=UTC)
@@ -47,7 +50,7 @@ def channel(network: str, server: Any) -> Channel:
 
 
 def post(network: str, *parts: str, chart: Chart | None = None) -> Post:
-    made = measured(network, parts)
+    made = measure_post(network, parts)
     return Post(made.network, made.parts, made.lengths, made.limit, chart)
 
 
@@ -336,7 +339,7 @@ def test_who_we_are_is_asked_without_saying_anything(network: str, server: Any, 
 def test_who_is_not_known_there_is_told_what_to_mend(network: str, server: Any) -> None:
     right = {name for name in server.environment if name.endswith(("_API_URL", "_CHANNEL_ID"))}
     environment = {name: value if name in right else f"{value}x" for name, value in server.environment.items()}
-    with pytest.raises(Trouble) as told:
+    with pytest.raises(UserError) as told:
         BUILDS[network][1].build(lambda _: b"", environment).check()
     assert any(name in told.value.next_step for name in BUILDS[network][1].NAMES)
     assert not any(secret in told.value.what for secret in secrets(server))
@@ -345,7 +348,7 @@ def test_who_is_not_known_there_is_told_what_to_mend(network: str, server: Any) 
 def test_a_missing_secret_is_named(network: str, server: Any) -> None:
     for name in BUILDS[network][1].NAMES:
         environment = {key: value for key, value in server.environment.items() if key != name}
-        with pytest.raises(Unset, match=name):
+        with pytest.raises(NetworkUnset, match=name):
             BUILDS[network][1].build(lambda _: b"", environment)
 
 
@@ -362,6 +365,6 @@ def test_a_missing_secret_is_named(network: str, server: Any) -> None:
 def test_an_address_that_is_none_is_refused_without_being_shown(name: str, value: str) -> None:
     module = {"TWITTER": twitter, "TELEGRAM": telegram, "DISCORD": discord}[name.partition("_")[0]]
     environment = dict.fromkeys(module.NAMES, "12345:abc") | {name: value}
-    with pytest.raises(Trouble, match=name) as told:
+    with pytest.raises(UserError, match=name) as told:
         module.build(lambda _: b"", environment)
     assert value not in told.value.what + told.value.next_step

@@ -11,8 +11,8 @@ import pytest
 
 from ralph_mission.mission.effects import Receipt
 from ralph_mission.mission.posts import Chart, Post
-from ralph_mission.publishers.outbox import Outbox
-from ralph_mission.trouble import Trouble
+from ralph_mission.publishers.outbox import OutboxFolder
+from ralph_mission.trouble import UserError
 from tests.helpers import git
 
 NOW = datetime(2026, 2, 16, 6, tzinfo=UTC)
@@ -20,8 +20,8 @@ POST = Post("outbox", ("APR went up.\n\nLook.", "And more."), (19, 9), 4096)
 CHART = Chart("APR", "%", ((NOW, 1.0), (NOW + timedelta(hours=1), 2.0), (NOW + timedelta(hours=2), 3.0)), "Rising.")
 
 
-def outbox(folder: Path, picture: bytes = b"", at: datetime = NOW) -> Outbox:
-    return Outbox(folder / "outbox", lambda: at, lambda _: picture)
+def outbox(folder: Path, picture: bytes = b"", at: datetime = NOW) -> OutboxFolder:
+    return OutboxFolder(folder / "outbox", lambda: at, lambda _: picture)
 
 
 def files(folder: Path) -> list[str]:
@@ -97,7 +97,7 @@ def test_its_check_says_where_it_is(tmp_path: Path) -> None:
 def test_its_check_says_when_nothing_can_be_written(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(Trouble, match="cannot be written"):
+        with pytest.raises(UserError, match="cannot be written"):
             outbox(tmp_path).check()
     finally:
         tmp_path.chmod(0o700)

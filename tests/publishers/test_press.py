@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.mission.completed import findings as announced
+from ralph_mission.mission.completed import finished_findings as announced
 from ralph_mission.mission.effects import Publish
-from ralph_mission.mission.ledger import Finished
+from ralph_mission.mission.ledger import FinishedMission
 from ralph_mission.mission.model import Finding, Signal
 from ralph_mission.mission.posts import Wording
 from ralph_mission.publishers import drafts, facts
-from ralph_mission.publishers.outbox import Outbox
+from ralph_mission.publishers.outbox import OutboxFolder
 from ralph_mission.publishers.press import Pressroom
 from ralph_mission.publishers.settings import Publishers
 from ralph_mission.stores import codec
@@ -142,7 +142,7 @@ def test_every_sort_of_a_watch_has_a_draft() -> None:
     ("days", "when"), [(0, "."), (1, ", a day after it was found."), (3, ", 3 days after it was found.")]
 )
 def test_what_the_owner_wants_announced_is(days: int, when: str) -> None:
-    (done,) = announced([Finished(4, "a" * 16, "spelling", 12, NOW, days, 2)])
+    (done,) = announced([FinishedMission(4, "a" * 16, "spelling", 12, NOW, days, 2)])
     wording = pressroom(announce=["spelling"]).word(done)
     assert said(wording) == [(f"Merged: misspelling, pull request 12{when}",)]
     assert wording is not None
@@ -150,7 +150,7 @@ def test_what_the_owner_wants_announced_is(days: int, when: str) -> None:
 
 
 def test_nothing_is_announced_unless_the_owner_wants_it() -> None:
-    (done,) = announced([Finished(4, "a" * 16, "spelling", 12, NOW, 1, 2)])
+    (done,) = announced([FinishedMission(4, "a" * 16, "spelling", 12, NOW, 1, 2)])
     assert pressroom().word(done) is None
 
 
@@ -212,13 +212,13 @@ def test_a_long_text_is_a_thread_where_it_has_to_be() -> None:
 
 def test_facts_by_any_name_and_of_any_number_are_bounded() -> None:
     told = tuple((f"fact{number}", number) for number in range(10_000))
-    assert len(facts.offered(finding((*CHANGE, *told)))) <= facts.MOST + 4
-    assert "__class__" not in facts.offered(finding((("a b", 1), ("row.__class__", "x"), ("n", 1))))
+    assert len(facts.template_facts(finding((*CHANGE, *told)))) <= facts.MOST_FACTS + 4
+    assert "__class__" not in facts.template_facts(finding((("a b", 1), ("row.__class__", "x"), ("n", 1))))
 
 
 def test_the_longest_ranking_is_offered_whole() -> None:
     cells = ((f"row.{place}.cell{n}", place * n) for place in range(1, 51) for n in range(8))
-    rows = facts.offered(finding((*CHANGE, *cells)))["rows"]
+    rows = facts.template_facts(finding((*CHANGE, *cells)))["rows"]
     assert [len(row) for row in rows] == [8] * 50
 
 
@@ -257,7 +257,7 @@ def test_no_chart_where_it_is_switched_off_or_would_show_nothing(settings: dict[
 
 
 def test_a_network_that_is_not_set_up_any_more_is_refused_by_name(tmp_path: Path) -> None:
-    press = Pressroom(Publishers(), (Outbox(tmp_path, lambda: NOW, lambda _: b""),))
+    press = Pressroom(Publishers(), (OutboxFolder(tmp_path, lambda: NOW, lambda _: b""),))
     post = press.measure("outbox", ("hello",))
     other = press.measure("twitter", ("hello",))
     assert press.publish(Publish("aa11", other)).status == "failed"

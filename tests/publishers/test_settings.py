@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.bootstrap.press import outbox, press
+from ralph_mission.bootstrap.press import build_publishers, outbox
 from ralph_mission.bootstrap.stand_ins import FixedClock
-from ralph_mission.cli.checks_line import Check
+from ralph_mission.cli.checks_line import DoctorLine
 from ralph_mission.cli.checks_sources import publishers
-from ralph_mission.config import load
+from ralph_mission.config.reading import load
 from ralph_mission.gateways.git import Git
-from ralph_mission.trouble import Trouble
-from tests.fakes.networks import DiscordServer, TelegramServer, XServer
+from ralph_mission.trouble import UserError
+from tests.fakes.networks.discord import DiscordServer
+from tests.fakes.networks.telegram import TelegramServer
+from tests.fakes.networks.x import XServer
 from tests.helpers import git
 
 ALL = "publishers: {twitter: {}, telegram: {}, discord: {}}"
@@ -72,13 +74,13 @@ def test_everything_that_is_documented_is_understood() -> None:
     ],
 )
 def test_what_is_wrong_is_told_in_words(said: str, complaint: str) -> None:
-    with pytest.raises(Trouble) as told:
+    with pytest.raises(UserError) as told:
         load(f"publishers: {said}")
     assert complaint in f"{told.value.what} {told.value.next_step}"
 
 
 def test_a_mistyped_network_is_told_its_nearest() -> None:
-    with pytest.raises(Trouble) as told:
+    with pytest.raises(UserError) as told:
         load("publishers: {twiter: {}}")
     assert told.value.next_step == "did you mean twitter?"
 
@@ -88,14 +90,14 @@ def test_a_mistyped_network_is_told_its_nearest() -> None:
 
 def test_with_nothing_configured_there_is_the_outbox_alone(repository: Git) -> None:
     notes: list[str] = []
-    made = press(load(""), repository, CLOCK, notes.append, {})
+    made = build_publishers(load(""), repository, CLOCK, notes.append, {})
     assert (made.networks, notes) == (("outbox",), [])
 
 
 def test_networks_that_are_named_and_set_up_are_used_in_order(
     repository: Git, servers: tuple[XServer, TelegramServer, DiscordServer]
 ) -> None:
-    made = press(load(ALL), repository, CLOCK, pytest.fail, environment(servers))
+    made = build_publishers(load(ALL), repository, CLOCK, pytest.fail, environment(servers))
     assert made.networks == ("twitter", "telegram", "discord")
 
 
@@ -105,7 +107,7 @@ def test_one_without_its_secrets_is_named_once_and_the_others_go_on(
     notes: list[str] = []
     told = environment(servers)
     del told["TELEGRAM_BOT_TOKEN"]
-    made = press(load(ALL), repository, CLOCK, notes.append, told)
+    made = build_publishers(load(ALL), repository, CLOCK, notes.append, told)
     assert made.networks == ("twitter", "discord")
     (note,) = notes
     assert "telegram is not set up: TELEGRAM_BOT_TOKEN missing" in note
@@ -114,9 +116,12 @@ def test_one_without_its_secrets_is_named_once_and_the_others_go_on(
 def test_the_outbox_stands_in_when_none_is_left_and_beside_them_when_named(
     repository: Git, servers: tuple[XServer, TelegramServer, DiscordServer]
 ) -> None:
-    assert press(load(ALL), repository, CLOCK, lambda _: None, {}).networks == ("outbox",)
+    assert build_publishers(load(ALL), repository, CLOCK, lambda _: None, {}).networks == ("outbox",)
     both = load("publishers: {discord: {}, outbox: {}}")
-    assert press(both, repository, CLOCK, pytest.fail, environment(servers)).networks == ("discord", "outbox")
+    assert build_publishers(both, repository, CLOCK, pytest.fail, environment(servers)).networks == (
+        "discord",
+        "outbox",
+    )
 
 
 @pytest.mark.parametrize(("said", "place"), [("", ".ralph/outbox"), ("publishers: {outbox: {path: posts}}", "posts")])
@@ -128,7 +133,7 @@ def test_where_the_outbox_is(repository: Git, said: str, place: str) -> None:
 # --- the doctor ------------------------------------------------------------------------
 
 
-def lines(said: str, repository: Git, told: dict[str, str]) -> dict[str, Check]:
+def lines(said: str, repository: Git, told: dict[str, str]) -> dict[str, DoctorLine]:
     return {check.name: check for check in publishers(load(said), repository, told)}
 
 

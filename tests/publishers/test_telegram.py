@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.publishers import telegram
-from tests.fakes.networks import TelegramServer
+from tests.fakes.networks.telegram import TelegramServer
 from tests.publishers.test_networks import CHART, PNG, post
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from ralph_mission.publishers.figures import compact, percent, thousands
 from ralph_mission.publishers.templates import check, render
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 FACTS = {
     "value": Decimal("1234567.891"),
@@ -45,7 +45,7 @@ def test_a_template_says(source: str, said: str) -> None:
     [("{{ wert }}", "wert"), ("{{ row.chain.nam }}", "nam"), ("{% if wert > 3 %}x{% endif %}", "wert")],
 )
 def test_a_missing_fact_is_named_with_those_there_are(source: str, missing: str) -> None:
-    with pytest.raises(Trouble) as told:
+    with pytest.raises(UserError) as told:
         render("apr", source, FACTS)
     assert told.value.what == f"the template apr wants the fact {missing}, which is not there"
     assert "row.chain.name" in told.value.next_step
@@ -61,7 +61,7 @@ def test_a_missing_fact_is_named_with_those_there_are(source: str, missing: str)
 )
 def test_nothing_of_python_is_reached(source: str) -> None:
     check("t", source)
-    with pytest.raises(Trouble, match="template t"):
+    with pytest.raises(UserError, match="template t"):
         render("t", source, FACTS)
 
 
@@ -93,7 +93,7 @@ def test_a_template_that_could_run_away_is_refused_when_it_is_read(source: str) 
     "source", ["{{ 'x' * 1000000000 }}", "{{ unit % 3 }}", "{{ value / 0 }}", "{{ unit | percent }}"]
 )
 def test_a_template_that_fails_says_so(source: str) -> None:
-    with pytest.raises((Trouble, ValueError), match="template t"):
+    with pytest.raises((UserError, ValueError), match="template t"):
         check("t", source)
         render("t", source, FACTS)
 
@@ -122,7 +122,7 @@ def test_a_column_may_have_the_name_of_anything() -> None:
     "source", ["{{ row.items }}", "{{ unit.upper }}", "{{ value.as_tuple }}", "{{ unit['format'] }}"]
 )
 def test_what_python_knows_under_a_name_is_no_fact(source: str) -> None:
-    with pytest.raises(Trouble, match="which is not there"):
+    with pytest.raises(UserError, match="which is not there"):
         render("t", source, FACTS)
 
 
@@ -130,19 +130,19 @@ def test_what_python_knows_under_a_name_is_no_fact(source: str) -> None:
     "source", ["{{ row }}", "{{ rows }}", "{% for one in rows %}{{ loop }}{% endfor %}", "{{ self }}"]
 )
 def test_what_is_no_text_is_not_shown_as_python_writes_it(source: str) -> None:
-    with pytest.raises(Trouble, match="no text"):
+    with pytest.raises(UserError, match="no text"):
         render("t", source, FACTS)
 
 
 def test_texts_cannot_be_multiplied_by_joining_them() -> None:
     source = "{{ a | join(a | join(a | join(a | join(a | join(a))))) }}"
-    with pytest.raises(Trouble, match="joined"):
+    with pytest.raises(UserError, match="joined"):
         render("t", source, {"a": "x" * 80})
 
 
 def test_what_is_far_too_long_is_stopped() -> None:
     many = {"rows": [{"name": "x" * 80}] * 100}
-    with pytest.raises(Trouble, match="more than"):
+    with pytest.raises(UserError, match="more than"):
         render("t", "{% for a in rows %}{% for b in rows %}{{ a.name }}{% endfor %}{% endfor %}", many)
 
 

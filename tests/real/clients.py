@@ -19,12 +19,13 @@ from typing import Any
 from ralph_mission.agents.command import CommandAgent
 from ralph_mission.agents.registry import CLIENTS
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.isolation import OPEN, Cage, Level, of_checkout
+from ralph_mission.gateways.isolation import OPEN, Level, Sandbox, of_checkout
 from ralph_mission.gateways.isolation_relay import endpoint
-from ralph_mission.loop.model import Hat, Session, Turn
+from ralph_mission.loop.model import AgentTurn, Hat, Session
 from tests.cli.loop_world import World, works
 from tests.conftest import ROOT
-from tests.fakes.model import KEY, Reply, ScriptedModel, call, say
+from tests.fakes.model.script import Reply, call, say
+from tests.fakes.model.server import KEY, ScriptedModel
 from tests.helpers import make_repo
 from tests.real.emulator import NODE
 
@@ -64,7 +65,7 @@ class Player:
     run_dir: Path
     level: Level = "env"
 
-    def play(self, model: ScriptedModel, hat: Hat | None = None, prompt: str = "Do it.", **options: Any) -> Turn:
+    def play(self, model: ScriptedModel, hat: Hat | None = None, prompt: str = "Do it.", **options: Any) -> AgentTurn:
         """One session before `model`."""
         client = CLIENTS[self.name]
         agent = CommandAgent(
@@ -76,7 +77,7 @@ class Player:
         session = Session(hat or Hat("builder"), 1, prompt, str(self.run_dir), MODELS[self.name], **limits)
         return agent.play(session, stopped)
 
-    def cage(self, model: ScriptedModel) -> Cage:
+    def cage(self, model: ScriptedModel) -> Sandbox:
         """As a run has it, and what `make test-real` installed in it."""
         if self.level == "env":
             return OPEN

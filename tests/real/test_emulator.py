@@ -14,9 +14,10 @@ import pytest
 
 from ralph_mission.forges.github import threads
 from ralph_mission.mission.effects import EditComment, Label
-from ralph_mission.mission.model import Actor
+from ralph_mission.mission.threads import Actor
 from ralph_mission.trouble import Missing
-from tests.contract.forge_contract import KEY, OTHER, ForgeContract, World, comment, open_issue, push_branch
+from tests.contract.forge_contract import ForgeContract
+from tests.contract.forge_world import KEY, OTHER, World, comment, open_issue, push_branch
 from tests.real.conftest import EmulatedWorld
 from tests.real.emulator import BOT, OWNER, Emulator
 

@@ -11,10 +11,10 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.bootstrap.cycle import build
+from ralph_mission.bootstrap.cycle import build_app
 from ralph_mission.mission.account import CycleReport
-from ralph_mission.mission.cycle import Request, run_cycle
-from tests.fakes.github import FakeGitHub
+from ralph_mission.mission.cycle import CycleRequest, run_cycle
+from tests.fakes.github.server import FakeGitHub
 from tests.helpers import git, make_repo
 from tests.integration.hub import unpaced
 from tests.integration.test_life import BUG, BUGS
@@ -42,8 +42,8 @@ class Harbour:
             "GITHUB_SERVER_URL": self.repository.url,
         }
         with mock.patch.dict(os.environ, environ), unpaced():
-            house = build(self.clone, forge="github")
-            report, _ = run_cycle(house.ports, house.charter, Request(force=True), house.secrets)
+            house = build_app(self.clone, forge="github")
+            report, _ = run_cycle(house.ports, house.charter, CycleRequest(force=True), house.secrets)
         return report
 
     def person(self, login: str = "mara") -> Person:

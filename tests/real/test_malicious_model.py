@@ -18,7 +18,8 @@ import pytest
 
 from ralph_mission.gateways.isolation import Level
 from tests.cli.loop_world import World, world
-from tests.fakes.model import Reply, ScriptedModel, call, say
+from tests.fakes.model.script import Reply, call, say
+from tests.fakes.model.server import ScriptedModel
 from tests.helpers import git
 from tests.integration.isolation_attacks import level_or_skip
 from tests.real.clients import environment, options, settings, shell, working

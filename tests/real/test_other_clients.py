@@ -16,7 +16,8 @@ import pytest
 from ralph_mission.gateways.isolation import Level
 from tests.cli.loop_world import world
 from tests.conftest import ROOT
-from tests.fakes.model import KEY, ScriptedModel, call, say
+from tests.fakes.model.script import call, say
+from tests.fakes.model.server import KEY, ScriptedModel
 from tests.real.clients import FLIP, environment
 from tests.real.emulator import NODE
 

@@ -64,7 +64,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
         made.parent.mkdir(exist_ok=True)
         made.write_text(f'#!/bin/sh\nexec "{NODE}" "{TRIED[tool].script}" "$@"\n')
         made.chmod(0o755)
-        monkeypatch.setattr("ralph_mission.gateways.packages.managers.located", lambda manager: str(made))
+        monkeypatch.setattr("ralph_mission.gateways.packages.managers.find_program", lambda manager: str(made))
         return made
 
     return of
@@ -73,7 +73,11 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 def run(program: Path, folder: Path, registry: Registry, *arguments: str) -> None:
     environment = {
         **managers.SETTLED,
-        **{name: value for m in managers.MANAGERS.values() for name, value in managers.told(m, registry.node).items()},
+        **{
+            name: value
+            for m in managers.MANAGERS.values()
+            for name, value in managers.manager_environment(m, registry.node).items()
+        },
         "PATH": f"{NODE.parent}:/usr/bin:/bin",
         "HOME": str(folder),
     }

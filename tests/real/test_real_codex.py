@@ -9,7 +9,8 @@ import pytest
 from ralph_mission.gateways.isolation import Level
 from ralph_mission.loop.model import Hat
 from tests.cli.loop_world import world
-from tests.fakes.model import ScriptedModel, call, fault, say
+from tests.fakes.model.script import call, fault, say
+from tests.fakes.model.server import ScriptedModel
 from tests.real.clients import FAULTS, Player, account, figures_of_each_session, player, settings, two_stories
 
 pytestmark = pytest.mark.real  # needs large software

@@ -11,7 +11,8 @@ import pytest
 
 from ralph_mission.gateways.isolation import Level
 from tests.cli.loop_world import World, world
-from tests.fakes.model import Fault, Reply, ScriptedModel, fault, say
+from tests.fakes.model.script import Fault, Reply, fault, say
+from tests.fakes.model.server import ScriptedModel
 from tests.real.clients import MODELS, PROGRAMS, environment, options, shell
 
 pytestmark = pytest.mark.real  # needs large software

@@ -9,7 +9,8 @@ from unittest import mock
 
 import pytest
 
-from tests.fakes.model import ScriptedModel, call, say
+from tests.fakes.model.script import call, say
+from tests.fakes.model.server import ScriptedModel
 from tests.integration.coding import yard
 from tests.integration.world import statuses
 from tests.real.clients import MODELS, PROGRAMS, environment

@@ -13,7 +13,7 @@ from ralph_mission.mission.account import (
     MissionLine,
     ObserverLine,
 )
-from ralph_mission.mission.ledger import OpenState, Recollection
+from ralph_mission.mission.ledger import MemorySnapshot, OpenState
 from ralph_mission.mission.memory import CompletedNote, Header, Memory
 from ralph_mission.mission.model import Acceptance, Action, Mission, Status, Tier, Urgency, Usage, Verdict
 
@@ -86,7 +86,7 @@ MEMORY = Memory(
 )
 
 STATE = OpenState(missions=(MISSION,), unknown=("e4",), acceptance=(("spelling", Acceptance(3, 1)),))
-RECALLED = Recollection(MEMORY, STATE, "0" * 40)
+RECALLED = MemorySnapshot(MEMORY, STATE, "0" * 40)
 
 
 def mission(**changes: object) -> Mission:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.report.agent_summary import outputs, review_page, work_page
+from ralph_mission.report.agent_summary import agent_outputs, review_page, work_page
 from ralph_mission.report.outputs import tell_agent
 from ralph_mission.report.step_summary import Places
 
@@ -74,13 +74,13 @@ def test_what_strangers_wrote_is_words_and_no_more() -> None:
 
 
 def test_outputs_are_empty_where_there_is_nothing() -> None:
-    assert outputs(WORKED) == {"outcome": "done", "issue": "7", "pull-request": "8"}
-    assert outputs(WORKED | {"issue": None, "pull_request": None}) == {
+    assert agent_outputs(WORKED) == {"outcome": "done", "issue": "7", "pull-request": "8"}
+    assert agent_outputs(WORKED | {"issue": None, "pull_request": None}) == {
         "outcome": "done",
         "issue": "",
         "pull-request": "",
     }
-    assert outputs(REVIEWED) == {"outcome": "posted", "issue": "", "pull-request": "8"}
+    assert agent_outputs(REVIEWED) == {"outcome": "posted", "issue": "", "pull-request": "8"}
 
 
 def test_the_runner_gets_page_outputs_and_a_copy_of_the_page(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from ralph_mission.mission.memory import CompletedNote, IssueNote, Memory
 from ralph_mission.mission.model import Status
 from ralph_mission.report.dashboard import dashboard
 from ralph_mission.report.dashboard_text import ours
-from ralph_mission.safety.text import mentions
+from ralph_mission.safety.detect import mentions
 from tests.report.samples import MEMORY, NOON, STATE, mission
 
 HOSTILE = (

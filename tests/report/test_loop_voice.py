@@ -8,21 +8,39 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ralph_mission.loop.model import Board, Change, Commit, Event, HatOutput, Prd, State, Story, Usage, Verification
-from ralph_mission.loop.order import Account, Ending, Limits, Order, Preset
+from ralph_mission.loop.items import LoopEvent
+from ralph_mission.loop.model import (
+    CheckResult,
+    HatOutput,
+    PathChange,
+    Prd,
+    RunSnapshot,
+    RunState,
+    SessionCommit,
+    SessionUsage,
+    UserStory,
+)
+from ralph_mission.loop.order import LoopPreset, RunEnding, RunLimits, RunResult, RunSpec
 from ralph_mission.report.loop_account import account_document
 from ralph_mission.report.loop_voice import came, clock, standing, telling, took
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 SECRET = "violet-Kettle-41-harbour"
-ORDER = Order("build it", Preset("prd", Limits(iterations=10, usd=5.0), stories=True))
-BOARD = Board(Prd("Shop", stories=(Story("US-1", "Cart", passes=True), Story("US-2", "Pay"))))
-STATE = State("run-a", "build it", NOON, 2, item="US-2", usage=Usage(2, 10, 20, 0.125, 9.0), elapsed=65.0)
+ORDER = RunSpec("build it", LoopPreset("prd", RunLimits(iterations=10, usd=5.0), stories=True))
+BOARD = RunSnapshot(Prd("Shop", stories=(UserStory("US-1", "Cart", passes=True), UserStory("US-2", "Pay"))))
+STATE = RunState("run-a", "build it", NOON, 2, item="US-2", usage=SessionUsage(2, 10, 20, 0.125, 9.0), elapsed=65.0)
 OUTPUT = HatOutput(
-    "builder", 3, Event("build.complete"), "did it", (Change("a.py", "modified"), Change("b.py", "created", "outside")),
-    (Commit("abc", "feat"),), ("US-2",), Verification(True, True), progressed=True,
-    usage=Usage(1, 3000, 400, 0.125, 9.0),
-)  # fmt: skip  # one value
+    "builder",
+    3,
+    LoopEvent("build.complete"),
+    "did it",
+    (PathChange("a.py", "modified"), PathChange("b.py", "created", "outside")),
+    (SessionCommit("abc", "feat"),),
+    ("US-2",),
+    CheckResult(True, True),
+    progressed=True,
+    usage=SessionUsage(1, 3000, 400, 0.125, 9.0),
+)
 
 
 class Terminal(io.StringIO):
@@ -40,7 +58,7 @@ def test_a_run_is_told_from_its_beginning_to_its_end(stream: io.StringIO) -> Non
         voice.session(ORDER, STATE, "builder", BOARD)
         voice.output(ORDER, STATE, OUTPUT)
         voice.waiting(90, "rate limit")
-        voice.ended(ORDER, Account(Ending("iterations", "10 sessions", "go on"), STATE))
+        voice.ended(ORDER, RunResult(RunEnding("iterations", "10 sessions", "go on"), STATE))
     said = stream.getvalue()
     for line in (
         "run run-a goes on after session 2; at most 10 sessions, 4h00m, $5.00",
@@ -62,7 +80,7 @@ def test_a_known_secret_is_in_no_line_whoever_says_it(stream: io.StringIO) -> No
         voice.session(ORDER, replace(STATE, item=SECRET), "builder", BOARD)
         voice.output(ORDER, STATE, failed)
         voice.waiting(90, SECRET)
-        voice.ended(ORDER, Account(Ending("exit", SECRET, f"look at {SECRET}"), STATE))
+        voice.ended(ORDER, RunResult(RunEnding("exit", SECRET, f"look at {SECRET}"), STATE))
     assert "bad key [redacted: known-value]" in stream.getvalue()
     assert SECRET not in stream.getvalue()
 
@@ -82,7 +100,7 @@ def test_a_reader_that_has_gone_away_stops_nothing() -> None:
 
 @pytest.mark.attack(37, 38)
 def test_what_agents_write_cannot_steer_the_terminal() -> None:
-    board = Board(Prd("Shop", stories=(Story("US-2", "Pay\x1b[2J\nmore"),)))
+    board = RunSnapshot(Prd("Shop", stories=(UserStory("US-2", "Pay\x1b[2J\nmore"),)))
     output = replace(OUTPUT, passed=(), failure="exit", reason="\x1b]0;x\x07bad\nand more")
     assert "\x1b" not in standing(ORDER, STATE, "builder", board) + "".join(came(output))
     assert "\n" not in standing(ORDER, STATE, "builder", board)
@@ -95,15 +113,15 @@ def test_a_session_without_anything_says_so() -> None:
 @pytest.mark.parametrize(
     ("usage", "text"),
     [
-        (Usage(1, 1, 0, 0.004), "$0.00, 1 token"),
-        (Usage(1, 2, 3), "5 tokens"),
-        (Usage(1, cost_usd=1.5), "$1.50"),
-        (Usage(2, 10, 0, 0.5, unpriced=1), "at least $0.50, 10 tokens"),  # tried twice, priced once
-        (Usage(1, 10, 2, 0.5, 65.0, turns=3), "$0.50, 12 tokens, 3 turns, 1m05s"),
-        (Usage(1), ""),
+        (SessionUsage(1, 1, 0, 0.004), "$0.00, 1 token"),
+        (SessionUsage(1, 2, 3), "5 tokens"),
+        (SessionUsage(1, cost_usd=1.5), "$1.50"),
+        (SessionUsage(2, 10, 0, 0.5, unpriced=1), "at least $0.50, 10 tokens"),  # tried twice, priced once
+        (SessionUsage(1, 10, 2, 0.5, 65.0, turns=3), "$0.50, 12 tokens, 3 turns, 1m05s"),
+        (SessionUsage(1), ""),
     ],
 )
-def test_what_a_session_took_is_said_as_far_as_it_is_known(usage: Usage, text: str) -> None:
+def test_what_a_session_took_is_said_as_far_as_it_is_known(usage: SessionUsage, text: str) -> None:
     assert took(usage) == text
 
 
@@ -113,7 +131,7 @@ def test_durations_are_short(seconds: float, text: str) -> None:
 
 
 def test_the_document_lists_what_was_undone() -> None:
-    document = account_document(Account(Ending("complete"), STATE, (OUTPUT,)), (2, 2), ["the log was edited"])
+    document = account_document(RunResult(RunEnding("complete"), STATE, (OUTPUT,)), (2, 2), ["the log was edited"])
     assert document["complaints"] == ["the log was edited"]
     assert document["reverted"] == [{"session": 3, "path": "b.py", "how": "created", "why": "outside"}]
     assert (document["code"], document["stories"]) == (0, {"passing": 2, "total": 2})
@@ -121,7 +139,7 @@ def test_the_document_lists_what_was_undone() -> None:
 
 def test_the_document_tells_what_each_session_took() -> None:
     output = replace(OUTPUT, agent="claude", calls=("Bash: ls", "Write: a.py"))
-    (played,) = account_document(Account(Ending("complete"), STATE, (output,)), None)["played"]  # type: ignore[misc]  # a list of objects
+    (played,) = account_document(RunResult(RunEnding("complete"), STATE, (output,)), None)["played"]  # type: ignore[misc]  # a list of objects
     assert (played["session"], played["hat"], played["agent"], played["calls"]) == (3, "builder", "claude", 2)
     assert played["usage"] == {
         "input_tokens": 3000, "output_tokens": 400, "cost_usd": 0.125, "unpriced_sessions": 0, "seconds": 9.0,
@@ -133,5 +151,5 @@ def test_the_document_tells_what_each_session_took() -> None:
 def test_what_a_session_left_running_is_told_and_cannot_steer_the_terminal() -> None:
     output = replace(OUTPUT, left_running=("sleep 300", "\x1b[2Jevil"))
     assert "ended: sleep 300 (left running)" in list(came(output)) and "\x1b" not in "".join(came(output))
-    document = account_document(Account(Ending("complete"), STATE, (output,)), None)
+    document = account_document(RunResult(RunEnding("complete"), STATE, (output,)), None)
     assert {"session": 3, "command": "sleep 300"} in document["left_running"]  # type: ignore[operator]  # a list of objects

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.mission.account import MissionLine, Telling
+from ralph_mission.mission.account import CycleSummary, MissionLine
 from ralph_mission.mission.model import Status
 from ralph_mission.report.outputs import outputs, places, tell_runner, tell_trouble
 from tests.report.samples import REPORT
@@ -34,7 +34,7 @@ def read(environ: dict[str, str]) -> dict[str, str]:
 
 
 def test_outputs_are_those_of_the_action(environ: dict[str, str]) -> None:
-    tell_runner(REPORT, Telling(), environ)
+    tell_runner(REPORT, CycleSummary(), environ)
     told = read(environ)
     summary = Path(told.pop("summary-path"))
     assert told == {
@@ -51,19 +51,19 @@ def test_outputs_are_those_of_the_action(environ: dict[str, str]) -> None:
 @pytest.mark.attack(39)
 def test_the_fence_is_another_one_each_time(environ: dict[str, str]) -> None:
     for _ in range(2):
-        tell_runner(REPORT, Telling(), environ)
+        tell_runner(REPORT, CycleSummary(), environ)
     fences = set(re.findall(r"<<(ralph-[0-9a-f]{32})$", Path(environ["GITHUB_OUTPUT"]).read_text(), re.MULTILINE))
     assert len(fences) == 2
 
 
 def test_what_earlier_steps_wrote_is_kept(environ: dict[str, str]) -> None:
     Path(environ["GITHUB_STEP_SUMMARY"]).write_text("before\n")
-    tell_runner(REPORT, Telling(), environ)
+    tell_runner(REPORT, CycleSummary(), environ)
     assert Path(environ["GITHUB_STEP_SUMMARY"]).read_text().startswith("before\n## Ralph, cycle 3")
 
 
 def test_outside_of_a_runner_nothing_is_written(tmp_path: Path) -> None:
-    tell_runner(REPORT, Telling(), {"RUNNER_TEMP": str(tmp_path)})
+    tell_runner(REPORT, CycleSummary(), {"RUNNER_TEMP": str(tmp_path)})
     tell_trouble({"who": "you", "what": "x", "next": "y"}, {})
     assert list(tmp_path.iterdir()) == []
 

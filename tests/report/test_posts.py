@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.mission.account import PostLine, Telling
+from ralph_mission.mission.account import CycleSummary, PostLine
 from ralph_mission.mission.posts import Posted
 from ralph_mission.report.dashboard import dashboard
 from ralph_mission.report.lines import WIDTH, rows
@@ -34,7 +34,7 @@ posts = st.lists(
 
 
 def test_the_summary_names_each_network_with_its_fate_and_how_the_post_begins() -> None:
-    shown = summary(REPORT, Telling(posts=POSTS)).splitlines()
+    shown = summary(REPORT, CycleSummary(posts=POSTS)).splitlines()
     start = shown.index("said")
     assert shown[start + 1 : start + 5] == [
         "  twitter https://x.test/7, telegram unknown",
@@ -46,7 +46,7 @@ def test_the_summary_names_each_network_with_its_fate_and_how_the_post_begins() 
 
 def test_before_anything_is_sent_all_of_it_stands_there_with_its_length() -> None:
     thread = replace(POSTS[0], status="staged", url="", parts=("one " * 60, "two"), lengths=(240, 3))
-    shown = summary(replace(REPORT, staged=True), Telling(posts=(thread,)))
+    shown = summary(replace(REPORT, staged=True), CycleSummary(posts=(thread,)))
     assert "would be said\n  twitter (240, 3 of 280)\n" in shown
     assert " ".join(shown.split()).count("one") >= 60
     assert "/ two" in " ".join(shown.split())
@@ -55,14 +55,14 @@ def test_before_anything_is_sent_all_of_it_stands_there_with_its_length() -> Non
 @pytest.mark.parametrize("staged", [False, True])
 @given(lines, lines, lines, lines, posts)
 def test_posts_take_no_rows_that_are_not_there(staged, why, held, waiting, remarks, said) -> None:
-    told = Telling(why, held, waiting, remarks, posts=said)
+    told = CycleSummary(why, held, waiting, remarks, posts=said)
     shown = summary(replace(REPORT, staged=staged), told).split("\n")
     assert sum(rows(line, WIDTH) for line in shown) <= ROWS
 
 
 def test_the_page_of_a_job_holds_the_exact_words_and_no_markup_of_theirs() -> None:
     hostile = replace(POSTS[0], parts=("<b>a</b> [b](https://evil.test) @mara fixes #1",))
-    page = step_summary(REPORT, Telling(posts=(*POSTS, hostile)))
+    page = step_summary(REPORT, CycleSummary(posts=(*POSTS, hostile)))
     assert f"- twitter done (28 of 280): {SAID}" in page
     assert "- telegram unknown (28 of 4096)" in page
     assert "Longer words / in two parts" in page

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.mission.account import DecisionLine, EffectLine, ObserverLine, Telling
+from ralph_mission.mission.account import CycleSummary, DecisionLine, EffectLine, ObserverLine
 from ralph_mission.mission.model import Tier, Verdict
-from ralph_mission.report.lines import WIDTH, Asked, rows, told, wrapped
+from ralph_mission.report.lines import WIDTH, RequestCounts, fold_lines, rows, wrap_text
 from ralph_mission.report.summary import ROWS, Standpoint, summary
 from tests.report.samples import REPORT
 
-TELLING = Telling(
+TELLING = CycleSummary(
     why=("two misspellings, found by codespell, each with one correction",),
     held=("Old marker: waits for the next cycle (new-mission-cap)",),
     waiting=("ralph pr approve 5",),
@@ -38,9 +38,13 @@ def test_what_was_opened_why_and_what_to_type_next_are_shown() -> None:
 
 
 def test_what_the_forge_was_asked_is_told_where_somebody_counted() -> None:
-    text = summary(REPORT, TELLING, asked=Asked(5, 2))
+    text = summary(REPORT, TELLING, asked=RequestCounts(5, 2))
     assert text.splitlines()[-2] == "asked: 5 requests to the forge, 2 of them unchanged"
-    assert summary(REPORT, TELLING, asked=Asked(1)).splitlines()[-2].startswith("asked: 1 request to the forge, 0 of")
+    assert (
+        summary(REPORT, TELLING, asked=RequestCounts(1))
+        .splitlines()[-2]
+        .startswith("asked: 1 request to the forge, 0 of")
+    )
     assert "requests" not in summary(REPORT, TELLING)
 
 
@@ -53,7 +57,7 @@ def test_an_unavailable_observer_says_why() -> None:
 
 
 def test_without_words_for_what_is_held_the_rules_are_named() -> None:
-    assert "1 x todo: hold (new-mission-cap)" in summary(REPORT, Telling())
+    assert "1 x todo: hold (new-mission-cap)" in summary(REPORT, CycleSummary())
 
 
 def test_a_staged_cycle_says_that_nothing_was_changed() -> None:
@@ -64,14 +68,14 @@ def test_a_staged_cycle_says_that_nothing_was_changed() -> None:
 
 @pytest.mark.attack(38)
 def test_escape_sequences_never_reach_the_terminal() -> None:
-    text = summary(REPORT, Telling(why=("\x1b[31mred\x1b]8;;http://x\x07",), waiting=("ralph \x1b[2J pr",)))
+    text = summary(REPORT, CycleSummary(why=("\x1b[31mred\x1b]8;;http://x\x07",), waiting=("ralph \x1b[2J pr",)))
     assert "\x1b" not in text
     assert "\x07" not in text
 
 
 def test_a_command_is_shown_whole() -> None:
     command = "ralph journal resolve " + "k" * 100 + " --sent"
-    assert command in summary(REPORT, Telling(waiting=(command,)))
+    assert command in summary(REPORT, CycleSummary(waiting=(command,)))
 
 
 @given(TEXTS, TEXTS, TEXTS, TEXTS, st.integers(0, 50))
@@ -84,13 +88,13 @@ def test_it_never_takes_more_than_forty_rows(
         decisions=tuple(DecisionLine(f"{n}", "a", f"k{n}", Tier.HIGH, Verdict.DENY, ("scope",)) for n in range(many)),
         effects=tuple(EffectLine(f"e{n}", "a", "open_issue", "done", "u" * 200) for n in range(many)),
     )
-    lines = summary(report, Telling(why, held, waiting, remarks), asked=Asked(10_000, 9_999)).split("\n")
+    lines = summary(report, CycleSummary(why, held, waiting, remarks), asked=RequestCounts(10_000, 9_999)).split("\n")
     assert sum(rows(line, WIDTH) for line in lines) <= ROWS
 
 
 def test_a_cycle_that_looked_at_nothing_says_so() -> None:
     skipped = (ObserverLine("code", "skipped", 0, 0.0, "no free mission slot"),)
-    text = summary(replace(REPORT, observers=skipped, findings=()), Telling())
+    text = summary(replace(REPORT, observers=skipped, findings=()), CycleSummary())
     assert "nothing was looked at: no free mission slot" in text
     assert "0 findings" not in text
 
@@ -104,25 +108,25 @@ def test_findings_of_before_are_not_called_new() -> None:
 def test_commands_and_places_are_written_for_where_one_stands() -> None:
     at = Standpoint(lambda text: text.replace("ralph journal", "bin/ralph journal"), lambda place: f"over/{place}")
     held = tuple(f"{'word ' * 40}{n}" for n in range(9))
-    text = summary(REPORT, Telling(held=held), at=at)
+    text = summary(REPORT, CycleSummary(held=held), at=at)
     assert "opened issue over/issue 4" in text
     assert f"more: bin/ralph journal show {REPORT.cycle_id}" in text
 
 
 def test_a_command_in_a_note_is_never_broken_in_two() -> None:
     remark = f"{'word ' * 14}`ralph journal resolve {'k' * 16} --sent|--not-sent`"
-    assert f"  {remark}" in summary(REPORT, Telling(remarks=(remark,))).splitlines()
+    assert f"  {remark}" in summary(REPORT, CycleSummary(remarks=(remark,))).splitlines()
 
 
 def test_a_long_reason_gets_more_rows() -> None:
     reason = "because " * 25
-    lines = summary(REPORT, Telling(why=(reason,))).split("\n")
+    lines = summary(REPORT, CycleSummary(why=(reason,))).split("\n")
     start = lines.index("why")
     assert " ".join("".join(lines[start + 1 : start + 4]).split()) == reason.strip()
 
 
 @pytest.mark.attack(37)
-@pytest.mark.parametrize("lay", [wrapped, lambda text: told([text])], ids=["wrapped", "told"])
+@pytest.mark.parametrize("lay", [wrap_text, lambda text: fold_lines([text])], ids=["wrapped", "told"])
 @pytest.mark.parametrize("before", range(60, 82))
 def test_no_row_of_a_wrapped_text_is_a_command_for_the_runner(lay, before):
     text = f"{'x' * before} ::set-env name=A::b ##[error]c ::error::d"

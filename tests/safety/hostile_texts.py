@@ -115,6 +115,6 @@ def commands(text: str) -> list[str]:
 def hidden(text: str, markdown: bool = True) -> list[str]:
     """Invisible characters, controls and comments: what a sanitised text holds none of."""
     live = prose(text) if markdown else text
-    entities = [one for one in detect.ENTITY.findall(live) if detect.shows_nothing(detect.decoded(one))]
+    entities = [one for one in detect.ENTITY.findall(live) if detect.shows_nothing(detect.decode_entities(one))]
     comments = detect.COMMENT.findall(live) if markdown else []
     return [*invisible(text), *ESCAPE.findall(live), *CONTROL.findall(live), *entities, *comments]

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ralph_mission.gateways.packages.versions import step
-from ralph_mission.safety.bumps import Step, counted, follows, only_patches
+from ralph_mission.safety.bumps import Step, counted_patch, follows, only_patches
 from ralph_mission.safety.objections import inspect
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Patch
 
@@ -281,7 +281,7 @@ def test_what_follows_from_a_bump_does_not_count_and_the_rest_does() -> None:
         change("uv.lock", UV, BUMPED),
         change("package.json", PACKAGE_JSON, PACKAGE_JSON.replace("1.4", "1.5")),
     )
-    assert counted(Patch("0" * 40, (lock, manifest))).changes == (manifest,)
+    assert counted_patch(Patch("0" * 40, (lock, manifest))).changes == (manifest,)
 
 
 @pytest.mark.attack(49)

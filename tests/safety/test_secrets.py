@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.loop.model import Event, HatOutput, Issue
+from ralph_mission.loop.items import LoopEvent, ReviewIssue
+from ralph_mission.loop.model import HatOutput
 from ralph_mission.mission.model import Status
 from ralph_mission.safety.secrets import find_secrets, redact, redact_record, strip_known, texts, without
 from ralph_mission.safety.text import sanitise
@@ -206,15 +207,15 @@ def test_no_text_takes_long_to_search(part: str) -> None:
 
 @pytest.mark.attack(33)
 def test_no_text_of_a_record_keeps_it_however_deep_it_lies() -> None:
-    issue = Issue(message=f"it says {KNOWN}")
-    event = Event("review.verdict", f"see {KNOWN} there", issues=(issue,))
+    issue = ReviewIssue(message=f"it says {KNOWN}")
+    event = LoopEvent("review.verdict", f"see {KNOWN} there", issues=(issue,))
     kept = redact_record(HatOutput("reviewer", 3, event, f"I found {KNOWN}.", calls=(f"Bash echo {KNOWN}",)), (KNOWN,))
     assert KNOWN not in str(kept)
     assert (kept.hat, kept.iteration, kept.event and kept.event.topic) == ("reviewer", 3, "review.verdict")
 
 
 def test_what_holds_nothing_is_the_same() -> None:
-    record = HatOutput("builder", 1, Event("build.done", "done"), "It is there.")
+    record = HatOutput("builder", 1, LoopEvent("build.done", "done"), "It is there.")
     assert redact_record(record, (KNOWN,)) == record
     assert strip_known(record, (KNOWN,)) is record
 
@@ -222,7 +223,7 @@ def test_what_holds_nothing_is_the_same() -> None:
 @pytest.mark.attack(33)
 @pytest.mark.parametrize("form", [KNOWN, WRITINGS["base64"]])
 def test_a_known_value_goes_from_every_kind_of_container(form: str) -> None:
-    value = ({"a": [f"one {form}", 2]}, frozenset({f"two {form}"}), Event("x", f"3 {form}"), Status.PLANNED, b"4")
+    value = ({"a": [f"one {form}", 2]}, frozenset({f"two {form}"}), LoopEvent("x", f"3 {form}"), Status.PLANNED, b"4")
     kept = strip_known(value, (KNOWN,))
     assert not any(form in text for text in texts(kept))
     assert kept[0]["a"][1] == 2 and kept[3] is Status.PLANNED and kept[4] == b"4"

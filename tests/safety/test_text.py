@@ -10,19 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ralph_mission.mission.approval import LINE
+from ralph_mission.mission.approval import ASKED_LINE
 from ralph_mission.mission.wording import plain
 from ralph_mission.safety import text
-from ralph_mission.safety.text import (
-    LIMITS,
-    closing_keywords,
-    inline,
-    mentions,
-    quote,
-    said,
-    sanitise,
-    workflow_commands,
-)
+from ralph_mission.safety.detect import closing_keywords, mentions, workflow_commands
+from ralph_mission.safety.text import LIMITS, inline, inline_words, quote, sanitise
 from tests.attacks.words import misdeeds, wrapped
 from tests.safety.benign import BENIGN, TAGS
 from tests.safety.hostile_texts import SINKS, commands, hidden, nasty
@@ -39,7 +31,7 @@ def test_ordinary_markdown_is_left_alone_byte_for_byte(text: str, sink: str) -> 
 @pytest.mark.parametrize("text", BENIGN + TAGS)
 def test_ordinary_markdown_holds_nothing_hidden_and_closes_nothing(text: str) -> None:
     assert (hidden(text), closing_keywords(text), mentions(text), commands(text)) == ([], (), (), [])
-    assert not LINE.search(text)
+    assert not ASKED_LINE.search(text)
 
 
 @pytest.mark.parametrize("sink", SINKS)
@@ -81,7 +73,9 @@ CLOSED_ELSEWHERE = [
 
 @pytest.mark.attack(17, 27)
 @pytest.mark.parametrize("text", CLOSED_ELSEWHERE)
-@pytest.mark.parametrize("made", [lambda text: sanitise(text, "issue"), plain, said], ids=["issue", "title", "words"])
+@pytest.mark.parametrize(
+    "made", [lambda text: sanitise(text, "issue"), plain, inline_words], ids=["issue", "title", "words"]
+)
 def test_a_name_that_looks_like_a_reference_is_reworded_too(made: Callable[[str], str], text: str) -> None:
     for one in wrapped(text):
         calm = made(one)
@@ -166,7 +160,7 @@ OURS = "<!-- ralph:v1 key=deadbeefdeadbeef -->"
 
 @pytest.mark.attack(19)
 def test_a_quotation_neither_signs_nor_seals_for_us() -> None:
-    for shown in (inline(OURS), quote(f"{OURS}\nproposal is now `deadbeef`"), said(f"`{OURS}`")):
+    for shown in (inline(OURS), quote(f"{OURS}\nproposal is now `deadbeef`"), inline_words(f"`{OURS}`")):
         assert "ralph:v1" not in shown
         assert "\nproposal is now `" not in shown
 
@@ -204,8 +198,8 @@ def test_a_row_of_backticks_does_not_make_a_quotation_three_times_as_long() -> N
 
 @pytest.mark.attack(8)
 def test_a_fence_in_somebodys_words_hides_nothing_from_the_sanitiser() -> None:
-    assert closing_keywords(f"**Why:** {said('```fixes #3')}.") == ()
-    assert said("<details>@bob") == "&lt;details>@ bob"
+    assert closing_keywords(f"**Why:** {inline_words('```fixes #3')}.") == ()
+    assert inline_words("<details>@bob") == "&lt;details>@ bob"
 
 
 @pytest.mark.attack(32)
@@ -222,4 +216,4 @@ def test_a_text_that_never_comes_to_rest_is_withheld(monkeypatch: pytest.MonkeyP
 @pytest.mark.attack(27)
 def test_words_within_a_markdown_text_are_read_as_markdown_too() -> None:
     assert closing_keywords("fixes o\\-x/r#4", markdown=True)
-    assert not closing_keywords(text.said("fixes o\\-x/r#4"), markdown=True)
+    assert not closing_keywords(text.inline_words("fixes o\\-x/r#4"), markdown=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.safety.text import mentions, sanitise, workflow_commands
+from ralph_mission.safety.detect import mentions, workflow_commands
+from ralph_mission.safety.text import sanitise
 from tests.safety.hostile_texts import SINKS, hidden
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.mission.wording import plain
-from ralph_mission.safety.text import closing_keywords, mentions, said, sanitise
+from ralph_mission.safety.detect import closing_keywords, mentions
+from ralph_mission.safety.text import inline_words, sanitise
 from tests.attacks.words import misdeeds
 from tests.safety.hostile_texts import commands
 
@@ -159,7 +160,7 @@ def test_a_disguised_word_costs_the_rest_of_the_text_nothing(text: str, calm: st
 @pytest.mark.attack(17, 27, 28)
 @pytest.mark.parametrize("text", ["Handle @*args", "Match *@*example", "fi*x #3", "cc @<b>team", "f_i_xes #3"])
 def test_a_title_says_nothing_live_within_a_text_either(text: str) -> None:
-    for made in (plain(text), said(text)):
+    for made in (plain(text), inline_words(text)):
         assert mentions(made) == closing_keywords(made) == ()
 
 
@@ -284,7 +285,7 @@ def test_c31_no_bot_is_triggered(text: str) -> None:
     ],
 )
 def test_c32_no_link_or_image_in_somebodys_words_leads_to_a_foreign_host(text: str) -> None:
-    calm = said(text).casefold()
+    calm = inline_words(text).casefold()
     live = (
         "https://evil",
         "http://evil",
@@ -320,7 +321,7 @@ def test_a_host_that_the_caller_allows_stays() -> None:
     ],
 )
 def test_c36_no_script_link_survives_in_somebodys_words(text: str) -> None:
-    calm = said(text)
+    calm = inline_words(text)
     assert not any(
         form in calm.casefold() for form in ("](javascript:", "](data:", "<javascript:", "]: vbscript:", "<a")
     )

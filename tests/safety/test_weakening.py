@@ -104,7 +104,7 @@ def test_what_a_change_touches_is_told_by_kind() -> None:
 
 @pytest.mark.attack(28)
 def test_a_path_in_the_note_pings_nobody() -> None:
-    from ralph_mission.safety.text import closing_keywords, mentions
+    from ralph_mission.safety.detect import closing_keywords, mentions
 
     note = reviewer_note(patch(change(".github/@mara fixes #3`@bob.yml", None, b"x\n")))
     assert note and mentions(note) == closing_keywords(note) == ()
@@ -115,8 +115,8 @@ def test_e54_every_pull_of_an_agent_tells_its_reviewer() -> None:
     gone = patch(change("tests/test_a.py", b"def test_a():\n    assert f()\n", None))
     for body in (
         work_text.pull(issue(), gone, "Made all tests green.", (), "0" * 16),
-        coding_text.pull(mission(issue=7), gone, "Made all tests green.", (), "0" * 16, {}),
-        coding_text.message(mission(issue=7, pull=8), 1, gone),
+        coding_text.pull_text(mission(issue=7), gone, "Made all tests green.", (), "0" * 16, {}),
+        coding_text.commit_text(mission(issue=7, pull=8), 1, gone),
     ):
         assert "deletes a test file, removes a test, removes or rewords an assertion" in body
-    assert "first" not in coding_text.message(mission(issue=7), 0, gone)
+    assert "first" not in coding_text.commit_text(mission(issue=7), 0, gone)

@@ -20,7 +20,7 @@ from ralph_mission.servers import mcp
 from ralph_mission.stores.loop import said
 from ralph_mission.stores.loop.guidance import Guide
 from ralph_mission.stores.loop.tasks import Tasks
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import RALPH, cli, make_repo
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
@@ -146,7 +146,7 @@ def test_an_event_carries_who_said_it(repo: Path) -> None:
         await _got(client, "event_emit", topic="build.note", payload="text")
 
     _with_client(repo, deed, RALPH_HAT="builder", RALPH_ITERATION="4")
-    first, second = said.heard(repo / ".ralph")
+    first, second = said.read_events(repo / ".ralph")
     assert (first.topic, first.payload, first.hat, first.iteration) == ("build.complete", '{"files": 2}', "builder", 4)
     assert second.payload == "text"
 
@@ -215,7 +215,7 @@ def test_what_is_no_text_or_too_much_of_it_is_refused_in_few_words(
     assert answer["isError"]
     assert len(answer["content"][0]["text"]) < 1000
     assert Tasks(repo / ".ralph").all() == ()
-    assert said.heard(repo / ".ralph") == ()
+    assert said.read_events(repo / ".ralph") == ()
 
 
 def test_a_whole_pair_of_surrogates_and_an_escaped_backslash_are_text(repo: Path) -> None:
@@ -321,7 +321,7 @@ def test_a_text_and_a_payload_hold_nothing_that_steers_a_terminal(text: str) -> 
     for kind in (mcp.Text, mcp.Line, mcp.Name):
         with pytest.raises(ValidationError):
             TypeAdapter(kind).validate_python(text)
-    with pytest.raises(Trouble, match="control characters"):
+    with pytest.raises(UserError, match="control characters"):
         mcp.check_payload(text)
 
 
@@ -339,5 +339,5 @@ def test_a_text_and_a_payload_are_no_books() -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(mcp.Text).validate_python("a" * (mcp.LONG + 1))
     assert mcp.check_payload("a" * mcp.PAYLOAD)
-    with pytest.raises(Trouble, match="too long"):
+    with pytest.raises(UserError, match="too long"):
         mcp.check_payload("a" * (mcp.PAYLOAD + 1))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.mission.ledger import Recollection
+from ralph_mission.mission.ledger import MemorySnapshot
 from ralph_mission.stores.branch import BranchStore
 from tests.helpers import make_repo
 from tests.stores.making import Intruder, batch, branch_store
@@ -23,7 +23,7 @@ def store(repo: Path) -> BranchStore:
 
 
 @pytest.fixture
-def past(store: BranchStore) -> Recollection:
+def past(store: BranchStore) -> MemorySnapshot:
     return store.commit(batch(), None)
 
 

@@ -13,21 +13,21 @@ from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.remote import Remote
 from ralph_mission.mission.effects import Comment, OpenIssue, Receipt, marker
 from ralph_mission.mission.ledger import (
-    Batch,
     Claim,
     EffectRecord,
     FindingRecord,
+    MemoryBatch,
+    MemorySnapshot,
     MonitorRecord,
     OpenState,
-    Recollection,
     Record,
 )
 from ralph_mission.mission.memory import CompletedNote, CycleNote, Header, Memory
-from ralph_mission.mission.memory_parse import parse
-from ralph_mission.mission.memory_text import render, trimmed
+from ralph_mission.mission.memory_parse import parse_memory
+from ralph_mission.mission.memory_text import render_memory, trim_memory
 from ralph_mission.mission.model import Action, Urgency
 from ralph_mission.stores.recovery import RecoverableStore
-from tests.fakes.github import FakeGitHub
+from tests.fakes.github.server import FakeGitHub
 from tests.helpers import NOON, git
 
 LOG = "memory/ralph-log.md"
@@ -66,15 +66,17 @@ def key(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-def batch(past: Recollection | None = None, *records: Record, cycle: int = 0, **state: Any) -> Batch:
+def batch(past: MemorySnapshot | None = None, *records: Record, cycle: int = 0, **state: Any) -> MemoryBatch:
     """One cycle's commit on top of `past`."""
     memory = past.memory if past else Memory(Header(lineage=LINEAGE), learnings="\n", do_not_repeat="\n")
     number = cycle or memory.header.cycle + 1
     memory = replace(memory, header=replace(memory.header, cycle=number, last_cycle_at=NOON))
-    return Batch(memory, replace(past.state if past else OpenState(), **state), records, f"ralph: cycle {number}: test")
+    return MemoryBatch(
+        memory, replace(past.state if past else OpenState(), **state), records, f"ralph: cycle {number}: test"
+    )
 
 
-def full_batch(past: Recollection | None, cycle: int) -> Batch:
+def full_batch(past: MemorySnapshot | None, cycle: int) -> MemoryBatch:
     """A cycle that observed, acted and ended a mission, with everything that it leaves behind."""
     made = batch(past, intended("comment", cycle), finding("finding", cycle), cycle=cycle)
     note = CycleNote(cycle, NOON, (f"saw {cycle}",), (f"did {cycle}",), Urgency.LOW, "6h")
@@ -83,7 +85,7 @@ def full_batch(past: Recollection | None, cycle: int) -> Batch:
         completed=(CompletedNote("2026-05-04", f"mission {cycle}", 1, "merged"), *made.memory.completed),
         observations=(note, *made.memory.observations),
     )
-    memory, overflow = trimmed(memory)
+    memory, overflow = trim_memory(memory)
     journal = {"report": {"cycle": cycle, "effects": []}}
     archive = (("2026-05", overflow),) if overflow else ()
     made = replace(made, memory=memory, archive=archive, dashboard=f"# {cycle}\n")
@@ -146,7 +148,7 @@ class Intruder:
 
     def rewrite(self, edit: Callable[[Memory], Memory]) -> str:
         """A commit that edits the memory file's value."""
-        return self.change(lambda text: render(edit(parse(text))))
+        return self.change(lambda text: render_memory(edit(parse_memory(text))))
 
     def move(self, oid: str) -> str:
         git(self.repo, "update-ref", f"refs/heads/{self.branch}", oid)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from ralph_mission.mission.ledger import Batch, Recollection, Record
+from ralph_mission.mission.ledger import MemoryBatch, MemorySnapshot, Record
 from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.position import merged, people_edits, refuse, with_people_of
+from ralph_mission.mission.position import merge_edits, people_edits, refuse, with_people_of
 from ralph_mission.trouble import Lost
 
 
@@ -16,7 +16,7 @@ from ralph_mission.trouble import Lost
 class Commit:
     """One state of the whole memory."""
 
-    recollection: Recollection
+    recollection: MemorySnapshot
     records: dict[str, Record]
     ours: bool = True
 
@@ -56,7 +56,7 @@ class MemoryStore:
     def proven_dead(self, holder: str) -> bool:
         return self.shelf.held_by == self.name and holder.partition(":")[0] == self.name.partition(":")[0]
 
-    def recall(self) -> Recollection | None:
+    def recall(self) -> MemorySnapshot | None:
         if not self.shelf.commits:
             return None
         head = self.shelf.commits[-1].recollection
@@ -66,15 +66,15 @@ class MemoryStore:
         edits = people_edits(ours.memory, head.memory)
         if edits is None:
             raise refuse("someone else changed more than people's sections")
-        return replace(head, memory=merged(ours.memory, ours.memory, head.memory), human_edits=edits)
+        return replace(head, memory=merge_edits(ours.memory, ours.memory, head.memory), human_edits=edits)
 
-    def records(self, keys: Iterable[str], at: Recollection | None) -> Mapping[str, Record]:
+    def records(self, keys: Iterable[str], at: MemorySnapshot | None) -> Mapping[str, Record]:
         if at is None:
             return {}
         known = self.shelf.at(at.oid).records
         return {key: known[key] for key in keys if key in known}
 
-    def commit(self, batch: Batch, after: Recollection | None) -> Recollection:
+    def commit(self, batch: MemoryBatch, after: MemorySnapshot | None) -> MemorySnapshot:
         if not batch.memory.header.lineage or (after and batch.memory.header.lineage != after.memory.header.lineage):
             raise ValueError("a commit needs the lineage of the memory it follows")
         head = self.shelf.commits[-1] if self.shelf.commits else None
@@ -91,23 +91,23 @@ class MemoryStore:
     def paused(self) -> bool:
         return bool(self.shelf.commits) and self.shelf.commits[-1].recollection.memory.header.paused
 
-    def edit(self, memory: Memory, after: Recollection, message: str) -> None:
+    def edit(self, memory: Memory, after: MemorySnapshot, message: str) -> None:
         head = self.shelf.commits[-1].recollection
-        text = merged(head.memory, after.memory, memory)
-        self._add(text, Batch(text, head.state, (), message), (), ours=False)
+        text = merge_edits(head.memory, after.memory, memory)
+        self._add(text, MemoryBatch(text, head.state, (), message), (), ours=False)
 
-    def _absorbed(self, after: Recollection | None, head: Commit) -> Recollection:
+    def _absorbed(self, after: MemorySnapshot | None, head: Commit) -> MemorySnapshot:
         if after is None or head.ours:
             raise Lost
         before, theirs = self.shelf.at(after.oid).recollection.memory, head.recollection.memory
         edits = people_edits(before, theirs)
         if edits is None:
             raise Lost
-        return replace(head.recollection, memory=merged(after.memory, before, theirs), human_edits=edits)
+        return replace(head.recollection, memory=merge_edits(after.memory, before, theirs), human_edits=edits)
 
-    def _add(self, memory: Memory, batch: Batch, edits: tuple[str, ...], ours: bool) -> Recollection:
+    def _add(self, memory: Memory, batch: MemoryBatch, edits: tuple[str, ...], ours: bool) -> MemorySnapshot:
         records = dict(self.shelf.commits[-1].records) if self.shelf.commits else {}
         records |= {record.key: record for record in batch.records}
-        new = Recollection(memory, batch.state, f"{len(self.shelf.commits):040x}", edits)
+        new = MemorySnapshot(memory, batch.state, f"{len(self.shelf.commits):040x}", edits)
         self.shelf.commits.append(Commit(new, records, ours))
         return new

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.mission.ledger import Batch, Recollection
+from ralph_mission.mission.ledger import MemoryBatch, MemorySnapshot
 from ralph_mission.mission.memory import CompletedNote, CycleNote
 from ralph_mission.mission.memory_parse import parse_notes
 from ralph_mission.mission.memory_text import render_notes
 from ralph_mission.mission.model import Urgency
-from ralph_mission.mission.position import merged
+from ralph_mission.mission.position import merge_edits
 from ralph_mission.stores import layout
 from ralph_mission.stores.branch import BranchStore
-from ralph_mission.trouble import Lost, Trouble
+from ralph_mission.trouble import Lost, UserError
 from tests.helpers import NOON, commit, git
 from tests.stores.making import (
     LOG,
@@ -132,11 +132,11 @@ def test_the_layout_on_the_branch(repo: Path, store: BranchStore) -> None:
     }
 
 
-def test_a_commit_skips_ci_and_names_the_cycle(repo: Path, past: Recollection) -> None:
+def test_a_commit_skips_ci_and_names_the_cycle(repo: Path, past: MemorySnapshot) -> None:
     assert git(repo, "log", "-1", "--format=%s|%an", "ralph-memory") == "ralph: cycle 1: test [skip ci]|Ralph"
 
 
-def test_no_ref_but_the_branch_is_made(repo: Path, past: Recollection) -> None:
+def test_no_ref_but_the_branch_is_made(repo: Path, past: MemorySnapshot) -> None:
     refs = git(repo, "for-each-ref", "--format=%(refname)").splitlines()
     assert refs == ["refs/heads/main", "refs/heads/ralph-memory"]
 
@@ -163,7 +163,7 @@ def test_no_folder_of_the_journal_grows_for_ever() -> None:
 
 
 def test_a_journal_of_an_earlier_version_is_read_before_what_came_since(
-    store: BranchStore, past: Recollection, intruder: Intruder
+    store: BranchStore, past: MemorySnapshot, intruder: Intruder
 ) -> None:
     head = intruder.write("memory/journal/000001-flat.json", '{"n": 1}')
     files = store.files(replace(batch(past, cycle=2), journal=("later", {"n": 2})), head)
@@ -202,33 +202,35 @@ def test_the_number_of_git_processes_does_not_grow_with_the_number_of_cycles(
     assert max(spent[10:]) <= 4
 
 
-def test_memory_that_could_not_be_read_back_is_not_written(repo: Path, store: BranchStore, past: Recollection) -> None:
+def test_memory_that_could_not_be_read_back_is_not_written(
+    repo: Path, store: BranchStore, past: MemorySnapshot
+) -> None:
     huge = replace(batch(past).memory, measured=("x" * 1100 * 1024,))
-    with pytest.raises(Trouble, match="1024 KiB"):
+    with pytest.raises(UserError, match="1024 KiB"):
         store.commit(replace(batch(past), memory=huge), past)
     assert branch_store(repo).recall() == past
 
 
-def test_a_branch_that_is_checked_out_is_left_alone(repo: Path, store: BranchStore, past: Recollection) -> None:
+def test_a_branch_that_is_checked_out_is_left_alone(repo: Path, store: BranchStore, past: MemorySnapshot) -> None:
     git(repo, "switch", "--quiet", "ralph-memory")
     for deed in (store.recall, lambda: store.commit(batch(past), past)):
-        with pytest.raises(Trouble, match=f"checked out in {repo}"):
+        with pytest.raises(UserError, match=f"checked out in {repo}"):
             deed()
     git(repo, "switch", "--quiet", "main")
     assert store.recall() == past
 
 
 def test_a_branch_checked_out_in_a_linked_work_tree_is_left_alone(
-    repo: Path, tmp_path: Path, store: BranchStore, past: Recollection
+    repo: Path, tmp_path: Path, store: BranchStore, past: MemorySnapshot
 ) -> None:
     git(repo, "worktree", "add", "--quiet", str(tmp_path / "linked"), "ralph-memory")
-    with pytest.raises(Trouble, match="linked"):
+    with pytest.raises(UserError, match="linked"):
         store.recall()
 
 
 def test_a_work_tree_that_stands_on_the_unborn_branch_is_left_alone(repo: Path, store: BranchStore) -> None:
     git(repo, "symbolic-ref", "HEAD", "refs/heads/ralph-memory")
-    with pytest.raises(Trouble, match="checked out"):
+    with pytest.raises(UserError, match="checked out"):
         store.commit(batch(), None)
 
 
@@ -270,32 +272,32 @@ def test_who_holds_memory_is_said_though_an_address_in_it_is_a_value_that_the_ru
     assert landed == branch_store(repo).recall()
 
 
-def noted(made: Batch, *seen: str) -> Batch:
+def noted(made: MemoryBatch, *seen: str) -> MemoryBatch:
     """With a cycle's note of what was seen."""
     note = CycleNote(made.memory.header.cycle, NOON, seen, (), Urgency.LOW, "6h")
     return replace(made, memory=replace(made.memory, observations=(note,)))
 
 
-def test_a_pause_that_came_between_is_kept(past: Recollection) -> None:
+def test_a_pause_that_came_between_is_kept(past: MemorySnapshot) -> None:
     ours = past.memory
     paused = replace(ours, header=replace(ours.header, paused=True))
-    assert merged(ours, ours, paused).header.paused
+    assert merge_edits(ours, ours, paused).header.paused
 
 
 @pytest.mark.attack(22)
 def test_a_branch_that_went_while_nobody_remembered_it_is_not_made_anew(
-    repo: Path, store: BranchStore, past: Recollection
+    repo: Path, store: BranchStore, past: MemorySnapshot
 ) -> None:
     store.anchorage.forget()
     git(repo, "update-ref", "-d", "refs/heads/ralph-memory")
-    with pytest.raises(Trouble, match="is gone") as caught:
+    with pytest.raises(UserError, match="is gone") as caught:
         store.commit(batch(past), past)
     assert not isinstance(caught.value, Lost)
 
 
 @pytest.mark.attack(18)
 def test_a_machine_field_that_changed_under_way_loses_the_cycle(
-    store: BranchStore, past: Recollection, intruder: Intruder
+    store: BranchStore, past: MemorySnapshot, intruder: Intruder
 ) -> None:
     intruder.rewrite(lambda memory: replace(memory, header=replace(memory.header, cycle=99)))
     with pytest.raises(Lost):
@@ -304,7 +306,7 @@ def test_a_machine_field_that_changed_under_way_loses_the_cycle(
 
 @pytest.mark.attack(22)
 def test_the_same_tree_under_another_history_loses_the_cycle(
-    repo: Path, store: BranchStore, past: Recollection, intruder: Intruder
+    repo: Path, store: BranchStore, past: MemorySnapshot, intruder: Intruder
 ) -> None:
     who = {f"GIT_{role}_{part}": "a@example.org" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
     intruder.move(git(repo, "commit-tree", f"{past.oid}^{{tree}}", "-m", "x", env=who))

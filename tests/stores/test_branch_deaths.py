@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.ledger import Recollection
-from ralph_mission.stores.anchor import Mark, boot_id
+from ralph_mission.mission.ledger import MemorySnapshot
+from ralph_mission.stores.anchor import AnchorMark, boot_id
 from ralph_mission.stores.branch import BranchStore
-from ralph_mission.trouble import Lost, Trouble
+from ralph_mission.trouble import Lost, UserError
 from tests.helpers import git, make_repo
 from tests.stores.making import Intruder, batch, branch_store, intended
 
@@ -26,7 +26,7 @@ class Killed(BaseException):
 
 
 def test_killed_between_the_pending_anchor_and_the_move_changes_nothing(
-    repo: Path, store: BranchStore, past: Recollection, monkeypatch: pytest.MonkeyPatch
+    repo: Path, store: BranchStore, past: MemorySnapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die(*_: object) -> bool:
         raise Killed
@@ -41,7 +41,7 @@ def test_killed_between_the_pending_anchor_and_the_move_changes_nothing(
 
 
 def test_killed_between_the_move_and_the_final_anchor_the_commit_is_ours(
-    repo: Path, store: BranchStore, past: Recollection, monkeypatch: pytest.MonkeyPatch
+    repo: Path, store: BranchStore, past: MemorySnapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = Git.move_ref
 
@@ -61,10 +61,10 @@ def test_killed_between_the_move_and_the_final_anchor_the_commit_is_ours(
 
 
 def test_an_edit_on_top_of_a_commit_that_was_never_anchored_is_welcome(
-    repo: Path, store: BranchStore, past: Recollection, intruder: Intruder
+    repo: Path, store: BranchStore, past: MemorySnapshot, intruder: Intruder
 ) -> None:
     second = store.commit(batch(past), past)
-    store.anchorage.write(Mark("f00dfeed", 1, past.oid, pending=second.oid))
+    store.anchorage.write(AnchorMark("f00dfeed", 1, past.oid, pending=second.oid))
     intruder.rewrite(lambda memory: replace(memory, learnings="\n- hi\n"))
     recalled = branch_store(repo).recall()
     assert recalled is not None
@@ -85,7 +85,7 @@ def test_killed_before_the_first_commit_starts_over(
     assert branch_store(repo).commit(batch(), None).memory.header.serial == 1
 
 
-def test_processes_that_race_get_one_winner_each_round(repo: Path, past: Recollection) -> None:
+def test_processes_that_race_get_one_winner_each_round(repo: Path, past: MemorySnapshot) -> None:
     script = (
         "import sys; from pathlib import Path; from tests.stores.making import *; from ralph_mission.trouble "
         "import Lost\n"
@@ -118,11 +118,11 @@ def test_processes_that_race_get_one_winner_each_round(repo: Path, past: Recolle
 
 
 def test_a_move_that_fails_for_another_reason_leaves_memory_as_it_was(
-    repo: Path, store: BranchStore, past: Recollection
+    repo: Path, store: BranchStore, past: MemorySnapshot
 ) -> None:
     lock = repo / ".git" / "refs" / "heads" / "ralph-memory.lock"
     lock.write_text("")
-    with pytest.raises((Trouble, Lost)):
+    with pytest.raises((UserError, Lost)):
         store.commit(batch(past), past)
     lock.unlink()
     assert branch_store(repo).recall() == past
@@ -130,12 +130,12 @@ def test_a_move_that_fails_for_another_reason_leaves_memory_as_it_was(
 
 
 def test_a_disk_that_takes_no_more_is_one_line_and_changes_nothing(
-    repo: Path, store: BranchStore, past: Recollection
+    repo: Path, store: BranchStore, past: MemorySnapshot
 ) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     try:
-        with pytest.raises(Trouble) as caught:
+        with pytest.raises(UserError) as caught:
             store.commit(batch(past), past)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -146,14 +146,14 @@ def test_a_disk_that_takes_no_more_is_one_line_and_changes_nothing(
 
 
 def test_a_full_disk_for_the_anchor_is_one_line_and_changes_nothing(
-    repo: Path, store: BranchStore, past: Recollection, monkeypatch: pytest.MonkeyPatch
+    repo: Path, store: BranchStore, past: MemorySnapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device", "anchor.json")
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "replace", full)
-        with pytest.raises(Trouble, match="no space left on device"):
+        with pytest.raises(UserError, match="no space left on device"):
             store.commit(batch(past), past)
     assert branch_store(repo).recall() == past
 

@@ -25,7 +25,7 @@ from ralph_mission.mission.effects import (
     Ref,
 )
 from ralph_mission.mission.ledger import CallRecord, EffectRecord, OpenState, Record
-from ralph_mission.mission.model import Acceptance, Action, Finding, Severity, Sighting, Signal
+from ralph_mission.mission.model import Acceptance, Action, Finding, Observation, Severity, Signal
 from ralph_mission.safety.patch import Edit, FileChange, FileDelta, Patch
 from ralph_mission.stores import codec
 from tests.helpers import NOON
@@ -98,7 +98,7 @@ def test_documents_are_sorted_and_one_value_a_line() -> None:
     ],
 )
 def test_what_is_not_ours_is_refused_in_one_line(data: bytes) -> None:
-    with pytest.raises(codec.Unreadable) as caught:
+    with pytest.raises(codec.UnreadableDocument) as caught:
         codec.load_state(data)
     assert "\n" not in str(caught.value)
 
@@ -112,7 +112,7 @@ def test_what_is_not_ours_is_refused_in_one_line(data: bytes) -> None:
         1.5,
         "te\0xt\udce9",
         (),
-        (Sighting("o", "ok"), Receipt("k", "done")),
+        (Observation("o", "ok"), Receipt("k", "done")),
         {"a": (1, "x")},
         intended(1),
         (finding(1), (monitor(2),)),
@@ -124,7 +124,7 @@ def test_a_recorded_answer_comes_back_with_its_type(value: object) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"[]", b'{"type": "Popen", "value": {}}', b'{"type": "tuple"}', b"[" * 100_000])
 def test_an_answer_of_unknown_type_is_refused(data: bytes) -> None:
-    with pytest.raises(codec.Unreadable):
+    with pytest.raises(codec.UnreadableDocument):
         codec.load_any(data)
 
 

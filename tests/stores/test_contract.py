@@ -11,7 +11,7 @@ import pytest
 from ralph_mission.flows.control import Editable
 from ralph_mission.mission.ledger import OpenState
 from ralph_mission.mission.memory import Header, Memory
-from ralph_mission.trouble import Lost, Trouble
+from ralph_mission.trouble import Lost, UserError
 from tests.helpers import make_repo
 from tests.stores.making import (
     batch,
@@ -185,5 +185,5 @@ def test_trouble_names_what_to_do(open_store: Factory) -> None:
     store = open_store("here:b:1")
     past = store.commit(batch(), None)
     lost = replace(past, oid="1" * 40)
-    with pytest.raises((Lost, Trouble)):
+    with pytest.raises((Lost, UserError)):
         store.commit(batch(past), lost)

@@ -14,7 +14,7 @@ import pytest
 from ralph_mission.mission.schedule import Rhythm
 from ralph_mission.stores.branch import BranchStore
 from ralph_mission.stores.due import due_fast, usual_longest
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import NOON, git
 from tests.stores.making import Intruder, batch
 
@@ -135,7 +135,7 @@ def test_it_finds_the_branch_wherever_it_is_kept(repo: Path, store: BranchStore,
 
 
 def test_outside_a_repository_it_says_so(tmp_path: Path) -> None:
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         due_fast(tmp_path, NOON)
 
 

@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.deciding import Charter, Situation, World
+from ralph_mission.mission.deciding import CycleSettings, ForgeSnapshot, Situation
 from ralph_mission.mission.ledger import OpenState
-from ralph_mission.mission.lifecycle import Facts
+from ralph_mission.mission.lifecycle import MissionFacts
 from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.model import Branch, Sighting, Verdict
-from ralph_mission.mission.ports import Plan, Thought
+from ralph_mission.mission.model import Observation, Verdict
+from ralph_mission.mission.ports import Plan, RankedFinding
 from ralph_mission.mission.proposal import Decision
+from ralph_mission.mission.threads import Branch
 from ralph_mission.stores.recordings import KEEP, Recordings
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import git
 from tests.mission.build import NOW, fix, issue, pull, signal
 from tests.stores.making import finding
@@ -25,25 +26,25 @@ from tests.stores.making import finding
 
 def test_answers_come_back_in_order(repo: Path) -> None:
     kept = Recordings(Git.open(repo), "000001-abc")
-    answers = [("world", (Sighting("code", "ok"),)), *((f"a{n}", n) for n in range(12)), ("findings", (finding(1),))]
+    answers = [("world", (Observation("code", "ok"),)), *((f"a{n}", n) for n in range(12)), ("findings", (finding(1),))]
     for name, value in answers:
         kept.record(name, value)
     assert list(Recordings(Git.open(repo)).load("000001-abc")) == answers
 
 
 def test_a_whole_situation_comes_back_as_itself(repo: Path) -> None:
-    facts = ((1, Facts(issue(), pull(), frozenset({3}))),)
+    facts = ((1, MissionFacts(issue(), pull(), frozenset({3}))),)
     recorded = Situation(
         1,
         "000001-abc",
         NOW,
-        Charter(quiet_hours=(time(22), time(7))),
+        CycleSettings(quiet_hours=(time(22), time(7))),
         Memory(),
         OpenState(),
-        World(7, Branch("main", "a" * 40), ("main",), (issue(),), (pull(),), facts),
+        ForgeSnapshot(7, Branch("main", "a" * 40), ("main",), (issue(),), (pull(),), facts),
         {"k": finding(1)},
-        (Sighting("code", "ok", (signal(),)),),
-        Plan((Thought(("f",), "bug", 0.5, "why"),)),
+        (Observation("code", "ok", (signal(),)),),
+        Plan((RankedFinding(("f",), "bug", 0.5, "why"),)),
         ("x",),
     )
     decisions = (Decision(fix(), Verdict.HOLD, ("diff-size",)),)
@@ -85,7 +86,7 @@ def test_git_does_not_see_them(repo: Path) -> None:
 
 @pytest.mark.parametrize("cycle_id", ["none", "../../x", "", ".", "a/b"])
 def test_a_cycle_that_is_not_recorded_is_trouble(repo: Path, cycle_id: str) -> None:
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         Recordings(Git.open(repo)).load(cycle_id)
 
 
@@ -99,7 +100,7 @@ def test_a_recording_of_another_version_is_trouble(repo: Path) -> None:
     kept = Recordings(Git.open(repo), "c")
     kept.record("answer", 1)
     (repo / ".ralph" / "cycles" / "c" / "00-answer.json").write_text('{"type": "Unheard", "value": {}}')
-    with pytest.raises(Trouble, match="cannot be read"):
+    with pytest.raises(UserError, match="cannot be read"):
         kept.load("c")
 
 
@@ -124,6 +125,6 @@ def test_a_link_in_the_place_of_the_recordings_leads_to_nothing_that_is_removed_
         folder.mkdir(parents=True)
     (repo / ".ralph").mkdir()
     (repo / ".ralph/cycles").symlink_to(tmp_path / "theirs")
-    with pytest.raises(Trouble, match=r"cycles is a link"):
+    with pytest.raises(UserError, match=r"cycles is a link"):
         Recordings(Git.open(repo), "000000-x").record("answer", 1)
     assert sorted((tmp_path / "theirs").iterdir()) == theirs and not list(theirs[0].iterdir())

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.flows.recover import recover
+from ralph_mission.flows.recover import recover_memory
 from ralph_mission.flows.salvage import Recovered
-from ralph_mission.forges.local import LocalForge, Person
+from ralph_mission.forges.local.forge import LocalForge
+from ralph_mission.forges.local.people import Person
 from ralph_mission.gateways.files import locks
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.mission.effects import Comment, OpenIssue, OpenPull, PushBranch, marker
@@ -18,8 +19,8 @@ from ralph_mission.mission.ledger import (
     Anchor,
     EffectRecord,
     FindingRecord,
+    MemorySnapshot,
     MonitorRecord,
-    Recollection,
     is_settled,
     monitor_key,
 )
@@ -27,8 +28,8 @@ from ralph_mission.mission.model import Action, Status
 from ralph_mission.safety.patch import Edit, FileDelta
 from ralph_mission.stores import layout
 from ralph_mission.stores.branch import BranchStore
-from ralph_mission.stores.provenance import Branch
-from ralph_mission.trouble import Trouble
+from ralph_mission.stores.provenance import MemoryBranch
+from ralph_mission.trouble import UserError
 from tests.helpers import NOON, git
 from tests.stores.making import (
     LOG,
@@ -70,8 +71,8 @@ def open_pull(forge: LocalForge, issue: int) -> int:
     return forge.perform(OpenPull(PULL, "A pull", body, "ralph/x", "main", issue)).number
 
 
-def rescue(repo: Path, forge: LocalForge, take_over: bool = False) -> tuple[Recovered, Recollection]:
-    done = recover(branch_store(repo), forge, NOON, take_over)
+def rescue(repo: Path, forge: LocalForge, take_over: bool = False) -> tuple[Recovered, MemorySnapshot]:
+    done = recover_memory(branch_store(repo), forge, NOON, take_over)
     recalled = branch_store(repo).recall()
     assert recalled is not None
     assert recalled.oid == done.anchor.oid
@@ -171,14 +172,14 @@ DAMAGES: dict[str, Damage] = {
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_after_any_damage_memory_works_again_and_nothing_was_reset(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection, intruder: Intruder, damage: Damage
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot, intruder: Intruder, damage: Damage
 ) -> None:
     store.edit(replace(past.memory, learnings="\n- small pulls\n", do_not_repeat="\n- #4\n"), past, "an edit")
     past = store.recall() or past
     past = store.commit(batch(past, settled(1), finding(2), monitor(3)), past)
     damage(intruder)
     broken = intruder.head()
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         store.recall()
     done, recalled = rescue(repo, forge)
     assert git(repo, "rev-parse", "ralph-memory^") == broken
@@ -195,7 +196,7 @@ def test_after_any_damage_memory_works_again_and_nothing_was_reset(
 
 
 def test_a_branch_that_was_deleted_starts_at_a_new_root(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection, intruder: Intruder
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot, intruder: Intruder
 ) -> None:
     past = store.commit(full_batch(past, 2), past)
     intruder.delete()
@@ -206,7 +207,7 @@ def test_a_branch_that_was_deleted_starts_at_a_new_root(
 
 
 def test_the_newest_text_of_people_is_kept_even_above_a_broken_front_matter(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection, intruder: Intruder
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot, intruder: Intruder
 ) -> None:
     intruder.change(lambda text: text.replace("serial: 1", "serial: 1\nserial: 1") + "- `brand/new`\n")
     _, recalled = rescue(repo, forge)
@@ -214,7 +215,7 @@ def test_the_newest_text_of_people_is_kept_even_above_a_broken_front_matter(
 
 
 def test_cursors_start_at_now_and_the_day_s_spending_is_kept(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection, intruder: Intruder
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot, intruder: Intruder
 ) -> None:
     made = batch(past)
     header = replace(made.memory.header, cursors=(("code", "abc"),), today="2026-05-04", spend_usd=1.5, paused=False)
@@ -224,7 +225,7 @@ def test_cursors_start_at_now_and_the_day_s_spending_is_kept(
     assert (recalled.memory.header.cursors, recalled.memory.header.spend_usd) == ((), 1.5)
 
 
-def test_paused_stays_paused(repo: Path, store: BranchStore, forge: LocalForge, past: Recollection) -> None:
+def test_paused_stays_paused(repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot) -> None:
     header = replace(past.memory.header, paused=True)
     store.edit(replace(past.memory, header=header), past, "paused")
     paused = store.recall()
@@ -234,7 +235,7 @@ def test_paused_stays_paused(repo: Path, store: BranchStore, forge: LocalForge, 
 
 
 def test_journal_and_archive_survive(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection, intruder: Intruder
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot, intruder: Intruder
 ) -> None:
     for cycle in range(2, 15):
         past = store.commit(full_batch(past, cycle), past)
@@ -246,17 +247,17 @@ def test_journal_and_archive_survive(
 
 @pytest.mark.parametrize("torn", ["{", pytest.param("[" * 200_000, id="nested")])
 def test_a_document_of_the_journal_that_cannot_be_read_is_told_and_stops_no_rescue(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection, intruder: Intruder, torn: str
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot, intruder: Intruder, torn: str
 ) -> None:
     intruder.write(path := layout.journal(1, "torn"), torn)
-    with pytest.raises(Trouble, match=f"{path} .* cannot be read"):
+    with pytest.raises(UserError, match=f"{path} .* cannot be read"):
         list(branch_store(repo).journal())
     _, recalled = rescue(repo, forge)
     assert branch_store(repo).recall() == recalled
 
 
 def test_a_record_that_cannot_be_read_is_told_and_gone(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection, intruder: Intruder
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot, intruder: Intruder
 ) -> None:
     path = f"memory/ledger/{key(9)[:2]}/{key(9)}.json"
     intruder.write(path, "{")
@@ -267,10 +268,10 @@ def test_a_record_that_cannot_be_read_is_told_and_gone(
 
 @pytest.mark.parametrize("torn", ["", "{", '{"lineage": "abc'])
 def test_a_note_of_the_position_that_cannot_be_read_is_written_anew(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection, torn: str
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot, torn: str
 ) -> None:
     (repo / ".git/ralph/anchor.json").write_text(torn)
-    with pytest.raises(Trouble, match=r"anchor\.json cannot be read"):
+    with pytest.raises(UserError, match=r"anchor\.json cannot be read"):
         branch_store(repo).recall()
     _, recalled = rescue(repo, forge)
     assert branch_store(repo).recall() == recalled
@@ -285,12 +286,12 @@ def lose(repo: Path, revision: str) -> None:
 
 
 def test_without_its_newest_commit_memory_goes_on_from_the_one_before(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot
 ) -> None:
     past = store.commit(full_batch(past, 2), past)
     store.commit(full_batch(past, 3), past)
     lose(repo, "ralph-memory")
-    with pytest.raises(Trouble, match="git cannot read the branch") as trouble:
+    with pytest.raises(UserError, match="git cannot read the branch") as trouble:
         branch_store(repo).recall()
     assert "ralph memory recover" in trouble.value.next_step
     done, recalled = rescue(repo, forge)
@@ -302,18 +303,18 @@ def test_without_its_newest_commit_memory_goes_on_from_the_one_before(
 
 
 def test_what_was_begun_by_a_record_that_git_has_lost_is_unknown(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot
 ) -> None:
     store.commit(batch(past, intended(1), effects=(key(1),)), past)
     lose(repo, f"ralph-memory:memory/ledger/{key(1)[:2]}")
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         branch_store(repo).recall()
     _, recalled = rescue(repo, forge)
     assert recalled.state.unknown == (key(1),)
 
 
 def test_people_s_words_of_a_commit_that_is_not_whole_are_kept(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot
 ) -> None:
     store.edit(replace(past.memory, learnings="\n- small pulls\n"), past, "an edit")
     past = store.recall() or past
@@ -327,7 +328,7 @@ def test_people_s_words_of_a_commit_that_is_not_whole_are_kept(
 
 
 def test_an_open_intent_that_is_on_the_forge_is_adopted(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot
 ) -> None:
     number = open_issue(forge)
     record = EffectRecord(
@@ -342,7 +343,7 @@ def test_an_open_intent_that_is_on_the_forge_is_adopted(
 
 
 def test_an_open_intent_that_is_not_there_is_settled_and_never_sent(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot
 ) -> None:
     number = Person(forge, "mara").create_issue("x")
     record = replace(intended(1), effect=Comment(key(1), number, f"hello\n{marker(key(1))}"))
@@ -354,7 +355,7 @@ def test_an_open_intent_that_is_not_there_is_settled_and_never_sent(
 
 
 def test_doubt_stays_unknown_where_a_list_may_lag(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection, monkeypatch: pytest.MonkeyPatch
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LocalForge, "lists_at_once", False)
     number = Person(forge, "mara").create_issue("x")
@@ -367,7 +368,7 @@ def test_doubt_stays_unknown_where_a_list_may_lag(
     "forged", [intended("forged"), planned(), replace(settled("forged"), effect=Comment("a", 1, "x"))]
 )
 def test_an_intent_that_an_intruder_wrote_is_not_taken_over(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection, intruder: Intruder, forged: EffectRecord
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot, intruder: Intruder, forged: EffectRecord
 ) -> None:
     from ralph_mission.stores import codec
 
@@ -379,7 +380,7 @@ def test_an_intent_that_an_intruder_wrote_is_not_taken_over(
 
 
 def test_in_a_fresh_clone_what_may_have_been_sent_is_never_sent_again(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection, intruder: Intruder
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot, intruder: Intruder
 ) -> None:
     store.commit(batch(past, intended(1), effects=(key(1),)), past)
     store.anchorage.forget()
@@ -390,7 +391,7 @@ def test_in_a_fresh_clone_what_may_have_been_sent_is_never_sent_again(
 
 
 def test_a_claim_elsewhere_stays_until_it_is_taken_over(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot
 ) -> None:
     store.commit(batch(past, claim=claim("https://example.org/runs/7")), past)
     done, recalled = rescue(repo, forge)
@@ -400,36 +401,36 @@ def test_a_claim_elsewhere_stays_until_it_is_taken_over(
 
 
 def test_a_claim_on_this_machine_is_lifted_by_the_lock(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot
 ) -> None:
     store.commit(batch(past, claim=claim(store.holder())), past)
     assert rescue(repo, forge)[1].state.claim is None
 
 
-def test_recovery_waits_for_a_running_cycle(repo: Path, forge: LocalForge, past: Recollection) -> None:
-    with branch_store(repo).exclusive(), pytest.raises(Trouble, match="running"):
-        recover(branch_store(repo), forge, NOON)
+def test_recovery_waits_for_a_running_cycle(repo: Path, forge: LocalForge, past: MemorySnapshot) -> None:
+    with branch_store(repo).exclusive(), pytest.raises(UserError, match="running"):
+        recover_memory(branch_store(repo), forge, NOON)
 
 
 def test_memory_is_moved_with_its_lock_held_and_git_s_error_is_told(
-    repo: Path, past: Recollection, forge: LocalForge, monkeypatch: pytest.MonkeyPatch
+    repo: Path, past: MemorySnapshot, forge: LocalForge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, alone = branch_store(repo), list[bool]()
 
-    def refused(branch: Branch, new: str, old: str) -> bool:
+    def refused(branch: MemoryBranch, new: str, old: str) -> bool:
         with locks.hold_file(store.anchorage.folder / "moving") as held:
             alone.append(not held)
         raise GitError(("update-ref",), 1, "fatal: no room")
 
-    monkeypatch.setattr(Branch, "move", refused)
-    with pytest.raises(Trouble, match="cannot write memory: fatal: no room"):
-        recover(store, forge, NOON)
+    monkeypatch.setattr(MemoryBranch, "move", refused)
+    with pytest.raises(UserError, match="cannot write memory: fatal: no room"):
+        recover_memory(store, forge, NOON)
     assert alone == [True]
     assert branch_store(repo).recall() == past
 
 
 def test_recovering_a_sound_memory_loses_nothing(
-    repo: Path, store: BranchStore, forge: LocalForge, past: Recollection
+    repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot
 ) -> None:
     past = store.commit(batch(past, settled(1), planned(), next_mission=9), past)
     _, recalled = rescue(repo, forge)

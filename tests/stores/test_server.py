@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.flows.salvage import Salvage
-from ralph_mission.gateways.place import Place
+from ralph_mission.gateways.place import RepositoryPlace
 from ralph_mission.mission.ledger import Anchor
 from ralph_mission.stores import provenance
 from ralph_mission.stores.due import due_on_server
 from ralph_mission.stores.recovery import RecoverableStore
-from ralph_mission.trouble import Lost, Trouble
-from tests.fakes.github import FakeGitHub
+from ralph_mission.trouble import Lost, UserError
+from tests.fakes.github.server import FakeGitHub
 from tests.helpers import NOON, git, make_repo
 from tests.stores.making import LINEAGE, LOG, batch, claim, on_server, server_store
 
@@ -39,8 +39,8 @@ class Server:
             git(self.repo, "clone", "--quiet", ".", str(clone))
         return server_store(clone, self.fake, self.token, **options)
 
-    def place(self) -> Place:
-        return Place("harbour/slackwater", self.fake.api_url, self.fake.url, self.token)
+    def place(self) -> RepositoryPlace:
+        return RepositoryPlace("harbour/slackwater", self.fake.api_url, self.fake.url, self.token)
 
 
 @pytest.fixture
@@ -69,10 +69,10 @@ def test_a_clone_that_has_lost_what_the_server_has_is_to_be_made_anew(server):
     made = server.store("one").commit(batch(), None)
     oid = git(server.folder / "one", "rev-parse", f"{made.oid}:memory")
     (server.folder / "one/.git/objects" / oid[:2] / oid[2:]).unlink()
-    with pytest.raises(Trouble) as trouble:
+    with pytest.raises(UserError) as trouble:
         server.store("one").recall()
     assert "ralph memory recover" in trouble.value.next_step
-    with pytest.raises(Trouble, match="the server has") as trouble:
+    with pytest.raises(UserError, match="the server has") as trouble:
         server.store("one").repair()
     assert "make a new clone" in trouble.value.next_step
     assert server.fake.branch(BRANCH) == made.oid
@@ -109,7 +109,7 @@ def test_a_strangers_commit_on_the_server_stops_the_cycle(server):
     store = server.store()
     store.commit(batch(), None)
     server.fake.push(BRANCH, {"memory/open.json": b"{}\n"})
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         store.recall()
 
 
@@ -117,9 +117,9 @@ def test_a_branch_that_vanished_from_the_server_is_not_made_anew(server):
     store = server.store()
     past = store.commit(batch(), None)
     git(server.fake.bare, "update-ref", "-d", f"refs/heads/{BRANCH}")
-    with pytest.raises(Trouble, match="gone"):
+    with pytest.raises(UserError, match="gone"):
         store.recall()
-    with pytest.raises(Trouble, match="gone"):
+    with pytest.raises(UserError, match="gone"):
         store.commit(batch(past), past)
 
 
@@ -135,7 +135,7 @@ def test_a_push_that_did_not_arrive_is_trouble_and_the_next_goes_on(server):
     store = server.store()
     past = store.commit(batch(), None)
     server.fake.fail("502_not_applied", ("POST", "/git-receive-pack"))
-    with pytest.raises(Trouble, match="cannot reach"):
+    with pytest.raises(UserError, match="cannot reach"):
         store.commit(batch(past), past)
     again = server.store()
     past = again.recall()
@@ -149,7 +149,7 @@ def test_a_push_that_arrived_after_we_gave_up_is_recognised_as_ours(server):
     past = store.commit(batch(), None)
     server.fake.fail("502_applied", ("POST", "/git-receive-pack"))
     server.fake.fail("500", ("GET", "/info/refs?service=git-upload-pack"), after=1, times=3)
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         store.commit(batch(past), past)
     server.fake.faults.clear()
     found = server.store().recall()
@@ -161,7 +161,7 @@ def test_a_protected_memory_branch_names_the_setting(server):
     store = server.store()
     past = store.commit(batch(), None)
     server.fake.protect(BRANCH, restrict_pushes=True)
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(UserError) as caught:
         store.commit(batch(past), past)
     assert "Settings" in caught.value.next_step
     server.fake.unprotect(BRANCH)
@@ -205,7 +205,7 @@ class TestRunnersThatTakeTurns:
         monkeypatch.setattr(provenance, "UNTOLD", 3)
         server.store("one").commit(batch(), None)
         self.went_on(server, 4)
-        with pytest.raises(Trouble):
+        with pytest.raises(UserError):
             server.store("one").recall()
         told = server.store("two").recall()
         anchor = Anchor(told.memory.header.lineage, told.memory.header.serial, told.oid)
@@ -235,7 +235,7 @@ class TestRunnersThatTakeTurns:
         anchor = self.told_of(server)
         whole = git(server.fake.bare, "show", f"{BRANCH}:{LOG}") + "\n"
         server.fake.push(BRANCH, {LOG: b"<<<<<<< mine\n" + whole.encode()})
-        with pytest.raises(Trouble):
+        with pytest.raises(UserError):
             server.store("broken", vouched=lambda: anchor).recall()
         server.fake.push(BRANCH, {LOG: whole.encode()})
         assert server.store("fresh", vouched=lambda: anchor).recall().memory.header.serial == 1
@@ -245,7 +245,7 @@ class TestRunnersThatTakeTurns:
         anchor = self.told_of(server)
         text = git(server.fake.bare, "show", f"{BRANCH}:{LOG}")
         server.fake.push(BRANCH, {LOG: text.replace("serial: 1", "serial: 3").encode() + b"\n"})
-        with pytest.raises(Trouble, match="someone else"):
+        with pytest.raises(UserError, match="someone else"):
             server.store("fresh", vouched=lambda: anchor).recall()
 
     @pytest.mark.attack(18)
@@ -253,7 +253,7 @@ class TestRunnersThatTakeTurns:
         server.store("one").commit(batch(), None)
         self.went_on(server, 1)
         server.fake.push(BRANCH, {"memory/open.json": b"{}\n"})
-        with pytest.raises(Trouble):
+        with pytest.raises(UserError):
             server.store("one").recall()
 
     def begun_anew(self, server) -> tuple[str, Anchor]:
@@ -282,21 +282,21 @@ class TestRunnersThatTakeTurns:
     def test_history_that_the_forge_was_not_told_of_stays_refused(self, server):
         old, anchor = self.begun_anew(server)
         for told in (None, replace(anchor, oid=old), replace(anchor, oid="f" * 40), replace(anchor, oid="")):
-            with pytest.raises(Trouble, match="rewritten"):
+            with pytest.raises(UserError, match="rewritten"):
                 server.store("one", vouched=lambda told=told: told).recall()
 
     @pytest.mark.attack(22)
     @pytest.mark.parametrize("odd", [{"lineage": LINEAGE}, {"serial": 1}])
     def test_neither_the_same_lineage_nor_an_older_position_excuses_a_rewritten_history(self, server, odd):
         _, anchor = self.begun_anew(server)
-        with pytest.raises(Trouble, match="rewritten"):
+        with pytest.raises(UserError, match="rewritten"):
             server.store("one", vouched=lambda: replace(anchor, **odd)).recall()
 
     @pytest.mark.attack(18)
     def test_a_strangers_change_on_top_of_what_was_begun_anew_still_stops_the_cycle(self, server):
         _, anchor = self.begun_anew(server)
         server.fake.push(BRANCH, {"memory/open.json": b"{}\n"})
-        with pytest.raises(Trouble, match="someone else"):
+        with pytest.raises(UserError, match="someone else"):
             server.store("one", vouched=lambda: anchor).recall()
 
     def test_nobody_may_begin_anew_while_a_cycle_is_under_way(self, server):

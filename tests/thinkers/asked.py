@@ -8,11 +8,11 @@ from typing import Any
 from ralph_mission.mission.memory import Header, Memory
 from ralph_mission.mission.model import Acceptance, Finding, Limits, Severity
 from ralph_mission.mission.ports import THINKER, Brief, Plan
-from ralph_mission.thinkers.answer import Answer
-from ralph_mission.thinkers.asking import Bill, Question, Reply
+from ralph_mission.thinkers.answer import ModelAnswer
+from ralph_mission.thinkers.asking import Bill, ModelQuestion, Reply
 from ralph_mission.thinkers.llm import LlmThinker
 from ralph_mission.thinkers.rules import RulesThinker
-from ralph_mission.thinkers.settings import Settings
+from ralph_mission.thinkers.settings import ThinkerSettings
 from tests.mission.build import NOW, finding
 
 NONCE = "0011223344556677"
@@ -23,9 +23,9 @@ class Scripted:
     """`asking.Ask` that gives `replies` in order and keeps what it was asked."""
 
     replies: list[Reply]
-    asked: list[Question] = field(default_factory=list)
+    asked: list[ModelQuestion] = field(default_factory=list)
 
-    def __call__(self, question: Question) -> Reply:
+    def __call__(self, question: ModelQuestion) -> Reply:
         self.asked.append(question)
         return self.replies.pop(0)
 
@@ -54,9 +54,9 @@ def ranked(one: Finding, **changes: Any) -> dict[str, Any]:
     return {"fingerprint": one.fingerprint, "kind": one.kind, "why": "because", **changes}
 
 
-def answer(*ranking: dict[str, Any]) -> Answer:
+def answer(*ranking: dict[str, Any]) -> ModelAnswer:
     """A whole answer."""
-    return Answer.model_validate({"ranking": ranking})
+    return ModelAnswer.model_validate({"ranking": ranking})
 
 
 def reply(*ranking: dict[str, Any]) -> Reply:
@@ -66,7 +66,7 @@ def reply(*ranking: dict[str, Any]) -> Reply:
 
 def thinker(*replies: Reply, price: float | None = 1.0, **settings: Any) -> tuple[LlmThinker, Scripted]:
     """A thinker and its model; `price` in USD per million tokens."""
-    chosen = Settings(kind="llm", model="anthropic:scripted", **settings)
+    chosen = ThinkerSettings(kind="llm", model="anthropic:scripted", **settings)
     ask, bill = Scripted(list(replies)), Bill(lambda read, written: price and price * (read + written) / 1e6)
     return LlmThinker(chosen, RulesThinker(), ask, bill, lambda: NONCE), ask
 

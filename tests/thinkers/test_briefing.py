@@ -18,7 +18,7 @@ START, END = f"<<{NONCE}\n", f"\n{NONCE}>>"
 
 def told(*findings, memory=None, chars=1000, secrets=()):
     asked = replace(brief(*findings), memory=memory or Memory())
-    return briefing.told(asked, findings, chars, NONCE, secrets)
+    return briefing.render_brief(asked, findings, chars, NONCE, secrets)
 
 
 @pytest.mark.attack(8)

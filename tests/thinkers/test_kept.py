@@ -11,7 +11,7 @@ from ralph_mission.mission.memory import Header
 from ralph_mission.thinkers import kept
 
 HERE = replace(Header(), lineage="kelp", cycle=3)
-PAID = kept.Kept(lineage="kelp", cycle=3, paid="3:think", usd=0.25, cursor="c")
+PAID = kept.KeptReply(lineage="kelp", cycle=3, paid="3:think", usd=0.25, cursor="c")
 
 
 def test_what_was_paid_is_known_after_a_death(tmp_path: Path) -> None:
@@ -38,4 +38,4 @@ def test_nothing_is_read_or_written_behind_a_link(tmp_path: Path, link: str) -> 
 )  # fmt: skip  # one list
 def test_what_cannot_be_read_is_as_good_as_absent(tmp_path: Path, planted: str) -> None:
     (tmp_path / kept.FILE).write_text(planted)
-    assert kept.load(tmp_path, HERE, ()) == kept.Kept(lineage="kelp", cycle=3)
+    assert kept.load(tmp_path, HERE, ()) == kept.KeptReply(lineage="kelp", cycle=3)

@@ -10,7 +10,7 @@ import pytest
 from ralph_mission.mission.memory import Header, Memory
 from ralph_mission.mission.model import Acceptance, Usage
 from ralph_mission.safety.secrets import find_secrets, redact
-from ralph_mission.thinkers.asking import Bill, Question, Reply
+from ralph_mission.thinkers.asking import Bill, ModelQuestion, Reply
 from ralph_mission.thinkers.rules import RulesThinker
 from tests.mission.build import NOW
 from tests.mission.hostile import TOKEN
@@ -193,9 +193,9 @@ def test_with_the_money_spent_nobody_is_asked(spent, settings, said):
 
 def test_what_no_language_is_written_in_may_be_a_token_for_each_byte():
     bill = Bill(lambda read, written: float(read))
-    plain, strange = (bill.most(Question("", text * 1_000)) for text in ("a", "\U0001f9ff"))
-    assert strange - bill.most(Question("", "")) == 4_000
-    assert plain - bill.most(Question("", "")) == 500
+    plain, strange = (bill.most(ModelQuestion("", text * 1_000)) for text in ("a", "\U0001f9ff"))
+    assert strange - bill.most(ModelQuestion("", "")) == 4_000
+    assert plain - bill.most(ModelQuestion("", "")) == 500
 
 
 def test_yesterdays_money_is_not_todays():

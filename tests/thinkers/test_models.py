@@ -14,14 +14,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from ralph_mission.thinkers import models, prices, wire
-from ralph_mission.thinkers.asking import Bill, Question
+from ralph_mission.thinkers.asking import Bill, ModelQuestion
 from ralph_mission.thinkers.models import ModelAsk
-from tests.fakes.model import KEY, Reply, ScriptedModel, call, fault, say
-from tests.fakes.model.script import Call
+from tests.fakes.model.script import Call, Reply, call, fault, say
+from tests.fakes.model.server import KEY, ScriptedModel
 from tests.thinkers.asked import LEAST, WORST, ranked, thing
 
 KINDS = {one.fingerprint: one.kind for one in (WORST, LEAST)}
-QUESTION = Question("Rank them.", "two findings", KINDS)
+QUESTION = ModelQuestion("Rank them.", "two findings", KINDS)
 GOOD = call(models.TOOL, ranking=[ranked(LEAST), ranked(WORST)])
 STRANGE = call(models.TOOL, ranking=[ranked(thing("invented"))])
 EXTRA = call(models.TOOL, ranking=[ranked(WORST, action="merge")])
@@ -215,12 +215,12 @@ def test_without_the_library_the_extra_is_named(monkeypatch):
 
 
 def test_prices_are_listed_for_what_providers_sell_and_for_nothing_else():
-    known = prices.listed("anthropic", "claude-sonnet-4-5", 1000, 100)
+    known = prices.listed_price("anthropic", "claude-sonnet-4-5", 1000, 100)
     assert known == pytest.approx(1000 * 3e-6 + 100 * 15e-6)
-    same = {prices.listed(provider, "gpt-4o", 1000, 100) for provider in ("openai", "openai-chat")}
+    same = {prices.listed_price(provider, "gpt-4o", 1000, 100) for provider in ("openai", "openai-chat")}
     assert len(same) == 1
     assert None not in same
-    assert prices.listed("anthropic", "scripted", 1000, 100) is None
+    assert prices.listed_price("anthropic", "scripted", 1000, 100) is None
 
 
 @pytest.mark.parametrize("name", ["anthropic:scripted", "openai:scripted", "openai-chat:scripted"])
@@ -228,5 +228,5 @@ def test_a_free_look_tells_whether_it_can_be_asked(name):
     with ScriptedModel([]) as model:
         base = model.url if name.startswith("anthropic") else f"{model.url}/v1"
         provider, _, short = name.partition(":")
-        assert models.reached(wire.Access(provider, short, KEY, base), 10.0) == ""
+        assert models.why_unreachable(wire.Access(provider, short, KEY, base), 10.0) == ""
         assert model.turns == []

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.thinkers.answer import Answer
+from ralph_mission.thinkers.answer import ModelAnswer
 from ralph_mission.thinkers.remembered import ROOM, Remembered, identity
 from tests.thinkers.asked import thing
 
@@ -17,4 +17,4 @@ def test_another_basis_or_a_finding_that_is_new_is_asked_about_anew() -> None:
 def test_what_is_kept_has_so_much_room(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = tuple(f"{number:012}" for number in range(200))
     monkeypatch.setattr("ralph_mission.thinkers.remembered.ROOM", 100)
-    assert Remembered(asked=asked, answer=Answer(ranking=())).written() == "" and ROOM > 100
+    assert Remembered(asked=asked, answer=ModelAnswer(ranking=())).written() == "" and ROOM > 100

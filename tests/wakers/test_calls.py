@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.mission.memory import Header
-from ralph_mission.wakers.calls import Calls, called, dump, load, objection
+from ralph_mission.wakers.calls import Calls, dump, load, objection, record_wake
 from tests.helpers import NOON
 
 HEADER = Header(generation=5, today="2026-05-04")
-ONCE = called(Calls(), HEADER, NOON)
+ONCE = record_wake(Calls(), HEADER, NOON)
 
 
 def minutes(count: float) -> timedelta:
@@ -65,14 +65,14 @@ def test_a_new_day_starts_at_nothing():
 
 def test_a_clock_that_jumps_by_days_and_back_does_not_start_the_count_anew():
     full = replace(ONCE, days=(("2026-05-04", 12),))
-    elsewhere = called(full, HEADER, NOON + timedelta(days=2))
+    elsewhere = record_wake(full, HEADER, NOON + timedelta(days=2))
     assert "used up" in objection(elsewhere, HEADER, NOON + minutes(11), 48)
 
 
 def test_the_notes_do_not_grow_for_ever():
     calls = Calls()
     for day in range(40):
-        calls = called(calls, HEADER, NOON + timedelta(days=day))
+        calls = record_wake(calls, HEADER, NOON + timedelta(days=day))
     assert [day for day, _ in calls.days] == [f"2026-06-{day:02}" for day in range(12, 4, -1)]
 
 

@@ -7,31 +7,31 @@ from datetime import timedelta, timezone
 
 import pytest
 
-from ralph_mission.trouble import Trouble
-from ralph_mission.wakers.dispatch import DispatchWaker, Outcome, payload
+from ralph_mission.trouble import UserError
+from ralph_mission.wakers.dispatch import DispatchAnswer, DispatchWaker, payload
 from tests.helpers import NOON
 
 
 class Line:
     """A post that answers what it was told to, and keeps what it was sent."""
 
-    def __init__(self, answer: Outcome | Exception) -> None:
+    def __init__(self, answer: DispatchAnswer | Exception) -> None:
         self.answer, self.sent = answer, []
 
-    def __call__(self, path: str, body: dict) -> Outcome:
+    def __call__(self, path: str, body: dict) -> DispatchAnswer:
         self.sent.append((path, body))
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
 
 
-def woken(answer: Outcome | Exception):
+def woken(answer: DispatchAnswer | Exception):
     line = Line(answer)
     return DispatchWaker("mara/harbour", line).wake(NOON, 7), line.sent
 
 
 def test_the_request_is_the_published_one_and_nothing_more():
-    receipt, sent = woken(Outcome(204))
+    receipt, sent = woken(DispatchAnswer(204))
     assert receipt.status == "done"
     body = {
         "event_type": "ralph-loop-trigger",
@@ -48,17 +48,17 @@ def test_the_moment_is_told_in_utc():
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (Outcome(403, "Resource not accessible by integration"), "permissions: contents: write"),
-        (Outcome(403, "API rate limit exceeded for installation"), "rate limit"),
-        (Outcome(429), "rate limit"),
-        (Outcome(401, "Bad credentials"), "the token is not valid"),
-        (Outcome(404, "Not Found"), "GITHUB_REPOSITORY"),
-        (Outcome(301, "Moved Permanently"), "renamed or moved"),
-        (Outcome(422, "Invalid request"), "Invalid request"),
-        (Outcome(502), "the next wake makes up for it"),
-        (Outcome(0, "no answer in time"), "no answer in time"),
+        (DispatchAnswer(403, "Resource not accessible by integration"), "permissions: contents: write"),
+        (DispatchAnswer(403, "API rate limit exceeded for installation"), "rate limit"),
+        (DispatchAnswer(429), "rate limit"),
+        (DispatchAnswer(401, "Bad credentials"), "the token is not valid"),
+        (DispatchAnswer(404, "Not Found"), "GITHUB_REPOSITORY"),
+        (DispatchAnswer(301, "Moved Permanently"), "renamed or moved"),
+        (DispatchAnswer(422, "Invalid request"), "Invalid request"),
+        (DispatchAnswer(502), "the next wake makes up for it"),
+        (DispatchAnswer(0, "no answer in time"), "no answer in time"),
         (ConnectionRefusedError("at 10.0.0.1"), "did not answer (ConnectionRefusedError)"),
-        (Trouble("GitHub's rate limit", "try again later", who="forge"), "try again later"),
+        (UserError("GitHub's rate limit", "try again later", who="forge"), "try again later"),
     ],
 )
 def test_a_refusal_is_a_failed_receipt_that_says_why_and_nothing_is_sent_again(answer, told):
@@ -69,11 +69,11 @@ def test_a_refusal_is_a_failed_receipt_that_says_why_and_nothing_is_sent_again(a
 
 
 def test_what_the_server_says_is_kept_to_one_short_line():
-    receipt, _ = woken(Outcome(422, "one\ntwo\r\n" + "x" * 5000))
+    receipt, _ = woken(DispatchAnswer(422, "one\ntwo\r\n" + "x" * 5000))
     assert "\n" not in receipt.detail
     assert len(receipt.detail) < 300
 
 
 def test_the_key_is_that_of_the_generation_and_no_other():
-    keys: Callable[[int], str] = lambda n: DispatchWaker("a/b", Line(Outcome(204))).wake(NOON, n).key  # noqa: E731  # one use
+    keys: Callable[[int], str] = lambda n: DispatchWaker("a/b", Line(DispatchAnswer(204))).wake(NOON, n).key  # noqa: E731  # one use
     assert keys(3) == keys(3) != keys(4)

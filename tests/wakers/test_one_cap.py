@@ -12,7 +12,7 @@ import pytest
 from ralph_mission.mission import schedule
 from ralph_mission.mission.memory import Header
 from ralph_mission.mission.model import Urgency
-from ralph_mission.wakers.calls import Calls, called, objection
+from ralph_mission.wakers.calls import Calls, objection, record_wake
 from tests.helpers import NOON
 
 RHYTHM = schedule.Rhythm(*[timedelta(minutes=15)] * 3)
@@ -30,7 +30,7 @@ class Loop:
     def cycle(self, now: datetime, ready: bool) -> None:
         """One that ends now; `ready`: with work that need not wait."""
         day = f"{now:%Y-%m-%d}"
-        dispatches, wake = schedule.granted(self.header, day, self.limit)
+        dispatches, wake = schedule.count_granted_wakes(self.header, day, self.limit)
         header = replace(self.header, today=day, dispatches=dispatches, wake=wake, last_cycle_at=now)
         self.header = schedule.plan_next(header, Urgency.HIGH, RHYTHM, now, at_once=ready and wake)
         self.sent[day] += ready and wake
@@ -39,7 +39,7 @@ class Loop:
         """Its minute."""
         due = schedule.is_due(self.header.next_due_at, now, RHYTHM.longest)
         if due and not objection(self.calls, self.header, now, self.limit):
-            self.calls = called(self.calls, self.header, now)
+            self.calls = record_wake(self.calls, self.header, now)
             self.sent[f"{now:%Y-%m-%d}"] += 1
             return True
         return False

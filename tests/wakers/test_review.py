@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.wakers.dispatch import DispatchWaker, Outcome
+from ralph_mission.wakers.dispatch import DispatchAnswer, DispatchWaker
 from ralph_mission.wakers.review import by_dispatch
 from tests.wakers.test_dispatch import Line
 
@@ -43,7 +43,7 @@ def test_where_no_workflow_listens_nobody_is_woken(tmp_path: Path, text: str) ->
 
 
 def test_the_request_names_the_pull_and_nothing_more() -> None:
-    line = Line(Outcome(204))
+    line = Line(DispatchAnswer(204))
     assert DispatchWaker("mara/harbour", line).review(8).status == "done"
     body = {"event_type": "ralph-review-trigger", "client_payload": {"pull_request": 8}}
     assert line.sent == [("/repos/mara/harbour/dispatches", body)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.github import FakeGitHub
+from tests.fakes.github.server import FakeGitHub
 from tests.helpers import NOON, Result, cli_here, git, make_repo
 from tests.stores.making import batch, on_server, server_store
 

@@ -9,25 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.workflow import Action, render_workflow
+from ralph_mission.cli.workflow import ActionReference, render_workflow
 from ralph_mission.config.settings import Schedule
 from ralph_mission.wakers import WAKERS, best
-from ralph_mission.wakers.facts import Facts, look
+from ralph_mission.wakers.facts import WakeFacts, look
 from ralph_mission.wakers.timer import instance
 
-PLAIN = render_workflow("cycle", Action("a/b", "v1"), ("self-hosted",))
+PLAIN = render_workflow("cycle", ActionReference("a/b", "v1"), ("self-hosted",))
 HERE = "srv-harbour"
 TIMERS = frozenset({f"ralph-wake@{HERE}.timer"})
 
 
-def name_of_best(facts: Facts) -> str:
+def name_of_best(facts: WakeFacts) -> str:
     way = best(facts)
     return way.name if way else ""
 
 
 def test_nothing_is_set_up_where_nothing_is():
-    assert best(Facts()) is None
-    assert not any(way.set_up(Facts()).ok for way in WAKERS.values())
+    assert best(WakeFacts()) is None
+    assert not any(way.set_up(WakeFacts()).ok for way in WAKERS.values())
 
 
 def test_the_table_holds_every_way_that_can_be_configured():
@@ -38,10 +38,10 @@ def test_the_table_holds_every_way_that_can_be_configured():
 @pytest.mark.parametrize(
     ("facts", "name"),
     [
-        (Facts(PLAIN), "heartbeat"),
-        (Facts(PLAIN, TIMERS, HERE), "timer"),
-        (Facts("", TIMERS, HERE), ""),
-        (Facts(PLAIN, TIMERS, "elsewhere"), "heartbeat"),
+        (WakeFacts(PLAIN), "heartbeat"),
+        (WakeFacts(PLAIN, TIMERS, HERE), "timer"),
+        (WakeFacts("", TIMERS, HERE), ""),
+        (WakeFacts(PLAIN, TIMERS, "elsewhere"), "heartbeat"),
     ],
 )
 def test_the_most_punctual_way_that_is_set_up_is_the_best(facts, name):
@@ -49,14 +49,14 @@ def test_the_most_punctual_way_that_is_set_up_is_the_best(facts, name):
 
 
 def test_a_timer_for_another_folder_is_named():
-    standing = WAKERS["timer"].set_up(Facts(PLAIN, TIMERS, "srv-other"))
+    standing = WAKERS["timer"].set_up(WakeFacts(PLAIN, TIMERS, "srv-other"))
     assert not standing.ok
     assert f"ralph-wake@{HERE}.timer" in standing.reason
 
 
 def test_a_commented_cron_is_no_heartbeat():
     text = PLAIN.replace("    - cron", "    # - cron")
-    facts = replace(Facts(), workflow=look_at(text))
+    facts = replace(WakeFacts(), workflow=look_at(text))
     assert not WAKERS["heartbeat"].set_up(facts).ok
 
 
@@ -81,7 +81,7 @@ def test_the_workflow_is_found_by_what_it_listens_to(tmp_path):
 
 
 def test_a_bare_repository_has_no_workflow_to_look_at():
-    assert look(None, "", ()) == Facts()
+    assert look(None, "", ()) == WakeFacts()
 
 
 def test_enabled_timers_are_found_where_systemd_links_them(tmp_path):

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from datetime import datetime
 
 from ralph_mission.forges.github.api import PACE, Api, Counts
-from ralph_mission.forges.github.etags import Kept, scope_of
+from ralph_mission.forges.github.etags import ReadCache, scope_of
 from ralph_mission.forges.github.forge import GitHubForge, utc_now
 from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.place import Place
+from ralph_mission.gateways.place import RepositoryPlace
 from ralph_mission.gateways.remote import Remote
 
 __all__ = ["Counts", "GitHubForge", "connect"]
@@ -18,7 +18,7 @@ __all__ = ["Counts", "GitHubForge", "connect"]
 
 def connect(
     git: Git,
-    place: Place,
+    place: RepositoryPlace,
     *,
     now: Callable[[], datetime] = utc_now,
     note: Callable[[str], None] = lambda text: None,
@@ -30,7 +30,7 @@ def connect(
     timeout: float = 30,
 ) -> GitHubForge:
     """The forge of a clone. Sends nothing yet. `staged`: changes neither GitHub nor a ref or file here."""
-    kept = Kept(
+    kept = ReadCache(
         None if staged else git.common_dir / "ralph" / "github.json", scope_of(place.api, place.repository, place.token)
     )
     api = Api(place, kept, note=note, sleep=sleep, pace=pace, timeout=timeout, staged=staged)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from ralph_mission.forges.commits import mark
 from ralph_mission.forges.github import reading
 from ralph_mission.forges.github.limits import Doubt
-from ralph_mission.forges.github.reading import Thread
+from ralph_mission.forges.github.reading import IssueWire
 from ralph_mission.forges.github.threads import Threads
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.mission.effects import marker
 from ralph_mission.mission.ledger import Anchor, key_of
-from ralph_mission.mission.model import Actor
+from ralph_mission.mission.threads import Actor
 from ralph_mission.trouble import Damaged, Missing
 
 TITLE = "Ralph looks after this repository"
@@ -33,7 +33,7 @@ The last lines of this issue say how far its memory has come, so that a loss wou
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AnchorIssue:
     """The standing issue, found by its marker and our own author id; `branch` and `path` say where memory is."""
 
     threads: Threads
@@ -41,7 +41,7 @@ class Standing:
     branch: str = "ralph-memory"
     path: str = "memory/ralph-log.md"
 
-    def is_it(self, wire: Thread) -> bool:
+    def is_it(self, wire: IssueWire) -> bool:
         """Whether this is the standing issue. One of somebody else's with our marker is not."""
         is_issue = wire.pull_request is None and mark(wire.body or "") == KEY
         return is_issue and reading.actor(wire.user).id == self.us().id
@@ -64,27 +64,27 @@ class Standing:
         try:
             if wire is None:
                 made = api.send("POST", "/issues", {"title": TITLE, "body": body})
-                self._remember(reading.read(Thread, made).number)
+                self._remember(reading.read(IssueWire, made).number)
             elif wire.body != body:
                 api.send("PATCH", f"/issues/{wire.number}", {"body": body})
             for spare in self._listed()[1:]:
                 closed = {"state": "closed", "state_reason": "not_planned", "body": body}
                 api.send("PATCH", f"/issues/{spare.number}", closed)
-        except (Refused, Doubt) as no:
+        except (ForgeRefused, Doubt) as no:
             api.note(f"how far memory has come could not be noted on GitHub: {no}")
 
-    def _found(self) -> Thread | None:
+    def _found(self) -> IssueWire | None:
         """The oldest one, however many a race or a late list may have made."""
         found = next(iter(self._listed()), None) or self._kept() or self._of_ours()
         if found is not None:
             self._remember(found.number)
         return found
 
-    def _listed(self) -> list[Thread]:
+    def _listed(self) -> list[IssueWire]:
         """The open ones, oldest first. All but the first were made by a race, and say nothing that it does not."""
         return [wire for _, wire in sorted(self.threads.open().items()) if self.is_it(wire)]
 
-    def _kept(self) -> Thread | None:
+    def _kept(self) -> IssueWire | None:
         """The one this clone remembers: closed, perhaps, or too new for the list."""
         number = self.threads.api.kept.get("anchor")
         if not isinstance(number, int):
@@ -95,8 +95,8 @@ class Standing:
             return None
         return wire if self.is_it(wire) else None
 
-    def _of_ours(self) -> Thread | None:
-        wires: Iterable[Thread] = (wire for wire in self.threads.by(self.us()) if self.is_it(wire))
+    def _of_ours(self) -> IssueWire | None:
+        wires: Iterable[IssueWire] = (wire for wire in self.threads.by(self.us()) if self.is_it(wire))
         return min(wires, key=lambda wire: wire.number, default=None)
 
     def _remember(self, number: int) -> None:

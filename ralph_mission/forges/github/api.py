@@ -18,14 +18,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ralph_mission.forges.github import limits
-from ralph_mission.forges.github.etags import Kept, Page, slim
-from ralph_mission.forges.github.limits import Absent, Answer, Doubt
-from ralph_mission.forges.github.wire import Wire
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.github.etags import Page, ReadCache, slim
+from ralph_mission.forges.github.limits import Absent, ApiAnswer, Doubt
+from ralph_mission.forges.github.wire import GitHubRequester
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.gateways.http.client import NoAnswer
-from ralph_mission.gateways.place import Place
+from ralph_mission.gateways.place import RepositoryPlace
 from ralph_mission.mission.ledger import NOT_ATTEMPTED
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 BACK_OFF = (1.0, 2.0, 4.0)  # seconds before a read is tried again
 PATIENCE = 120.0  # seconds that one cycle waits for rate limits, in all
@@ -51,8 +51,8 @@ class Api:
 
     def __init__(
         self,
-        place: Place,
-        kept: Kept,
+        place: RepositoryPlace,
+        kept: ReadCache,
         *,
         note: Callable[[str], None] = lambda text: None,
         sleep: Callable[[float], None] = time.sleep,
@@ -64,7 +64,7 @@ class Api:
         self.pace, self.staged = pace, staged
         self.counts = Counts()
         self.waited = 0.0
-        self._wire = Wire(place.api, place.token, timeout)
+        self._wire = GitHubRequester(place.api, place.token, timeout)
         self._seen = (datetime.now(UTC), time.monotonic())
         self._last_mutation = float("-inf")
         self._no_mutation_before = datetime.min.replace(tzinfo=UTC)
@@ -87,11 +87,13 @@ class Api:
         below, seen = self._below(path), set[str]()
         while below:
             if below in seen or len(seen) == LONGEST:
-                raise Trouble(f"GitHub's list {path.partition('?')[0]} has no end", "check GITHUB_API_URL", who="forge")
+                raise UserError(
+                    f"GitHub's list {path.partition('?')[0]} has no end", "check GITHUB_API_URL", who="forge"
+                )
             seen.add(below)
             page = self._page(below, fresh)
             if not isinstance(page.body, list):
-                raise Trouble(f"GitHub's answer to GET {path} is no list", "the next wake tries again", who="forge")
+                raise UserError(f"GitHub's answer to GET {path} is no list", "the next wake tries again", who="forge")
             yield page.body
             below = page.next
 
@@ -122,7 +124,7 @@ class Api:
         self.kept.put_page(place, page)
         return page
 
-    def _persist(self, method: str, place: str, body: Any = None, etag: str = "") -> Answer:
+    def _persist(self, method: str, place: str, body: Any = None, etag: str = "") -> ApiAnswer:
         """A read's answer, after as much patience as is due. Raises Trouble."""
         delays = iter(BACK_OFF)
         while True:
@@ -132,8 +134,8 @@ class Api:
             except NoAnswer as error:
                 if error.final:
                     what = f"{urlsplit(self.place.api).netloc} {error}"
-                    raise Trouble(what, "check GITHUB_API_URL; the next wake tries again", who="forge") from None
-                answer, problem = Answer(0, {}), str(error)
+                    raise UserError(what, "check GITHUB_API_URL; the next wake tries again", who="forge") from None
+                answer, problem = ApiAnswer(0, {}), str(error)
             pause = limits.wait_for(answer, self.now)
             if pause is not None:
                 self._wait(pause)
@@ -143,25 +145,25 @@ class Api:
                 self.sleep(delay)
             elif problem:
                 what = f"cannot reach {urlsplit(self.place.api).netloc} (it {problem})"
-                raise Trouble(what, "nothing was lost; the next wake tries again", who="network")
+                raise UserError(what, "nothing was lost; the next wake tries again", who="network")
             else:
                 return answer
 
     def _wait(self, seconds: float) -> None:
         if self.waited + seconds > PATIENCE:
             again = self.now + timedelta(seconds=seconds)
-            raise Trouble("GitHub's rate limit is reached", f"try again after {again:%H:%M} UTC", who="forge")
+            raise UserError("GitHub's rate limit is reached", f"try again after {again:%H:%M} UTC", who="forge")
         self.note(f"GitHub's rate limit: waiting {seconds:.0f} s")
         self.sleep(seconds)
         self.waited += seconds
 
-    def _next(self, answer: Answer) -> str:
+    def _next(self, answer: ApiAnswer) -> str:
         found = re.search(r'<([^<>]+)>\s*;\s*rel="next"', answer.headers.get("link", ""))
         if found and not self._local(found[1]):  # half a list would look like a whole one
-            raise Trouble("GitHub continues a list at another address than GITHUB_API_URL", "check it", who="forge")
+            raise UserError("GitHub continues a list at another address than GITHUB_API_URL", "check it", who="forge")
         return self._local(found[1]) if found else ""
 
-    def _same_repository(self, answer: Answer) -> str:
+    def _same_repository(self, answer: ApiAnswer) -> str:
         """Where a read was redirected to, if that is this repository under its number (as after a renaming)."""
         place = self._local(answer.headers.get("x-location", ""))
         found = NUMBERED.match(place)
@@ -192,7 +194,7 @@ class Api:
             answer = self._exchange(method, self._below(path), body)
         except NoAnswer as error:
             if not error.sent:
-                raise Refused(f"{NOT_ATTEMPTED}cannot reach GitHub (it {error})") from None
+                raise ForgeRefused(f"{NOT_ATTEMPTED}cannot reach GitHub (it {error})") from None
             raise Doubt(f"the answer was lost (it {error})") from None
         finally:
             self._last_mutation = time.monotonic()
@@ -200,14 +202,14 @@ class Api:
             return answer.body
         raise self._no(method, path, answer)
 
-    def _no(self, method: str, path: str, answer: Answer) -> Refused | Doubt:
+    def _no(self, method: str, path: str, answer: ApiAnswer) -> ForgeRefused | Doubt:
         pause = limits.wait_for(answer, self.now)
         if pause is not None:
             self._no_mutation_before = self.now + timedelta(seconds=pause)
             return self._limited()
         if answer.ok or answer.status >= 500 or answer.status == 408:
             return Doubt(f"GitHub answered {answer.status}{'' if answer.readable else ', which cannot be read'}")
-        return limits.refused(method, path, answer)
+        return limits.refusal_of(method, path, answer)
 
     def _require_leave(self) -> None:
         """Keep the pace, and send nothing into a rate limit that was announced."""
@@ -217,19 +219,21 @@ class Api:
         if pause > 0:
             self.sleep(pause)
 
-    def _limited(self) -> Refused:
-        return Refused(f"{NOT_ATTEMPTED}GitHub's rate limit: try again after {self._no_mutation_before:%H:%M:%S} UTC")
+    def _limited(self) -> ForgeRefused:
+        return ForgeRefused(
+            f"{NOT_ATTEMPTED}GitHub's rate limit: try again after {self._no_mutation_before:%H:%M:%S} UTC"
+        )
 
-    def _exchange(self, method: str, place: str, body: Any = None, etag: str = "") -> Answer:
+    def _exchange(self, method: str, place: str, body: Any = None, etag: str = "") -> ApiAnswer:
         """One request. Raises NoAnswer, without the token in it."""
         self.counts.total += 1
         status, headers, text = self._wire.request(method, place, body, {"If-None-Match": etag} if etag else {})
         self._look_at_the_clock(headers.get("date", ""))
         try:
             body = slim(json.loads(text)) if text else None
-            return Answer(status, headers, body, bool(text) or status in (204, 304))
+            return ApiAnswer(status, headers, body, bool(text) or status in (204, 304))
         except (ValueError, RecursionError):
-            return Answer(status, headers, readable=False)
+            return ApiAnswer(status, headers, readable=False)
 
     def _look_at_the_clock(self, date: str) -> None:
         try:
@@ -247,7 +251,7 @@ def _full(place: str, page: Page) -> bool:
     return not page.next and isinstance(page.body, list) and asked is not None and len(page.body) >= int(asked[1])
 
 
-def _trouble(problem: Trouble | Absent) -> Trouble:
-    if isinstance(problem, Trouble):
+def _trouble(problem: UserError | Absent) -> UserError:
+    if isinstance(problem, UserError):
         return problem
-    return Trouble(f"GitHub has no {problem.path}", "check GITHUB_API_URL", who="you")
+    return UserError(f"GitHub has no {problem.path}", "check GITHUB_API_URL", who="you")

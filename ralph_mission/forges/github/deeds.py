@@ -18,9 +18,9 @@ from ralph_mission.forges.github.heads import Heads
 from ralph_mission.forges.github.labelling import Labelling
 from ralph_mission.forges.github.limits import Absent, Doubt
 from ralph_mission.forges.github.people import People
-from ralph_mission.forges.github.reading import CommentWire, PullWire, ReviewWire, Thread
+from ralph_mission.forges.github.reading import CommentWire, IssueWire, PullWire, ReviewWire
 from ralph_mission.forges.github.threads import Threads
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.gateways.remote import HEADS, Denied
 from ralph_mission.mission.effects import (
     CloseIssue,
@@ -38,16 +38,16 @@ from ralph_mission.mission.effects import (
     Receipt,
 )
 from ralph_mission.mission.ledger import NEEDS_PERSON
-from ralph_mission.mission.model import Branch
-from ralph_mission.trouble import Missing, Trouble
+from ralph_mission.mission.threads import Branch
+from ralph_mission.trouble import Missing, UserError
 
-Wire = Thread | PullWire | CommentWire | ReviewWire
+Wire = IssueWire | PullWire | CommentWire | ReviewWire
 COMMENTED = "COMMENTED"
 """The state of a review that decides nothing."""
 
 
 @dataclass(frozen=True)
-class Deeds:
+class GitHubEffects:
     """The verbs of the bot on one repository."""
 
     threads: Threads
@@ -76,14 +76,14 @@ class Deeds:
     def _(self, effect: OpenIssue) -> Receipt | None:
         for wire in chain(self.threads.open().values(), self.threads.by(self.people.us())):
             if wire.pull_request is None and self._ours(wire) and mark(wire.body or "") == effect.key:
-                return _adopted(effect, wire)
+                return _adopted_receipt(effect, wire)
         return None
 
     @found.register
     def _(self, effect: Comment) -> Receipt | None:
         for wire in self.threads.comments(_number(effect)):
             if self._ours(wire) and mark(wire.body or "") == effect.key:
-                return _adopted(effect, wire)
+                return _adopted_receipt(effect, wire)
         return None
 
     @found.register
@@ -98,7 +98,7 @@ class Deeds:
         for wire in self.threads.pulls_on(effect.head):
             if self._ours(wire):
                 self.labelling.repair(wire, effect.labels)
-                return _adopted(effect, wire)
+                return _adopted_receipt(effect, wire)
         return None
 
     @found.register
@@ -106,41 +106,41 @@ class Deeds:
         wire = self.threads.pull(effect.pull, fresh=True)
         if wire.status != "merged" or wire.head.sha != effect.head_sha:
             return None
-        return replace(_adopted(effect, wire), sha=wire.merge_commit_sha or "")
+        return replace(_adopted_receipt(effect, wire), sha=wire.merge_commit_sha or "")
 
     @found.register
     def _(self, effect: CloseIssue) -> Receipt | None:
         wire = self._issue(effect.issue)
-        return _adopted(effect, wire) if wire.state == "closed" else None
+        return _adopted_receipt(effect, wire) if wire.state == "closed" else None
 
     @found.register
     def _(self, effect: ClosePull) -> Receipt | None:
         wire = self.threads.pull(effect.pull, fresh=True)
-        return _adopted(effect, wire) if wire.status == "closed" else None
+        return _adopted_receipt(effect, wire) if wire.status == "closed" else None
 
     @found.register
     def _(self, effect: EditComment) -> Receipt | None:
         wire = self._text(effect)
-        return _adopted(effect, wire) if self._ours(wire) and (wire.body or "") == effect.body else None
+        return _adopted_receipt(effect, wire) if self._ours(wire) and (wire.body or "") == effect.body else None
 
     @found.register
     def _(self, effect: Label) -> Receipt | None:
         wire = self.threads.thread(_number(effect), fresh=True)
         have = reading.names(wire.labels)
         missing = set(effect.add) - have or have & set(effect.remove) or self._assignable(effect, wire)
-        return None if missing else _adopted(effect, wire)
+        return None if missing else _adopted_receipt(effect, wire)
 
     @found.register
     def _(self, effect: PostReview) -> Receipt | None:
         for wire in self.threads.reviews(effect.pull):
             if wire.state == COMMENTED and self._ours(wire) and mark(wire.body or "") == effect.key:
-                return _adopted(effect, wire)
+                return _adopted_receipt(effect, wire)
         return None
 
     @found.register
     def _(self, effect: EditReview) -> Receipt | None:
         wire = self._review(effect)
-        return _adopted(effect, wire) if self._ours(wire) and (wire.body or "") == effect.body else None
+        return _adopted_receipt(effect, wire) if self._ours(wire) and (wire.body or "") == effect.body else None
 
     # --- done
 
@@ -153,12 +153,12 @@ class Deeds:
     def _(self, effect: OpenIssue) -> Receipt:
         self.labelling.make(effect.labels)
         order = {"title": effect.title, "body": effect.body, "labels": list(effect.labels)}
-        return _done(effect, _made(Thread, self.api.send("POST", "/issues", order)))
+        return _done_receipt(effect, _read_reply(IssueWire, self.api.send("POST", "/issues", order)))
 
     @do.register
     def _(self, effect: Comment) -> Receipt:
         path = f"/issues/{_number(effect)}/comments"
-        return _done(effect, _made(CommentWire, self.api.send("POST", path, {"body": effect.body})))
+        return _done_receipt(effect, _read_reply(CommentWire, self.api.send("POST", path, {"body": effect.body})))
 
     @do.register
     def _(self, effect: PushBranch) -> Receipt:
@@ -166,26 +166,26 @@ class Deeds:
         try:
             moved = self.heads.remote.push(effect.branch, sha, effect.onto)
         except Denied as denied:
-            raise Refused(f"{NEEDS_PERSON if denied.lasting else ''}{denied.what}", denied.setting) from None
-        except Trouble as trouble:
+            raise ForgeRefused(f"{NEEDS_PERSON if denied.lasting else ''}{denied.what}", denied.setting) from None
+        except UserError as trouble:
             raise Doubt(trouble.what) from None
         if not moved:
-            raise Refused("foreign-commit")
+            raise ForgeRefused("foreign-commit")
         return Receipt(effect.key, "done", sha=sha, url=f"{self.api.place.page}/tree/{effect.branch}")
 
     @do.register
     def _(self, effect: OpenPull) -> Receipt:
         for other in self.threads.pulls_on(effect.head):
-            raise Refused(f"pull #{other.number} by {reading.actor(other.user).login} already has {effect.head}")
+            raise ForgeRefused(f"pull #{other.number} by {reading.actor(other.user).login} already has {effect.head}")
         order = {"title": effect.title, "body": effect.body, "head": effect.head, "base": effect.base}
         try:
-            wire = _made(PullWire, self.api.send("POST", "/pulls", order))
-        except Refused:
+            wire = _read_reply(PullWire, self.api.send("POST", "/pulls", order))
+        except ForgeRefused:
             if found := self.found(effect):  # a list may have been late
                 return found
             raise
         self.labelling.repair(wire, effect.labels)
-        return _done(effect, wire)
+        return _done_receipt(effect, wire)
 
     @do.register
     def _(self, effect: MergePull) -> Receipt:
@@ -196,20 +196,22 @@ class Deeds:
     @do.register
     def _(self, effect: CloseIssue) -> Receipt:
         order = {"state": "closed", "state_reason": effect.reason}
-        return _done(effect, _made(Thread, self.api.send("PATCH", f"/issues/{effect.issue}", order)))
+        return _done_receipt(effect, _read_reply(IssueWire, self.api.send("PATCH", f"/issues/{effect.issue}", order)))
 
     @do.register
     def _(self, effect: ClosePull) -> Receipt:
         if self.threads.pull(effect.pull).status == "merged":
-            raise Refused(f"pull #{effect.pull} is merged")
-        return _done(effect, _made(PullWire, self.api.send("PATCH", f"/pulls/{effect.pull}", {"state": "closed"})))
+            raise ForgeRefused(f"pull #{effect.pull} is merged")
+        return _done_receipt(
+            effect, _read_reply(PullWire, self.api.send("PATCH", f"/pulls/{effect.pull}", {"state": "closed"}))
+        )
 
     @do.register
     def _(self, effect: EditComment) -> Receipt:
         if not self._ours(self._text(effect)):
-            raise Refused(f"comment {effect.comment} of #{effect.issue} is not ours to edit")
+            raise ForgeRefused(f"comment {effect.comment} of #{effect.issue} is not ours to edit")
         path, kind = _place(effect)
-        return _done(effect, _made(kind, self.api.send("PATCH", path, {"body": effect.body})))
+        return _done_receipt(effect, _read_reply(kind, self.api.send("PATCH", path, {"body": effect.body})))
 
     @do.register
     def _(self, effect: Label) -> Receipt:
@@ -220,25 +222,29 @@ class Deeds:
         self.labelling.give(wire.number, [name for name in effect.add if name not in have])
         if people := self._assignable(effect, wire):
             self.api.send("POST", f"/issues/{wire.number}/assignees", {"assignees": people})
-        return _done(effect, wire)
+        return _done_receipt(effect, wire)
 
     @do.register
     def _(self, effect: PostReview) -> Receipt:
         order = {"event": "COMMENT", "body": effect.body, "commit_id": effect.head_sha}
-        return _done(effect, _made(ReviewWire, self.api.send("POST", f"/pulls/{effect.pull}/reviews", order)))
+        return _done_receipt(
+            effect, _read_reply(ReviewWire, self.api.send("POST", f"/pulls/{effect.pull}/reviews", order))
+        )
 
     @do.register
     def _(self, effect: EditReview) -> Receipt:
         if not self._ours(self._review(effect)):
-            raise Refused(f"review {effect.review} of #{effect.pull} is not ours to edit")
-        return _done(effect, _made(ReviewWire, self.api.send("PUT", _review_path(effect), {"body": effect.body})))
+            raise ForgeRefused(f"review {effect.review} of #{effect.pull} is not ours to edit")
+        return _done_receipt(
+            effect, _read_reply(ReviewWire, self.api.send("PUT", _review_path(effect), {"body": effect.body}))
+        )
 
     # --- helpers
 
     def _ours(self, wire: Wire) -> bool:
         return reading.actor(wire.user).id == self.people.us().id
 
-    def _issue(self, number: int) -> Thread:
+    def _issue(self, number: int) -> IssueWire:
         wire = self.threads.thread(number, fresh=True)
         if wire.pull_request is not None:
             raise Missing(f"there is no issue #{number}: it is a pull", "close it as a pull")
@@ -252,12 +258,12 @@ class Deeds:
         self.heads.fetch({ref: oid for ref, oid in wanted.items() if git.resolve(oid) != oid})
         return commit(git, effect, self.default().name)
 
-    def _text(self, effect: EditComment) -> Thread | CommentWire:
+    def _text(self, effect: EditComment) -> IssueWire | CommentWire:
         """What is to be edited, as it stands now."""
         path, kind = _place(effect)
         wire = reading.read(kind, self.threads.one(path, f"comment {effect.comment} of #{effect.issue}", fresh=True))
         if isinstance(wire, CommentWire) and not wire.issue_url.endswith(f"/issues/{effect.issue}"):
-            raise Refused(f"comment {effect.comment} is not one of #{effect.issue}")
+            raise ForgeRefused(f"comment {effect.comment} is not one of #{effect.issue}")
         return wire
 
     def _review(self, effect: EditReview) -> ReviewWire:
@@ -265,7 +271,7 @@ class Deeds:
         what = f"review {effect.review} of #{effect.pull}"
         return reading.read(ReviewWire, self.threads.one(_review_path(effect), what, fresh=True))
 
-    def _assignable(self, effect: Label, wire: Thread) -> list[str]:
+    def _assignable(self, effect: Label, wire: IssueWire) -> list[str]:
         """Those to be assigned who are not yet, and can be; nobody else is anybody's mistake here."""
         have = {user.login.casefold() for user in wire.assignees or ()}
         return [login for login in effect.assign if login.casefold() not in have and self._can_be_assigned(login)]
@@ -283,29 +289,29 @@ def _number(effect: Comment | Label) -> int:
     return effect.issue
 
 
-def _place(effect: EditComment) -> tuple[str, type[Thread] | type[CommentWire]]:
+def _place(effect: EditComment) -> tuple[str, type[IssueWire] | type[CommentWire]]:
     if effect.comment:
         return f"/issues/comments/{effect.comment}", CommentWire
-    return f"/issues/{effect.issue}", Thread
+    return f"/issues/{effect.issue}", IssueWire
 
 
 def _review_path(effect: EditReview) -> str:
     return f"/pulls/{effect.pull}/reviews/{effect.review}"
 
 
-def _made(kind: type[reading.T], body: object) -> reading.T:
+def _read_reply(kind: type[reading.T], body: object) -> reading.T:
     """What a mutation answered with. It was done, whatever it answered; so what cannot be read is Doubt."""
     try:
         return reading.read(kind, body)
-    except Trouble as trouble:
+    except UserError as trouble:
         raise Doubt(trouble.what) from None
 
 
-def _adopted(effect: Effect, wire: Wire) -> Receipt:
-    return replace(_done(effect, wire), status="adopted")
+def _adopted_receipt(effect: Effect, wire: Wire) -> Receipt:
+    return replace(_done_receipt(effect, wire), status="adopted")
 
 
-def _done(effect: Effect, wire: Wire) -> Receipt:
+def _done_receipt(effect: Effect, wire: Wire) -> Receipt:
     """A receipt. The number of a comment or review is its own, of the opening text 0."""
     if isinstance(wire, CommentWire | ReviewWire):
         return Receipt(effect.key, "done", wire.id, wire.html_url)

@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from ralph_mission.forges.github.api import Api
-from ralph_mission.forges.github.reading import GHOST, Json, Stamp, read
-from ralph_mission.mission.model import Actor, Edit
+from ralph_mission.forges.github.reading import GHOST, Stamp, WireModel, read
+from ralph_mission.mission.threads import Actor, BodyEdit
 
 _WHO = "{ login ... on User { databaseId } ... on Bot { databaseId } }"
 _EDITED = (
@@ -32,15 +32,15 @@ AT_ONCE = 100
 """Comments that one question may name. What an answer could hold is limited too, so the numbers above are low."""
 
 
-def of_issue(api: Api, number: int) -> tuple[Edit, ...]:
+def of_issue(api: Api, number: int) -> tuple[BodyEdit, ...]:
     """The last change of an issue's title and those of its text. Raises Trouble.
 
     Whoever changes a text after somebody else keeps most of it, and may only have ticked a box.
     """
     told = read(_OfIssue, api.ask(ISSUE % (*_place(api), number))).repository.issue
-    renamed = [Edit(_actor(one.actor), one.createdAt) for one in told.timelineItems.nodes]
-    changed = [Edit(_actor(one.editor), one.editedAt) for one in told.userContentEdits.nodes]
-    return (*renamed, *changed, *([Edit(_actor(told.editor), told.lastEditedAt)] if told.lastEditedAt else []))
+    renamed = [BodyEdit(_actor(one.actor), one.createdAt) for one in told.timelineItems.nodes]
+    changed = [BodyEdit(_actor(one.editor), one.editedAt) for one in told.userContentEdits.nodes]
+    return (*renamed, *changed, *([BodyEdit(_actor(told.editor), told.lastEditedAt)] if told.lastEditedAt else []))
 
 
 def own_reviews(api: Api, number: int) -> frozenset[int]:
@@ -54,11 +54,11 @@ def own_reviews(api: Api, number: int) -> frozenset[int]:
 def never_edited(api: Api, nodes: Sequence[str]) -> frozenset[str]:
     """Which of these comments (node ids) nobody ever edited. Raises Trouble."""
     return frozenset(
-        one for start in range(0, len(nodes), AT_ONCE) for one in _unedited(api, nodes[start : start + AT_ONCE])
+        one for start in range(0, len(nodes), AT_ONCE) for one in _unedited_nodes(api, nodes[start : start + AT_ONCE])
     )
 
 
-def _unedited(api: Api, nodes: Sequence[str]) -> Iterator[str]:
+def _unedited_nodes(api: Api, nodes: Sequence[str]) -> Iterator[str]:
     told = read(_Comments, api.ask(COMMENTS % json.dumps(list(nodes)))).nodes  # in the order of the question
     return (node for node, one in zip(nodes, told, strict=False) if one and one.id and one.lastEditedAt is None)
 
@@ -86,49 +86,49 @@ def _actor(who: _Editor | None) -> Actor:
 # --- shapes ---------------------------------------------------------------------------
 
 
-class _Editor(Json):
+class _Editor(WireModel):
     login: str
     databaseId: int | None = None
 
 
-class _Renamed(Json):
+class _Renamed(WireModel):
     createdAt: Stamp
     actor: _Editor | None = None
 
 
-class _Renames(Json):
+class _Renames(WireModel):
     nodes: tuple[_Renamed, ...] = ()
 
 
-class _Changed(Json):
+class _Changed(WireModel):
     editedAt: Stamp
     editor: _Editor | None = None
 
 
-class _Changes(Json):
+class _Changes(WireModel):
     nodes: tuple[_Changed, ...] = ()
 
 
-class _Told(Json):
+class _Told(WireModel):
     lastEditedAt: Stamp | None = None
     editor: _Editor | None = None
     userContentEdits: _Changes = _Changes()
     timelineItems: _Renames = _Renames()
 
 
-class _Issue(Json):
+class _Issue(WireModel):
     issue: _Told
 
 
-class _OfIssue(Json):
+class _OfIssue(WireModel):
     repository: _Issue
 
 
-class _Edited(Json):
+class _Edited(WireModel):
     editor: _Editor | None = None
 
 
-class _Edits(Json):
+class _Edits(WireModel):
     totalCount: int = 0
     nodes: tuple[_Edited, ...] = ()
 
@@ -137,14 +137,14 @@ class _Edits(Json):
         return self.totalCount <= len(self.nodes)
 
 
-class _Words(Json):
+class _Words(WireModel):
     author: _Editor | None
     lastEditedAt: Stamp | None
     editor: _Editor | None
     userContentEdits: _Edits | None
 
 
-class _Lines(Json):
+class _Lines(WireModel):
     totalCount: int
     nodes: tuple[_Words, ...]
 
@@ -158,26 +158,26 @@ class _Review(_Words):
     comments: _Lines
 
 
-class _Reviews(Json):
+class _Reviews(WireModel):
     nodes: tuple[_Review, ...]
 
 
-class _Pull(Json):
+class _Pull(WireModel):
     reviews: _Reviews
 
 
-class _Pulls(Json):
+class _Pulls(WireModel):
     pullRequest: _Pull
 
 
-class _OfPull(Json):
+class _OfPull(WireModel):
     repository: _Pulls
 
 
-class _Comment(Json):
+class _Comment(WireModel):
     id: str = ""
     lastEditedAt: Stamp | None = None
 
 
-class _Comments(Json):
+class _Comments(WireModel):
     nodes: tuple[_Comment | None, ...]

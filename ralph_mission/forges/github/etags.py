@@ -29,7 +29,7 @@ class Page:
     next: str = ""
 
 
-class Kept:
+class ReadCache:
     """A bounded memory of JSON values by name, written at once by `save`; without a path it is never written."""
 
     def __init__(self, path: Path | None, scope: str) -> None:

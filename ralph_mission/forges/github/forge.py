@@ -10,21 +10,21 @@ from datetime import UTC, datetime
 from ralph_mission.forges import performing
 from ralph_mission.forges.commits import is_work
 from ralph_mission.forges.github import editing, reading, threads
-from ralph_mission.forges.github.anchor import Standing
+from ralph_mission.forges.github.anchor import AnchorIssue
 from ralph_mission.forges.github.api import Api, Counts
-from ralph_mission.forges.github.deeds import Deeds
+from ralph_mission.forges.github.deeds import GitHubEffects
 from ralph_mission.forges.github.heads import Heads
 from ralph_mission.forges.github.limits import Absent, Doubt
 from ralph_mission.forges.github.people import People
-from ralph_mission.forges.github.reading import PullWire, Thread
+from ralph_mission.forges.github.reading import IssueWire, PullWire
 from ralph_mission.forges.github.threads import RECENT, Threads
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.gateways.remote import HEADS, Remote
 from ralph_mission.mission.effects import AT_MOST_ONCE, Effect, Receipt
 from ralph_mission.mission.ledger import NOT_ATTEMPTED, Anchor
-from ralph_mission.mission.model import Actor, Branch, Edit, Issue, Pull, Pulse
-from ralph_mission.trouble import Missing, Trouble
+from ralph_mission.mission.threads import Actor, BodyEdit, Branch, Issue, Pull, Pulse
+from ralph_mission.trouble import Missing, UserError
 
 LONGEST = 60_000  # characters of a body; GitHub takes 65,536
 LOOKS = (0.0, 2.0, 5.0)  # seconds before each look for what an unanswered mutation may have made
@@ -57,9 +57,9 @@ class GitHubForge:
         self.threads = Threads(api, now)
         self.heads = Heads(git, remote, api.note)
         self.people = People(api)
-        self.standing = Standing(self.threads, self.people.us, memory_branch, memory_path)
+        self.standing = AnchorIssue(self.threads, self.people.us, memory_branch, memory_path)
         self._paid = False
-        self.deeds = Deeds(self.threads, self.heads, self.people, self.default_branch)
+        self.deeds = GitHubEffects(self.threads, self.heads, self.people, self.default_branch)
 
     # --- who
 
@@ -94,14 +94,14 @@ class GitHubForge:
         wires = sorted(self._issues(state, wanted), key=lambda wire: wire.number)
         return tuple(reading.issue(wire) for wire in wires if wanted <= reading.names(wire.labels))
 
-    def _issues(self, state: str, labels: frozenset[str]) -> list[Thread]:
+    def _issues(self, state: str, labels: frozenset[str]) -> list[IssueWire]:
         if state == "open":
             return self._work(self.threads.open().values())
         filters = {"labels": ",".join(sorted(labels))} if labels and not any("," in name for name in labels) else {}
         name = f"issues {state} {filters.get('labels', '')}"
         return self.threads.once(name, lambda: self._work(self.threads.issues(state=state, direction="asc", **filters)))
 
-    def _work(self, wires: Iterable[Thread]) -> list[Thread]:
+    def _work(self, wires: Iterable[IssueWire]) -> list[IssueWire]:
         """The issues among threads that are something to work on."""
         found = {wire.number: wire for wire in wires if wire.pull_request is None}
         return [wire for wire in found.values() if not self.standing.is_it(wire)]
@@ -114,7 +114,7 @@ class GitHubForge:
         told = self.threads.details(number, wire.updated_at, wire.comments)
         return reading.issue(wire, reading.remarks(threads.remarks(told)), reading.events(threads.events(told)))
 
-    def edits(self, number: int) -> tuple[Edit, ...]:
+    def edits(self, number: int) -> tuple[BodyEdit, ...]:
         """The last change of an issue's title and those of its text. Raises Trouble."""
         return editing.of_issue(self.api, number)
 
@@ -144,7 +144,7 @@ class GitHubForge:
         wire = listed if listed is not None and listed.state == "open" else self.threads.pull(number)
         default = self.default_branch()
         self.heads.bring([wire], default)
-        thread: Thread | None = self.threads.memory.get("open", {}).get(number)
+        thread: IssueWire | None = self.threads.memory.get("open", {}).get(number)
         told = self.threads.details(number, wire.updated_at, thread.comments if thread else None, reviewed=True)
         return replace(
             self.heads.pull(wire, default, details=True),
@@ -161,7 +161,7 @@ class GitHubForge:
         if wire.merged_at:
             return reading.actor(wire.merged_by) if wire.merged_by else None
         told = self.threads.one(f"/issues/{wire.number}", f"pull #{wire.number}")
-        closer = reading.read(Thread, told).closed_by
+        closer = reading.read(IssueWire, told).closed_by
         return reading.actor(closer) if closer else None
 
     def look_anew(self) -> None:
@@ -180,7 +180,7 @@ class GitHubForge:
             closed=sum(wire.closed_at is not None and wire.closed_at > since for wire in closed),
         )
 
-    def _closed_since(self, since: datetime) -> list[Thread]:
+    def _closed_since(self, since: datetime) -> list[IssueWire]:
         when = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         found = self.threads.issues(state="closed", since=when, direction="asc")
         return self.threads.once(f"closed since {when}", lambda: self._work(found))
@@ -231,7 +231,7 @@ class GitHubForge:
             return False
         try:
             body = self.api.get(f"/actions/runs/{found[1]}", fresh=True)
-        except (Absent, Trouble):
+        except (Absent, UserError):
             return False
         attempt = body.get("run_attempt") if isinstance(body, dict) else None
         if not isinstance(attempt, int) or attempt < int(found[2]) or str(body.get("id")) != found[1]:
@@ -269,12 +269,12 @@ class GitHubForge:
         try:
             _require_sendable(effect)
             return self.deeds.found(effect) or self._sent(effect)
-        except Refused as refused:
-            return performing.failed(effect, refused)
+        except ForgeRefused as refused:
+            return performing.failed_receipt(effect, refused)
         except Missing as missing:
-            return performing.failed(effect, missing.what)
-        except (Trouble, GitError) as error:
-            return performing.failed(effect, f"{NOT_ATTEMPTED}{error}")
+            return performing.failed_receipt(effect, missing.what)
+        except (UserError, GitError) as error:
+            return performing.failed_receipt(effect, f"{NOT_ATTEMPTED}{error}")
 
     def _sent(self, effect: Effect) -> Receipt:
         try:
@@ -290,12 +290,12 @@ class GitHubForge:
             try:
                 if found := self.find(effect):
                     return found
-            except Trouble as trouble:
+            except UserError as trouble:
                 why = f"{why}; then {trouble.what}"
                 break
         if isinstance(effect, AT_MOST_ONCE):
             return Receipt(effect.key, "unknown", detail=why)
-        return performing.failed(effect, f"not there after a lost answer: {why}")
+        return performing.failed_receipt(effect, f"not there after a lost answer: {why}")
 
 
 def _after(pull: Pull, since: datetime) -> bool:
@@ -306,6 +306,6 @@ def _require_sendable(effect: Effect) -> None:
     """Texts that GitHub would refuse, or keep otherwise than they were judged, are a bug of ours; nothing is sent."""
     for text in (getattr(effect, name, "") for name in ("title", "body", "message")):
         if len(text) > LONGEST:
-            raise Refused(f"the text has {len(text)} characters, more than {LONGEST}", "this is a bug of ralph")
+            raise ForgeRefused(f"the text has {len(text)} characters, more than {LONGEST}", "this is a bug of ralph")
         if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
-            raise Refused("the text holds a character that GitHub does not take", "this is a bug of ralph")
+            raise ForgeRefused("the text holds a character that GitHub does not take", "this is a bug of ralph")

@@ -11,8 +11,8 @@ from ralph_mission.forges.github import reading
 from ralph_mission.forges.github.reading import PullWire
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.remote import HEADS, Remote
-from ralph_mission.mission.model import Branch, Pull
-from ralph_mission.trouble import Trouble
+from ralph_mission.mission.threads import Branch, Pull
+from ralph_mission.trouble import UserError
 
 NO_REF = re.compile(r"couldn't find remote ref (\S+)")
 
@@ -41,7 +41,7 @@ class Heads:
         while left:
             try:
                 return self.remote.fetch(left)
-            except Trouble as trouble:
+            except UserError as trouble:
                 absent = NO_REF.search(trouble.what)
                 if absent is None or left.pop(absent[1], None) is None:
                     raise

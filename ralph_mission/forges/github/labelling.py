@@ -12,8 +12,8 @@ from ralph_mission.forges.github.limits import Doubt
 from ralph_mission.forges.github.people import People
 from ralph_mission.forges.github.reading import PullWire
 from ralph_mission.forges.github.threads import Threads, label_path
-from ralph_mission.forges.refusal import Refused
-from ralph_mission.trouble import Missing, Trouble
+from ralph_mission.forges.refusal import ForgeRefused
+from ralph_mission.trouble import Missing, UserError
 
 OWED = "owed labels"  # where they are kept: the names by the number of the pull, as a string
 MOST = 10  # pulls that one cycle tries again: there are never more than a few
@@ -37,7 +37,7 @@ class Labelling:
         """Take a label off that is perhaps gone already. Raises Refused, Doubt."""
         try:
             self.threads.api.send("DELETE", label_path(number, name))
-        except Refused:
+        except ForgeRefused:
             if name in reading.names(self.threads.thread(number, fresh=True).labels):
                 raise
 
@@ -52,8 +52,8 @@ class Labelling:
         try:
             self.threads.api.send("POST", "/labels", shape(name))
         except Doubt as doubt:
-            raise Refused(f"the label could not be made ({doubt})") from None
-        except Refused as no:
+            raise ForgeRefused(f"the label could not be made ({doubt})") from None
+        except ForgeRefused as no:
             if "already_exists" not in no.what:
                 raise
 
@@ -67,7 +67,7 @@ class Labelling:
         try:
             self.give(wire.number, missing if wire.state == "open" else ())
             self._owe(wire.number, ())
-        except (Refused, Doubt, Trouble) as no:  # the pull itself is there, whatever becomes of its labels
+        except (ForgeRefused, Doubt, UserError) as no:  # the pull itself is there, whatever becomes of its labels
             self.threads.api.note(f"pull #{wire.number} could not be labelled: {no}")
             self._owe(wire.number, missing)
 
@@ -79,7 +79,7 @@ class Labelling:
                 self.repair(wire, names if reading.actor(wire.user).id == self.people.us().id else ())
             except Missing:
                 self._owe(number, ())
-            except Trouble as trouble:
+            except UserError as trouble:
                 self.threads.api.note(f"pull #{number} could not be labelled: {trouble.what}")
 
     def _debts(self) -> Iterator[tuple[int, list[str]]]:

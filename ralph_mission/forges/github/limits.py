@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.mission.ledger import NEEDS_PERSON
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 SECONDARY = 60.0  # seconds to wait where GitHub does not say how long; its own advice
 FURTHEST = 86400.0  # seconds: no limit of GitHub's lasts longer than a day
@@ -29,16 +29,16 @@ class Absent(Exception):
         self.path, self.status = path, status
 
 
-class Forbidden(Trouble):
+class Forbidden(UserError):
     """The token is good, but not for this."""
 
 
-class Violation(Refused):
+class Violation(ForgeRefused):
     """The rules of a branch do not allow a merge; `what` is GitHub's own words."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiAnswer:
     """A reply: header names in lower case; `body` is its JSON, and not `readable` when it was none."""
 
     status: int
@@ -78,38 +78,40 @@ VIOLATED = re.compile(r"repository rule violations found", re.IGNORECASE)
 NO_RIGHTS = re.compile(r"resource not accessible|must have (?:admin|push|write)|permission|forbidden", re.IGNORECASE)
 
 
-def wait_for(answer: Answer, now: datetime) -> float | None:
+def wait_for(answer: ApiAnswer, now: datetime) -> float | None:
     """Seconds that a rate limit asks to wait; None when this is no rate limit."""
     if answer.status not in (403, 429):
         return None
     if (asked := answer.headers.get("retry-after")) is not None:
-        return _bounded(asked, 0.0)
-    if answer.headers.get("x-ratelimit-remaining") == "0" and not NO_RIGHTS.search(said(answer)):
-        return _bounded(answer.headers.get("x-ratelimit-reset", ""), now.timestamp())
-    return SECONDARY if answer.status == 429 or "rate limit" in said(answer).lower() else None
+        return _bound_wait(asked, 0.0)
+    if answer.headers.get("x-ratelimit-remaining") == "0" and not NO_RIGHTS.search(error_text(answer)):
+        return _bound_wait(answer.headers.get("x-ratelimit-reset", ""), now.timestamp())
+    return SECONDARY if answer.status == 429 or "rate limit" in error_text(answer).lower() else None
 
 
-def _bounded(said: str, since: float) -> float:
+def _bound_wait(said: str, since: float) -> float:
     """The seconds from `since` until what a header says, as long as that makes sense."""
     return min(max(1.0, float(said) - since), FURTHEST) if re.fullmatch(r"[0-9]{1,15}", said) else SECONDARY
 
 
-def refused(method: str, path: str, answer: Answer) -> Refused:
+def refusal_of(method: str, path: str, answer: ApiAnswer) -> ForgeRefused:
     """A definite no to a mutation, with the setting or permission to change where there is one."""
-    words = said(answer)
+    words = error_text(answer)
     if 300 <= answer.status < 400:
-        return Refused("GitHub has moved it elsewhere, and nothing is sent on", "check GITHUB_REPOSITORY")
+        return ForgeRefused("GitHub has moved it elsewhere, and nothing is sent on", "check GITHUB_REPOSITORY")
     if answer.status == 409 and path.endswith("/merge"):
-        return Refused("approval-head")
+        return ForgeRefused("approval-head")
     if setting := _setting(words):
-        return Refused(f"{NEEDS_PERSON}{setting}")
+        return ForgeRefused(f"{NEEDS_PERSON}{setting}")
     if path.endswith("/merge") and VIOLATED.search(words):
         return Violation(VIOLATED.sub("", words).strip(" .;"))
     if answer.status in (401, 403) and NO_RIGHTS.search(words):
-        return Refused(f"{NEEDS_PERSON}give the job `permissions: {permission(method, path)}` ({words})")
+        return ForgeRefused(f"{NEEDS_PERSON}give the job `permissions: {permission(method, path)}` ({words})")
     if answer.status in (404, 410):
-        return Refused(f"there is no such thing on GitHub, or the token may not write to it ({answer.status} {words})")
-    return Refused(f"GitHub refused: {words or answer.status}")
+        return ForgeRefused(
+            f"there is no such thing on GitHub, or the token may not write to it ({answer.status} {words})"
+        )
+    return ForgeRefused(f"GitHub refused: {words or answer.status}")
 
 
 def _setting(words: str) -> str:
@@ -117,22 +119,22 @@ def _setting(words: str) -> str:
     return next((setting for pattern, setting in SETTINGS if re.search(pattern, words, re.IGNORECASE)), "")
 
 
-def unreadable(path: str, answer: Answer) -> Trouble | Absent:
+def unreadable(path: str, answer: ApiAnswer) -> UserError | Absent:
     """Why a GET gave nothing."""
-    words = said(answer)
+    words = error_text(answer)
     if answer.status in (404, 410) or 300 <= answer.status < 400:
         return Absent(path, answer.status)
     if answer.status == 401:
-        return Trouble(f"GitHub does not accept the token ({words})", "set GITHUB_TOKEN to a valid one")
+        return UserError(f"GitHub does not accept the token ({words})", "set GITHUB_TOKEN to a valid one")
     if answer.status < 500 and (setting := _setting(words)):
-        return Trouble(f"GitHub refuses to tell {path.partition('?')[0]} ({words})", setting)
+        return UserError(f"GitHub refuses to tell {path.partition('?')[0]} ({words})", setting)
     if answer.status == 403:
         what = f"the token may not read {path.partition('?')[0]} ({words})"
         return Forbidden(what, f"give the job `permissions: {permission('GET', path)}`")
     if answer.status >= 500 or not answer.readable:
         what = f"GitHub answers {answer.status} to GET {path.partition('?')[0]}"
-        return Trouble(what, "nothing was lost; the next wake tries again", who="forge")
-    return Trouble(
+        return UserError(what, "nothing was lost; the next wake tries again", who="forge")
+    return UserError(
         f"GitHub refused GET {path.partition('?')[0]}: {answer.status} {words}",
         "look at GITHUB_REPOSITORY and the token's permissions",
         who="forge",
@@ -148,7 +150,7 @@ def permission(method: str, path: str) -> str:
     return f"{name}: {'read' if method == 'GET' else 'write'}"
 
 
-def said(answer: Answer) -> str:
+def error_text(answer: ApiAnswer) -> str:
     """GitHub's message and the errors it names, on one line."""
     if not isinstance(answer.body, Mapping):
         return ""

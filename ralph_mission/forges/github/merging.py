@@ -8,11 +8,11 @@ from ralph_mission.forges.github import obstacles, reading
 from ralph_mission.forges.github.limits import Violation
 from ralph_mission.forges.github.reading import PullWire
 from ralph_mission.forges.github.threads import Threads
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.mission.approval import merge_objection
 from ralph_mission.mission.effects import MergePull
 from ralph_mission.mission.ledger import BEHIND, NOT_ATTEMPTED
-from ralph_mission.mission.model import Actor
+from ralph_mission.mission.threads import Actor
 
 METHODS = ("squash", "merge")
 PATIENCE = (1.0, 2.0, 4.0)  # seconds between looks while GitHub works out whether a pull can be merged
@@ -21,8 +21,8 @@ PATIENCE = (1.0, 2.0, 4.0)  # seconds between looks while GitHub works out wheth
 def merge(threads: Threads, effect: MergePull, may_approve: Callable[[Actor], bool]) -> str:
     """Merge, or Refused; the commit that came of it. Raises Refused, Doubt, Trouble."""
     if effect.method not in METHODS:
-        raise Refused(f"merge method {effect.method} is not supported", "use squash or merge")
-    wire = _settled(threads, effect.pull)
+        raise ForgeRefused(f"merge method {effect.method} is not supported", "use squash or merge")
+    wire = _wait_mergeable(threads, effect.pull)
     require_unobjectionable(threads, wire, effect, may_approve)
     _require_mergeable(threads, wire)
     title, _, text = effect.message.partition("\n")
@@ -35,11 +35,11 @@ def merge(threads: Threads, effect: MergePull, may_approve: Callable[[Actor], bo
     try:
         answer = threads.api.send("PUT", f"/pulls/{effect.pull}/merge", order)
     except Violation as no:
-        raise Refused(obstacles.violation(threads, wire.base.ref, no.what)) from None
+        raise ForgeRefused(obstacles.violation(threads, wire.base.ref, no.what)) from None
     return str(answer.get("sha") or "") if isinstance(answer, dict) else ""
 
 
-def _settled(threads: Threads, number: int) -> PullWire:
+def _wait_mergeable(threads: Threads, number: int) -> PullWire:
     """The pull, once GitHub knows whether it can be merged; it works that out when it is first asked."""
     wire = threads.pull(number, fresh=True)
     for seconds in PATIENCE:
@@ -55,23 +55,25 @@ def require_unobjectionable(
 ) -> None:
     """Raise where the pull as it now stands may not be merged."""
     if wire.state == "closed":
-        raise Refused(f"pull #{wire.number} is {wire.status}")
+        raise ForgeRefused(f"pull #{wire.number} is {wire.status}")
     if not wire.ours:
-        raise Refused(f"pull #{wire.number} is from a fork")
+        raise ForgeRefused(f"pull #{wire.number} is from a fork")
     reviews = reading.reviews(threads.reviews(wire.number, fresh=True)) if effect.approver else ()
     if rule := merge_objection(reading.pull(wire, reviews), effect, may_approve):
-        raise Refused(rule)
+        raise ForgeRefused(rule)
 
 
 def _require_mergeable(threads: Threads, wire: PullWire) -> None:
     match wire.mergeable_state:
         case "dirty":
-            raise Refused(f"the merge has conflicts with {wire.base.ref}", "bring the branch up to date with its base")
+            raise ForgeRefused(
+                f"the merge has conflicts with {wire.base.ref}", "bring the branch up to date with its base"
+            )
         case "behind":
-            raise Refused(f"{BEHIND}{wire.base.ref} has commits that the branch must have first")
+            raise ForgeRefused(f"{BEHIND}{wire.base.ref} has commits that the branch must have first")
         case "draft":
-            raise Refused(f"blocked: pull #{wire.number} is a draft")
+            raise ForgeRefused(f"blocked: pull #{wire.number} is a draft")
         case "blocked":
-            raise Refused(obstacles.obstacle(threads, wire))
+            raise ForgeRefused(obstacles.obstacle(threads, wire))
         case "" | "unknown":
-            raise Refused(f"{NOT_ATTEMPTED}GitHub has not worked out yet whether #{wire.number} can be merged")
+            raise ForgeRefused(f"{NOT_ATTEMPTED}GitHub has not worked out yet whether #{wire.number} can be merged")

@@ -17,7 +17,7 @@ from ralph_mission.forges.github.limits import Absent
 from ralph_mission.forges.github.reading import PullWire, RuleWire
 from ralph_mission.forges.github.threads import Threads
 from ralph_mission.mission.ledger import NEEDS_PERSON, NOT_ATTEMPTED
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 PASSED = ("success", "neutral", "skipped")
 SAID = {
@@ -29,7 +29,7 @@ CHECKS, REVIEWS = "required_status_checks", "pull_request"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class RuleType:
     """A type of rule: its `setting` as GitHub's pages call it, and GitHub's `words` (regular expression) when it bites.
 
     A `standing` one is satisfied by no check and no review, however long one waits.
@@ -40,13 +40,13 @@ class Kind:
     standing: bool = False
 
 
-KINDS: dict[str, Kind] = {
-    CHECKS: Kind("Require status checks to pass", r"status check"),
-    REVIEWS: Kind("Require a pull request before merging", r"review|changes have been requested|conversation"),
-    "required_signatures": Kind("Require signed commits", r"verified signatures", standing=True),
-    "required_linear_history": Kind("Require linear history", r"merge commits?\b"),
-    "merge_queue": Kind("Require merge queue", r"merge queue", standing=True),
-    "update": Kind("Restrict updates", r"cannot update this protected ref", standing=True),
+KINDS: dict[str, RuleType] = {
+    CHECKS: RuleType("Require status checks to pass", r"status check"),
+    REVIEWS: RuleType("Require a pull request before merging", r"review|changes have been requested|conversation"),
+    "required_signatures": RuleType("Require signed commits", r"verified signatures", standing=True),
+    "required_linear_history": RuleType("Require linear history", r"merge commits?\b"),
+    "merge_queue": RuleType("Require merge queue", r"merge queue", standing=True),
+    "update": RuleType("Restrict updates", r"cannot update this protected ref", standing=True),
 }
 WISHES = {
     "require_code_owner_review": "the approval of a code owner",
@@ -95,7 +95,7 @@ def _rules(threads: Threads, branch: str) -> tuple[RuleWire, ...]:
     try:
         told = threads.api.all(f"/rules/branches/{quote(branch, safe='')}?per_page=100", fresh=True)
         return reading.read(tuple[RuleWire, ...], told)
-    except (Absent, Trouble):
+    except (Absent, UserError):
         return ()
 
 
@@ -127,7 +127,7 @@ def _approvals(threads: Threads, number: int) -> int:
 
 def _missing_checks(threads: Threads, wire: PullWire, rules: tuple[RuleWire, ...]) -> Iterator[tuple[str, str]]:
     """The result of each required check that has not passed, and how that is told."""
-    required = dict.fromkeys(_protected(threads, wire.base.ref), "") | dict(_demanded(rules))
+    required = dict.fromkeys(_classic_checks(threads, wire.base.ref), "") | dict(_ruleset_checks(rules))
     results = _results(threads, wire.head.sha) if required else None
     for name, where in required.items():
         result = "unseen" if results is None else results.get(name, "missing")
@@ -136,14 +136,14 @@ def _missing_checks(threads: Threads, wire: PullWire, rules: tuple[RuleWire, ...
             yield result, f"{told}: {where}" if where else told
 
 
-def _protected(threads: Threads, branch: str) -> list[str]:
+def _classic_checks(threads: Threads, branch: str) -> list[str]:
     """The checks that classic protection requires."""
     body = _ask(threads, f"/branches/{quote(branch, safe='')}")
     checks = _dig(body, "protection", "required_status_checks", "contexts")
     return [name for name in checks if isinstance(name, str)] if isinstance(checks, list) else []
 
 
-def _demanded(rules: tuple[RuleWire, ...]) -> Iterator[tuple[str, str]]:
+def _ruleset_checks(rules: tuple[RuleWire, ...]) -> Iterator[tuple[str, str]]:
     """The checks that rulesets require, and where that stands."""
     for rule in (rule for rule in rules if rule.type == CHECKS):
         for check in _dicts(_dig(rule.parameters, "required_status_checks")):
@@ -168,7 +168,7 @@ def _ask(threads: Threads, path: str) -> Any:
     """What helps to explain, and is done without where the token may not see it."""
     try:
         return threads.api.get(path, fresh=True)
-    except (Absent, Trouble):
+    except (Absent, UserError):
         return None
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from ralph_mission.forges.github import reading
 from ralph_mission.forges.github.api import Api
 from ralph_mission.forges.github.limits import Absent, Forbidden
-from ralph_mission.mission.model import Actor
+from ralph_mission.mission.threads import Actor
 
 WRITERS = frozenset({"admin", "maintain", "write"})
 
@@ -44,7 +44,7 @@ class People:
         body = reading.read(dict[str, Any], told)
         if body.get("user") is None:  # an account that is gone
             return False
-        user = reading.actor(reading.read(reading.User, body["user"]))
+        user = reading.actor(reading.read(reading.UserWire, body["user"]))
         held = {str(body.get("permission")), str(body.get("role_name"))}
         # A login can be given up and taken by somebody else; the number stays with its person.
         return user.id == actor.id and not user.is_bot and bool(held & WRITERS)
@@ -54,7 +54,7 @@ class People:
         if self.api.place.token.startswith("ghs_"):
             return None
         try:
-            return reading.actor(reading.read(reading.User, self.api.get("//user")))
+            return reading.actor(reading.read(reading.UserWire, self.api.get("//user")))
         except (Forbidden, Absent):
             return None
 
@@ -62,4 +62,4 @@ class People:
         """The bot of an app's token, as the REST API spells it: a list by another spelling is empty, and no error."""
         viewer = reading.read(dict[str, Any], self.api.ask("query { viewer { login databaseId } }").get("viewer"))
         login = str(viewer.get("login") or "").removesuffix("[bot]")
-        return reading.actor(reading.read(reading.User, {"id": viewer.get("databaseId"), "login": f"{login}[bot]"}))
+        return reading.actor(reading.read(reading.UserWire, {"id": viewer.get("databaseId"), "login": f"{login}[bot]"}))

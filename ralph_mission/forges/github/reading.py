@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from ralph_mission.forges.github.labels import canonical
-from ralph_mission.mission.model import Actor, Issue, LabelEvent, Pull, Remark, Review
-from ralph_mission.trouble import Trouble
+from ralph_mission.mission.threads import Actor, Issue, LabelEvent, Pull, Review, ThreadComment
+from ralph_mission.trouble import UserError
 
 GHOST = Actor(10137, "ghost")
 
@@ -23,13 +23,13 @@ T = TypeVar("T")
 Stamp = Annotated[AwareDatetime, AfterValidator(lambda at: at.astimezone(UTC))]
 
 
-class Json(BaseModel):
+class WireModel(BaseModel):
     """JSON of which only the fields that are named here matter."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class User(Json):
+class UserWire(WireModel):
     """An account."""
 
     id: int
@@ -37,13 +37,13 @@ class User(Json):
     type: str = ""
 
 
-class Named(Json):
+class Named(WireModel):
     """Something of which only the name matters."""
 
     name: str | None = None  # GitHub's own description allows a label without one
 
 
-class Thread(Json):
+class IssueWire(WireModel):
     """An issue, or a pull seen as one, as listed or asked for alone."""
 
     number: int
@@ -51,25 +51,25 @@ class Thread(Json):
     body: str | None = None
     state: Literal["open", "closed"]
     state_reason: str | None = None
-    user: User | None
+    user: UserWire | None
     labels: tuple[Named | str, ...] = ()
-    assignees: tuple[User, ...] | None = None
+    assignees: tuple[UserWire, ...] | None = None
     created_at: Stamp
     updated_at: Stamp
     closed_at: Stamp | None = None
-    closed_by: User | None = None
+    closed_by: UserWire | None = None
     html_url: str
     comments: int | None = None
     pull_request: dict[str, Any] | None = None
 
 
-class Home(Json):
+class Home(WireModel):
     """A repository that a branch stands in."""
 
     id: int
 
 
-class Side(Json):
+class Side(WireModel):
     """Head or base of a pull. `repo` is null once a fork was deleted."""
 
     ref: str
@@ -78,20 +78,20 @@ class Side(Json):
     repo: Home | None = None
 
 
-class PullWire(Json):
+class PullWire(WireModel):
     """A pull as listed; what only the pull alone tells is None or "" otherwise."""
 
     number: int
     title: str
     body: str | None = None
     state: Literal["open", "closed"]
-    user: User | None
+    user: UserWire | None
     labels: tuple[Named | str, ...] = ()
     created_at: Stamp
     updated_at: Stamp
     closed_at: Stamp | None = None
     merged_at: Stamp | None = None
-    merged_by: User | None = None
+    merged_by: UserWire | None = None
     merge_commit_sha: str | None = None
     mergeable_state: str = ""
     html_url: str
@@ -109,12 +109,12 @@ class PullWire(Json):
         return self.head.repo is not None and self.head.repo == self.base.repo
 
 
-class CommentWire(Json):
+class CommentWire(WireModel):
     """A remark. `unedited`: nobody changed it, though it is told as updated a moment after it was made."""
 
     id: int
     node_id: str = ""
-    user: User | None
+    user: UserWire | None
     body: str | None = None
     created_at: Stamp
     updated_at: Stamp
@@ -123,21 +123,21 @@ class CommentWire(Json):
     unedited: bool = False  # of our own making: GraphQL knows
 
 
-class EventWire(Json):
+class EventWire(WireModel):
     """A line of an issue's history."""
 
     id: int
     event: str
-    actor: User | None = None
+    actor: UserWire | None = None
     created_at: Stamp
     label: Named | None = None
 
 
-class ReviewWire(Json):
+class ReviewWire(WireModel):
     """A review; a pending one has no time, and is nobody's business yet."""
 
     id: int
-    user: User | None
+    user: UserWire | None
     state: str
     body: str | None = None
     commit_id: str | None = None
@@ -145,7 +145,7 @@ class ReviewWire(Json):
     html_url: str = ""
 
 
-class LineWire(Json):
+class LineWire(WireModel):
     """A remark on a line of a pull, part of a review."""
 
     id: int
@@ -156,7 +156,7 @@ class LineWire(Json):
     body: str | None = None
 
 
-class RuleWire(Json):
+class RuleWire(WireModel):
     """A rule that some ruleset has for a branch."""
 
     type: str
@@ -174,7 +174,7 @@ def read(kind: type[T], data: Any) -> T:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         what = f"GitHub's answer is not what it should be ({getattr(kind, '__name__', kind)}: {where}: {first['msg']})"
-        raise Trouble(what, "look at the API's address; the next wake tries again", who="forge") from None
+        raise UserError(what, "look at the API's address; the next wake tries again", who="forge") from None
 
 
 @lru_cache(maxsize=64)
@@ -182,7 +182,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def actor(user: User | None) -> Actor:
+def actor(user: UserWire | None) -> Actor:
     """Who it is."""
     if user is None:
         return GHOST
@@ -195,7 +195,7 @@ def names(labels: Iterable[Named | str]) -> frozenset[str]:
     return frozenset(canonical(name) for name in said if name)
 
 
-def issue(wire: Thread, remarks: tuple[Remark, ...] = (), events: tuple[LabelEvent, ...] = ()) -> Issue:
+def issue(wire: IssueWire, remarks: tuple[ThreadComment, ...] = (), events: tuple[LabelEvent, ...] = ()) -> Issue:
     """An issue."""
     closed = wire.state == "closed"
     return Issue(
@@ -239,11 +239,11 @@ def pull(wire: PullWire, reviews: tuple[Review, ...] = ()) -> Pull:
     )
 
 
-def remarks(wires: Iterable[CommentWire]) -> tuple[Remark, ...]:
+def remarks(wires: Iterable[CommentWire]) -> tuple[ThreadComment, ...]:
     """Remarks, oldest first."""
     ordered = sorted(wires, key=lambda wire: (wire.created_at, wire.id))
     return tuple(
-        Remark(w.id, actor(w.user), w.body or "", w.created_at, w.created_at if w.unedited else w.updated_at)
+        ThreadComment(w.id, actor(w.user), w.body or "", w.created_at, w.created_at if w.unedited else w.updated_at)
         for w in ordered
     )
 
@@ -273,7 +273,7 @@ def _words(wire: ReviewWire, lines: Sequence[LineWire]) -> str:
     return "\n\n".join(filter(None, (wire.body or "", *told)))
 
 
-def _reason(wire: Thread) -> str:
+def _reason(wire: IssueWire) -> str:
     # `duplicate` is a way of not doing it; the mission's model knows two ways.
     return {"completed": "completed", None: "", "": ""}.get(wire.state_reason, "not_planned")
 

@@ -16,9 +16,9 @@ from urllib.parse import quote, urlencode
 from ralph_mission.forges.github import editing, reading
 from ralph_mission.forges.github.api import Api
 from ralph_mission.forges.github.limits import Absent
-from ralph_mission.forges.github.reading import CommentWire, EventWire, LineWire, PullWire, ReviewWire, Thread
-from ralph_mission.mission.model import Actor
-from ralph_mission.trouble import Missing, Trouble
+from ralph_mission.forges.github.reading import CommentWire, EventWire, IssueWire, LineWire, PullWire, ReviewWire
+from ralph_mission.mission.threads import Actor
+from ralph_mission.trouble import Missing, UserError
 
 RECENT = timedelta(days=7)  # of the pulls that are not open, those closed since are listed, as `ports.Forge` says
 CLOSED_PAGES = 6  # of a hundred, at most, are looked through for them
@@ -51,29 +51,29 @@ class Threads:
 
     # --- issues, and pulls seen as such
 
-    def open(self) -> Mapping[int, Thread]:
+    def open(self) -> Mapping[int, IssueWire]:
         """Every open issue and pull by number."""
         return self.once("open", lambda: _by_number(self.issues(state="open", direction="asc")))
 
-    def issues(self, **filters: str) -> Iterator[Thread]:
+    def issues(self, **filters: str) -> Iterator[IssueWire]:
         """Issues and pulls that match, page by page. Raises Trouble."""
         query = urlencode({"sort": "created", "per_page": "100", **filters})
         for page in self._listed(f"/issues?{query}"):
-            yield from reading.read(tuple[Thread, ...], page)
+            yield from reading.read(tuple[IssueWire, ...], page)
 
-    def by(self, author: Actor) -> Iterator[Thread]:
+    def by(self, author: Actor) -> Iterator[IssueWire]:
         """What an account opened, closed things too, newest first."""
         for wire in self.issues(creator=author.login, state="all", direction="desc"):
             if reading.actor(wire.user).id == author.id:
                 yield wire
 
-    def thread(self, number: int, fresh: bool = False) -> Thread:
+    def thread(self, number: int, fresh: bool = False) -> IssueWire:
         """One issue, or pull seen as one. Raises Missing, Trouble."""
         known = self.memory.get("open", {}).get(number)
         if known is not None and not fresh:
-            found: Thread = known
+            found: IssueWire = known
             return found
-        return reading.read(Thread, self.one(f"/issues/{number}", f"issue or pull #{number}", fresh))
+        return reading.read(IssueWire, self.one(f"/issues/{number}", f"issue or pull #{number}", fresh))
 
     # --- pulls
 
@@ -202,7 +202,7 @@ class Threads:
         except Absent as absent:
             raise self.missing(what, absent) from None
 
-    def missing(self, what: str, absent: Absent) -> Trouble:
+    def missing(self, what: str, absent: Absent) -> UserError:
         """Missing, if the repository itself can be read; else it is the token that does not see it."""
         self.repository()
         gone = {404: "there is no", 410: "somebody deleted"}.get(absent.status, "somebody moved away")
@@ -214,7 +214,7 @@ class Threads:
             body = self.once("repository", lambda: self.api.get(""))
         except Absent:
             what = f"there is no repository {self.api.place.repository}, or the token may not see it"
-            raise Trouble(what, "check GITHUB_REPOSITORY and what the token may read") from None
+            raise UserError(what, "check GITHUB_REPOSITORY and what the token may read") from None
         return reading.read(dict[str, Any], body)
 
     def _listed(self, path: str) -> Iterator[list[Any]]:
@@ -226,7 +226,7 @@ class Threads:
                 what, mend = "issues are switched off", "Settings → General → Features → Issues"
             else:
                 what, mend = f"GitHub has no list {path.partition('?')[0]} ({absent.status})", "check GITHUB_API_URL"
-            raise Trouble(what, mend) from None
+            raise UserError(what, mend) from None
 
 
 def remarks(details: Mapping[str, list[Any]]) -> tuple[CommentWire, ...]:
@@ -259,7 +259,7 @@ def _path(number: int, part: str) -> str:
     return f"/{kind}/{number}/{'comments' if part == 'lines' else part}?per_page=100"
 
 
-Listed = TypeVar("Listed", Thread, PullWire)
+Listed = TypeVar("Listed", IssueWire, PullWire)
 
 
 def _by_number(wires: Iterable[Listed]) -> dict[int, Listed]:

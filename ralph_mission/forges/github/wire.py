@@ -21,7 +21,7 @@ LARGEST = 32 * 1024 * 1024  # bytes of a reply, unpacked: a page of 100 bodies o
 SLOWEST = 60.0  # seconds until a reply must have ended, from asking on; GitHub itself gives up after 10
 
 
-class Wire:
+class GitHubRequester:
     """A connection to one API with one token, which stands in no error, address or log."""
 
     def __init__(self, api_url: str, token: str, timeout: float) -> None:

@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.gateways.git import Git, GitError
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 
@@ -26,7 +26,7 @@ def of_branch(git: Git, branch: str) -> tuple[Git, ...]:
 
 
 @contextmanager
-def moved(trees: Sequence[Git], old: str, new: str) -> Iterator[None]:
+def move_trees(trees: Sequence[Git], old: str, new: str) -> Iterator[None]:
     """The trees go from commit `old` to `new`; back again when the caller fails. All may move or none does."""
     trees = [_without_filters(tree) for tree in trees]
     for tree in trees:
@@ -39,7 +39,7 @@ def moved(trees: Sequence[Git], old: str, new: str) -> Iterator[None]:
         yield
     except BaseException:
         for tree in done:
-            with suppress(GitError, Refused):
+            with suppress(GitError, ForgeRefused):
                 _move(tree, new, old)
         raise
 
@@ -47,7 +47,7 @@ def moved(trees: Sequence[Git], old: str, new: str) -> Iterator[None]:
 def take_back(trees: Sequence[Git], old: str, new: str) -> None:
     """Undo a move to `new` after which the branch stayed at `old`; trees that hold anything else are left alone."""
     for tree in map(_without_filters, trees):
-        with suppress(GitError, Refused):
+        with suppress(GitError, ForgeRefused):
             if tree.text("write-tree") == tree.text("rev-parse", f"{new}^{{tree}}"):
                 _move(tree, new, old)
 
@@ -63,23 +63,25 @@ def _is_gone(entry: list[str]) -> bool:
 
 def _open(git: Git, entry: list[str]) -> Git:
     place = Path(entry[0].removeprefix("worktree "))
-    with suppress(Trouble):
+    with suppress(UserError):
         tree = git if place in (git.work_tree, git.git_dir) else Git.open(place)  # its git folder may stand elsewhere
         if tree.work_tree and tree.common_dir == git.common_dir:
             return tree
-    raise Refused(f"the work tree {place} cannot be reached", "bring it back, or run: git worktree prune")
+    raise ForgeRefused(f"the work tree {place} cannot be reached", "bring it back, or run: git worktree prune")
 
 
 def _require_movable(tree: Git, old: str, new: str) -> None:
     where = tree.work_tree
     if any((tree.git_dir / name).exists() for name in BUSY):
-        raise Refused(f"{where} is in the middle of a merge or rebase", "finish or abort it, then merge again")
+        raise ForgeRefused(f"{where} is in the middle of a merge or rebase", "finish or abort it, then merge again")
     if dirty := _dirty(tree):
-        raise Refused(f"{where} has uncommitted changes ({dirty})", "commit or stash them, then merge again")
+        raise ForgeRefused(f"{where} has uncommitted changes ({dirty})", "commit or stash them, then merge again")
     if foreign := _in_the_way(tree, old, new):
-        raise Refused(f"the untracked file {foreign} in {where} is in the way", "move it away, then merge again")
-    if filtered := _filtered(tree, old, new):
-        raise Refused(f"{filtered} needs a git filter, which is not run here", f"merge by hand in {where}: git merge")
+        raise ForgeRefused(f"the untracked file {foreign} in {where} is in the way", "move it away, then merge again")
+    if filtered := _filtered_path(tree, old, new):
+        raise ForgeRefused(
+            f"{filtered} needs a git filter, which is not run here", f"merge by hand in {where}: git merge"
+        )
 
 
 def _dirty(tree: Git) -> str:
@@ -93,7 +95,7 @@ def _dirty(tree: Git) -> str:
 def _in_the_way(tree: Git, old: str, new: str) -> str:
     """An untracked file that the move would write over, or "". Git itself does not spare the ignored ones."""
     assert tree.work_tree
-    for path in _changed(tree, old, new, "--diff-filter=A"):
+    for path in _changed_paths(tree, old, new, "--diff-filter=A"):
         parts = path.split("/")
         for depth in range(1, len(parts) + 1):
             piece = "/".join(parts[:depth])
@@ -106,22 +108,22 @@ def _foreign(tree: Git, place: Path, piece: str, last: bool) -> str:
     if not os.path.lexists(place):
         return ""
     if not place.is_dir() or place.is_symlink():
-        return "" if _tracked(tree, piece) else piece
+        return "" if _tracked_paths(tree, piece) else piece
     if not last:
         return ""
-    tracked = set(_tracked(tree, piece))
+    tracked = set(_tracked_paths(tree, piece))
     inside = (os.path.join(folder, name) for folder, _, names in os.walk(place) for name in names)
     relative = (os.path.relpath(path, tree.work_tree) for path in inside)
     return next((path for path in relative if path not in tracked), "")
 
 
-def _tracked(tree: Git, path: str) -> list[str]:
+def _tracked_paths(tree: Git, path: str) -> list[str]:
     return tree.text("ls-files", "-z", "--", path).split("\0")[:-1]
 
 
-def _filtered(tree: Git, old: str, new: str) -> str:
+def _filtered_path(tree: Git, old: str, new: str) -> str:
     """A path whose content a filter (large files, encryption) would have to make, or ""."""
-    paths = b"".join(os.fsencode(path) + b"\0" for path in _changed(tree, old, new, "--diff-filter=d"))
+    paths = b"".join(os.fsencode(path) + b"\0" for path in _changed_paths(tree, old, new, "--diff-filter=d"))
     with tree.scratch_index() as env:
         tree.run("read-tree", new, env=env)
         raw = tree.run("check-attr", "--cached", "-z", "--stdin", "filter", stdin=paths, env=env)
@@ -130,7 +132,7 @@ def _filtered(tree: Git, old: str, new: str) -> str:
     return next((os.fsdecode(path) for path, value in verdicts if value not in (b"unspecified", b"unset")), "")
 
 
-def _changed(tree: Git, old: str, new: str, only: str) -> list[str]:
+def _changed_paths(tree: Git, old: str, new: str, only: str) -> list[str]:
     return tree.text("diff-tree", "-r", "-z", "--no-renames", "--name-only", only, old, new).split("\0")[:-1]
 
 
@@ -138,7 +140,9 @@ def _move(tree: Git, old: str, new: str) -> None:
     try:
         tree.run("read-tree", "-m", "-u", old, new)
     except GitError as error:
-        raise Refused(f"{tree.work_tree}: {_last_line(error.detail)}", "put that right, then merge again") from None
+        raise ForgeRefused(
+            f"{tree.work_tree}: {_last_line(error.detail)}", "put that right, then merge again"
+        ) from None
 
 
 def _last_line(said: str) -> str:

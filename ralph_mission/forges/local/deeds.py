@@ -12,10 +12,10 @@ from functools import singledispatchmethod
 
 from ralph_mission.forges.commits import commit, mark
 from ralph_mission.forges.local import branches, merging, pushing, threads
-from ralph_mission.forges.local.desk import Desk
+from ralph_mission.forges.local.desk import ThreadStore
 from ralph_mission.forges.local.identity import BOT
-from ralph_mission.forges.local.threads import Change, Thread
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.local.threads import LocalThread, PullChange
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.gateways.git import Git, Identity
 from ralph_mission.mission.approval import merge_objection
 from ralph_mission.mission.effects import (
@@ -33,7 +33,7 @@ from ralph_mission.mission.effects import (
     PushBranch,
     Receipt,
 )
-from ralph_mission.mission.model import Actor, Review
+from ralph_mission.mission.threads import Actor, Review
 
 
 def may_approve(actor: Actor) -> bool:
@@ -41,17 +41,17 @@ def may_approve(actor: Actor) -> bool:
     return not actor.is_bot and actor.id != BOT.id
 
 
-def texts(thread: Thread) -> list[tuple[int, int, str]]:
+def texts(thread: LocalThread) -> list[tuple[int, int, str]]:
     """Comment number, author id and text of all that was said; 0 is the opening text."""
     opening = (0, thread.author.id, thread.body)
     return [opening, *((remark.id, remark.author.id, remark.body) for remark in thread.remarks)]
 
 
 @dataclass(frozen=True)
-class Deeds:
+class LocalEffects:
     """The verbs of the bot, on one desk and one repository."""
 
-    desk: Desk
+    desk: ThreadStore
     git: Git
     default: str
     now: Callable[[], datetime]
@@ -84,7 +84,7 @@ class Deeds:
 
     @found.register
     def _(self, effect: MergePull) -> Receipt | None:
-        thread = branches.settled(self.git, self.desk.require("pull", effect.pull), branches.tips(self.git))
+        thread = branches.settle_thread(self.git, self.desk.require("pull", effect.pull), branches.tips(self.git))
         assert thread.change
         if thread.state != "merged" or thread.change.head_sha != effect.head_sha:
             return None
@@ -160,11 +160,11 @@ class Deeds:
 
     @do.register
     def _(self, effect: MergePull) -> Receipt:
-        order = merging.Order(effect.head_sha, effect.method, effect.message, BOT, Identity())
+        order = merging.MergeRequest(effect.head_sha, effect.method, effect.message, BOT, Identity())
         thread = self.desk.require("pull", effect.pull)
         head = branches.head_of(thread, branches.tips(self.git))
         if rule := merge_objection(threads.pull(thread, "", head, details=True), effect, may_approve):
-            raise Refused(rule)
+            raise ForgeRefused(rule)
         thread = merging.land(self.desk, self.git, thread, order, self.now())
         assert thread.change
         return replace(self._done(effect, thread), sha=thread.change.merged_sha)
@@ -172,16 +172,16 @@ class Deeds:
     @do.register
     def _(self, effect: CloseIssue) -> Receipt:
         thread = self.desk.require("issue", effect.issue)
-        return self._keep(effect, threads.closed(thread, BOT, effect.reason, self.now()))
+        return self._keep(effect, threads.close_thread(thread, BOT, effect.reason, self.now()))
 
     @do.register
     def _(self, effect: ClosePull) -> Receipt:
-        thread = pushing.closed(self.git, self.desk.require("pull", effect.pull), BOT, self.now())
+        thread = pushing.close_pull(self.git, self.desk.require("pull", effect.pull), BOT, self.now())
         return self._keep(effect, thread)
 
     @do.register
     def _(self, effect: Comment) -> Receipt:
-        thread = threads.commented(self.desk.require("", effect.issue), BOT, effect.body, self.now())
+        thread = threads.add_comment(self.desk.require("", effect.issue), BOT, effect.body, self.now())
         return self._keep(effect, thread, thread.remarks[-1].id)
 
     @do.register
@@ -189,18 +189,18 @@ class Deeds:
         thread = self.desk.require("", effect.issue)
         authors = {number: author for number, author, _ in texts(thread)}
         if authors.get(effect.comment) != BOT.id:
-            raise Refused(f"comment {effect.comment} of #{thread.number} is not ours to edit")
-        return self._keep(effect, threads.edited(thread, effect.comment, effect.body, self.now()), effect.comment)
+            raise ForgeRefused(f"comment {effect.comment} of #{thread.number} is not ours to edit")
+        return self._keep(effect, threads.edit_text(thread, effect.comment, effect.body, self.now()), effect.comment)
 
     @do.register
     def _(self, effect: Label) -> Receipt:
-        thread = threads.labelled(self.desk.require("", effect.issue), BOT, self.now(), effect.add, effect.remove)
-        return self._keep(effect, threads.assigned(thread, effect.assign, self.now()))
+        thread = threads.set_labels(self.desk.require("", effect.issue), BOT, self.now(), effect.add, effect.remove)
+        return self._keep(effect, threads.assign_people(thread, effect.assign, self.now()))
 
     @do.register
     def _(self, effect: PostReview) -> Receipt:
         thread = self.desk.require("pull", effect.pull)
-        thread = threads.reviewed(thread, BOT, "commented", effect.body, effect.head_sha, self.now())
+        thread = threads.add_review(thread, BOT, "commented", effect.body, effect.head_sha, self.now())
         return self._keep(effect, thread, len(_reviews(thread)))
 
     @do.register
@@ -208,26 +208,26 @@ class Deeds:
         thread = self.desk.require("pull", effect.pull)
         review = dict(enumerate(_reviews(thread), 1)).get(effect.review)
         if review is None or review.author.id != BOT.id:
-            raise Refused(f"review {effect.review} of #{thread.number} is not ours to edit")
-        return self._keep(effect, threads.rereviewed(thread, effect.review, effect.body, self.now()), effect.review)
+            raise ForgeRefused(f"review {effect.review} of #{thread.number} is not ours to edit")
+        return self._keep(effect, threads.edit_review(thread, effect.review, effect.body, self.now()), effect.review)
 
     def _default(self) -> str:
         return branches.default_branch(self.git, self.default).name
 
     def _opened(
-        self, effect: OpenIssue | OpenPull, title: str, body: str, labels: tuple[str, ...], change: Change | None
+        self, effect: OpenIssue | OpenPull, title: str, body: str, labels: tuple[str, ...], change: PullChange | None
     ) -> Receipt:
-        thread = threads.opened(self.desk.next_number(), title, body, BOT, labels, change, self.now())
+        thread = threads.open_thread(self.desk.next_number(), title, body, BOT, labels, change, self.now())
         return self._keep(effect, thread)
 
-    def _keep(self, effect: Effect, thread: Thread, remark: int = 0) -> Receipt:
+    def _keep(self, effect: Effect, thread: LocalThread, remark: int = 0) -> Receipt:
         self.desk.write(thread)
         return self._done(effect, thread, remark)
 
-    def _adopted(self, effect: Effect, thread: Thread, remark: int = 0) -> Receipt:
+    def _adopted(self, effect: Effect, thread: LocalThread, remark: int = 0) -> Receipt:
         return replace(self._done(effect, thread, remark), status="adopted")
 
-    def _done(self, effect: Effect, thread: Thread, remark: int = 0) -> Receipt:
+    def _done(self, effect: Effect, thread: LocalThread, remark: int = 0) -> Receipt:
         """A receipt. The number of a comment or review is its own."""
         is_review = isinstance(effect, PostReview | EditReview)
         own = is_review or isinstance(effect, Comment | EditComment)
@@ -235,6 +235,6 @@ class Deeds:
         return Receipt(effect.key, "done", remark if own else thread.number, url)
 
 
-def _reviews(thread: Thread) -> tuple[Review, ...]:
+def _reviews(thread: LocalThread) -> tuple[Review, ...]:
     """The reviews of a pull; the number of each is its place from 1."""
     return thread.change.reviews if thread.change else ()

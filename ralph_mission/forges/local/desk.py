@@ -20,12 +20,12 @@ from pathlib import Path
 
 from ralph_mission.forges.local import documents
 from ralph_mission.forges.local.front_matter import Mangled
-from ralph_mission.forges.local.threads import Thread
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.local.threads import LocalThread
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.gateways.files import atomic, locks, safe_paths
 from ralph_mission.gateways.git import Git
 from ralph_mission.mission.ledger import Anchor
-from ralph_mission.trouble import Damaged, Trouble
+from ralph_mission.trouble import Damaged, UserError
 
 NAME = re.compile(r"\d{4,}\.md")
 FOLDERS = ("issues", "pulls")
@@ -43,19 +43,21 @@ def nothing(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class ThreadStore:
     """Where the files are. `top` is what their addresses are relative to, None when bare."""
 
     root: Path
     top: Path | None
     exclude: Path
-    _seen: dict[Path, tuple[Stat, Thread]] = field(default_factory=dict, repr=False, compare=False)
+    _seen: dict[Path, tuple[Stat, LocalThread]] = field(default_factory=dict, repr=False, compare=False)
 
     @staticmethod
-    def of(git: Git) -> Desk:
+    def of(git: Git) -> ThreadStore:
         """The desk of a repository, the same one from each of its work trees."""
         inside = git.state_dir.name == ".ralph"
-        return Desk(git.state_dir / "forge", git.state_dir.parent if inside else None, git.common_dir / "info/exclude")
+        return ThreadStore(
+            git.state_dir / "forge", git.state_dir.parent if inside else None, git.common_dir / "info/exclude"
+        )
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -68,7 +70,7 @@ class Desk:
             except OSError as error:
                 if error.errno != errno.ELOOP:
                     raise
-                raise Trouble(f"{self.root / error.filename} is a link", "move it away, then run again") from None
+                raise UserError(f"{self.root / error.filename} is a link", "move it away, then run again") from None
             self._keep_out_of_git()
             yield
 
@@ -86,38 +88,38 @@ class Desk:
         """The file of an issue or pull."""
         return self.root / folder / f"{number:04d}.md"
 
-    def url(self, thread: Thread) -> str:
+    def url(self, thread: LocalThread) -> str:
         """How the file is named to people: relative to the repository, absolute when that is bare."""
         return self._named(self.path(f"{thread.kind}s", thread.number))
 
-    def find(self, number: int) -> Thread | None:
+    def find(self, number: int) -> LocalThread | None:
         """The issue or pull with this number. Raises Trouble when its file is mangled."""
         paths = (self.path(folder, number) for folder in FOLDERS)
         return next((thread for path in paths if (thread := self._read(path))), None)
 
-    def require(self, kind: str, number: object) -> Thread:
+    def require(self, kind: str, number: object) -> LocalThread:
         """The issue or pull ("" for either) with this number. Raises Refused when there is none."""
         thread = self.find(number) if isinstance(number, int) else None
         if thread is None or kind not in ("", thread.kind):
             listing = "ralph pr list" if kind == "pull" else "ralph issue list"
             hint = f"#{number} is a {thread.kind}" if thread else f"see: {listing}"
-            raise Refused(f"there is no {kind or 'issue or pull'} #{number}", hint)
+            raise ForgeRefused(f"there is no {kind or 'issue or pull'} #{number}", hint)
         return thread
 
-    def threads(self, folder: str, needless: Callable[[str], bool] = nothing) -> tuple[Thread, ...]:
+    def threads(self, folder: str, needless: Callable[[str], bool] = nothing) -> tuple[LocalThread, ...]:
         """All of them, lowest number first; those whose text is `needless` may be left out: to read one takes time."""
         paths = sorted(self._paths(folder), key=lambda path: int(path.stem))
         found = (self._read(path, needless) for path in paths)
         return tuple(thread for thread in found if thread)
 
-    def troubles(self) -> Iterator[Trouble]:
+    def troubles(self) -> Iterator[UserError]:
         """What is wrong with each file that cannot be read."""
         paths = (path for folder in FOLDERS for path in self._paths(folder))
         looks: list[Callable[[], object]] = [partial(self._read, path) for path in paths]
         for look in (*looks, self.anchor):
             try:
                 look()
-            except Trouble as trouble:
+            except UserError as trouble:
                 yield trouble
 
     def next_number(self) -> int:
@@ -137,16 +139,16 @@ class Desk:
             noted = b""
         if not noted.isdigit() or len(noted) > DIGITS:
             mend = "write into it the highest number that an issue or a pull ever had"
-            raise Trouble(f"{self._named(self.root / NOTE)} is damaged", mend)
+            raise UserError(f"{self._named(self.root / NOTE)} is damaged", mend)
         return int(noted)
 
-    def write(self, thread: Thread) -> None:
+    def write(self, thread: LocalThread) -> None:
         """Keep it. Call it with the lock held. Raises Refused rather than write what could not be read again."""
         path, text = self.path(f"{thread.kind}s", thread.number), documents.render(thread)
         try:
             documents.parse(text)
         except Mangled as error:
-            raise Refused(f"#{thread.number} cannot be kept: {error.what}") from None
+            raise ForgeRefused(f"#{thread.number} cannot be kept: {error.what}") from None
         atomic.write(path, text.encode("utf-8", "surrogatepass"))
 
     def anchor(self) -> Anchor | None:
@@ -171,7 +173,7 @@ class Desk:
             return
         yield from (Path(entry.path) for entry in entries if NAME.fullmatch(entry.name))
 
-    def _read(self, path: Path, needless: Callable[[str], bool] = nothing) -> Thread | None:
+    def _read(self, path: Path, needless: Callable[[str], bool] = nothing) -> LocalThread | None:
         try:
             with open(path, "rb") as file:
                 status = os.fstat(file.fileno())
@@ -186,7 +188,7 @@ class Desk:
             self._seen[path] = (known, thread)
         return thread
 
-    def _parse(self, path: Path, raw: bytes, needless: Callable[[str], bool]) -> Thread | None:
+    def _parse(self, path: Path, raw: bytes, needless: Callable[[str], bool]) -> LocalThread | None:
         try:
             text = raw.decode("utf-8", "surrogatepass")
             if needless(text):
@@ -200,10 +202,10 @@ class Desk:
         except Mangled as error:
             raise self._trouble(path, error.what, error.line) from None
 
-    def _trouble(self, path: Path, what: str, line: int) -> Trouble:
+    def _trouble(self, path: Path, what: str, line: int) -> UserError:
         where = f"{self._named(path)}, line {line}" if line else self._named(path)
         aside = f"mv {shlex.quote(self._named(path))} {shlex.quote(f'{self._named(path)}.broken')}"
-        return Trouble(f"{where}: {what}", f"mend that line in an editor, or give the thread up: {aside}")
+        return UserError(f"{where}: {what}", f"mend that line in an editor, or give the thread up: {aside}")
 
     def _named(self, path: Path) -> str:
         return str(path.relative_to(self.top)) if self.top else str(path)

@@ -18,8 +18,8 @@ import yaml
 
 from ralph_mission.forges.local.front_matter import PULL_TEXTS, Mangled, moment, read_fields
 from ralph_mission.forges.local.identity import actor
-from ralph_mission.forges.local.threads import Change, Thread
-from ralph_mission.mission.model import Actor, LabelEvent, Remark, Review
+from ralph_mission.forges.local.threads import LocalThread, PullChange
+from ralph_mission.mission.threads import Actor, LabelEvent, Review, ThreadComment
 from ralph_mission.safety.front_matter import FENCE, FrontMatterError, parse_front_matter, render_front_matter
 
 SHORTEST = "====="
@@ -31,16 +31,18 @@ CLOSED = re.compile(r"^state: (closed|merged)\s*$", re.MULTILINE)
 CLOSED_AT = re.compile(r"^closed_at: (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z)$", re.MULTILINE)
 
 
-def render(thread: Thread) -> str:
+def render(thread: LocalThread) -> str:
     """The file's text. Raises ValueError for a login that does not fit on a line."""
     reviews = thread.change.reviews if thread.change else ()
-    told: list[Remark | Review] = list(heapq.merge(list[Remark | Review](thread.remarks), reviews, key=_when))
+    told: list[ThreadComment | Review] = list(
+        heapq.merge(list[ThreadComment | Review](thread.remarks), reviews, key=_when)
+    )
     boundary = _boundary([thread.body, *(entry.body for entry in told)])
     parts = [f"{thread.body}\n", *(f"{boundary} {_heading(entry)}\n{entry.body}\n" for entry in told)]
     return render_front_matter(_front(thread) | {"boundary": boundary}, "".join(parts), _exported)
 
 
-def parse(text: str) -> Thread:
+def parse(text: str) -> LocalThread:
     """The issue or pull that `text` says. Raises Mangled, which names the line."""
     text = text.removeprefix("\ufeff")
     if text.startswith(f"{FENCE}\r\n"):  # saved by an editor that ends every line so; we never write that
@@ -52,7 +54,7 @@ def parse(text: str) -> Thread:
     fields = read_fields(front.value, front.lines)
     lines = front.body.removesuffix("\n").split("\n")
     opening, told = _sections(lines, front.body_line, fields.boundary)
-    remarks = tuple(entry for entry in told if isinstance(entry, Remark))
+    remarks = tuple(entry for entry in told if isinstance(entry, ThreadComment))
     reviews = tuple(entry for entry in told if isinstance(entry, Review))
     return fields.thread(opening, remarks, reviews)
 
@@ -102,8 +104,8 @@ def _iso(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
-def _when(entry: Remark | Review) -> datetime:
-    return entry.created_at if isinstance(entry, Remark) else entry.at
+def _when(entry: ThreadComment | Review) -> datetime:
+    return entry.created_at if isinstance(entry, ThreadComment) else entry.at
 
 
 def _boundary(texts: list[str]) -> str:
@@ -111,7 +113,7 @@ def _boundary(texts: list[str]) -> str:
     return "=" * max(len(SHORTEST), longest + 1)
 
 
-def _heading(entry: Remark | Review) -> str:
+def _heading(entry: ThreadComment | Review) -> str:
     if "\n" in entry.author.login:
         raise ValueError("a login stands on one line")
     who = f"by {entry.author.login} ({entry.author.id}) at {_iso(_when(entry))}"
@@ -121,7 +123,7 @@ def _heading(entry: Remark | Review) -> str:
     return f"comment {entry.id} {who}{edited}"
 
 
-def _front(thread: Thread) -> dict[str, object]:
+def _front(thread: LocalThread) -> dict[str, object]:
     values = {
         "number": thread.number,
         "title": thread.title,
@@ -141,7 +143,7 @@ def _front(thread: Thread) -> dict[str, object]:
     return {key: value for key, value in values.items() if key in always or value not in (None, "", [])}
 
 
-def _front_of_pull(change: Change | None) -> dict[str, object]:
+def _front_of_pull(change: PullChange | None) -> dict[str, object]:
     if change is None:
         return {}
     return {name: getattr(change, name) for name in PULL_TEXTS} | {"merged_by": _person(change.merged_by)}
@@ -156,7 +158,7 @@ def _event(event: LabelEvent) -> dict[str, object]:
     return {verb: event.label, "by": event.actor.login, "id": event.actor.id, "at": _iso(event.at)}
 
 
-def _sections(lines: list[str], first: int, boundary: str) -> tuple[str, list[Remark | Review]]:
+def _sections(lines: list[str], first: int, boundary: str) -> tuple[str, list[ThreadComment | Review]]:
     """The opening text, and what the headings begin; `first` is the line (1-based) that `lines` begin on."""
     prefix = boundary + " "
     if not boundary or boundary.strip("="):
@@ -167,11 +169,11 @@ def _sections(lines: list[str], first: int, boundary: str) -> tuple[str, list[Re
     return opening, [_entry(lines[a].removeprefix(prefix), "\n".join(lines[a + 1 : b]), first + a) for a, b in parts]
 
 
-def _entry(heading: str, body: str, line: int) -> Remark | Review:
+def _entry(heading: str, body: str, line: int) -> ThreadComment | Review:
     try:
         if found := COMMENT.fullmatch(heading):
             number, login, who, at, edited = found.groups()
-            return Remark(int(number), actor(int(who), login), body, moment(at), moment(edited or at))
+            return ThreadComment(int(number), actor(int(who), login), body, moment(at), moment(edited or at))
         if (found := REVIEW.fullmatch(heading)) and found[1] in REVIEWS:
             state, login, who, at, sha = found.groups()
             return Review(actor(int(who), login), state, body, sha, moment(at))

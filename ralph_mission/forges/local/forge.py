@@ -10,16 +10,16 @@ from functools import partial
 from ralph_mission.forges import history, performing
 from ralph_mission.forges.commits import is_work
 from ralph_mission.forges.local import branches, documents, threads
-from ralph_mission.forges.local.deeds import Deeds, may_approve, texts
-from ralph_mission.forges.local.desk import Desk, nothing
+from ralph_mission.forges.local.deeds import LocalEffects, may_approve, texts
+from ralph_mission.forges.local.desk import ThreadStore, nothing
 from ralph_mission.forges.local.identity import BOT
-from ralph_mission.forges.local.threads import Thread
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.local.threads import LocalThread
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.mission.effects import Effect, Receipt
 from ralph_mission.mission.ledger import Anchor
-from ralph_mission.mission.model import Actor, Branch, Edit, Issue, Pull, Pulse
-from ralph_mission.trouble import Missing, Trouble
+from ralph_mission.mission.threads import Actor, BodyEdit, Branch, Issue, Pull, Pulse
+from ralph_mission.trouble import Missing, UserError
 
 HOW = {
     "show_pull": "pr diff {}",
@@ -45,8 +45,8 @@ class LocalForge:
         self, git: Git, default: str = "", now: Callable[[], datetime] = utc_now, spell: Callable[[str], str] = str
     ) -> None:
         self.git, self.default, self.now, self.spell = git, default, now, spell
-        self.desk = Desk.of(git)
-        self.deeds = Deeds(self.desk, git, default, now)
+        self.desk = ThreadStore.of(git)
+        self.deeds = LocalEffects(self.desk, git, default, now)
 
     # --- reading
 
@@ -76,7 +76,7 @@ class LocalForge:
         thread = self._thread(number, "issue")
         return threads.issue(thread, self.desk.url(thread), details=True)
 
-    def edits(self, number: int) -> tuple[Edit, ...]:
+    def edits(self, number: int) -> tuple[BodyEdit, ...]:
         """None: whoever changes a file here has the whole say anyway, and nobody writes down who it was."""
         return ()
 
@@ -88,14 +88,14 @@ class LocalForge:
         """Pulls, lowest number first, the open ones with `touches`. `state`: open | closed (merged too) | all."""
         found = self.desk.threads("pulls", _needless(state))
         known = branches.tips(self.git) if found else {}
-        standing = (branches.settled(self.git, thread, known) for thread in found)
+        standing = (branches.settle_thread(self.git, thread, known) for thread in found)
         wanted = {"open": ("open",), "closed": ("closed", "merged")}.get(state, ("open", "closed", "merged"))
         return tuple(self._pull(thread, known, details=False) for thread in standing if thread.state in wanted)
 
     def pull(self, number: int) -> Pull:
         """One pull with reviews, remarks, commits and events. Raises Trouble when there is none."""
         known = branches.tips(self.git)
-        thread = branches.settled(self.git, self._thread(number, "pull"), known)
+        thread = branches.settle_thread(self.git, self._thread(number, "pull"), known)
         return self._pull(thread, known, details=True)
 
     def look_anew(self) -> None:
@@ -113,7 +113,7 @@ class LocalForge:
     def diff(self, number: int) -> str:
         """What a pull changes, as git's patch, for a person to read. Raises Trouble when there is none."""
         known = branches.tips(self.git)
-        thread = branches.settled(self.git, self._thread(number, "pull"), known)
+        thread = branches.settle_thread(self.git, self._thread(number, "pull"), known)
         assert thread.change
         base, head = branches.base_of(self.git, thread.change, known), branches.head_of(thread, known)
         return history.diff(self.git, base, head) if base and head else ""
@@ -140,7 +140,7 @@ class LocalForge:
         """The highest memory position the forge has been told of."""
         return self.desk.anchor()
 
-    def troubles(self) -> Iterator[Trouble]:
+    def troubles(self) -> Iterator[UserError]:
         """What is wrong with each file of the folder that cannot be read."""
         return self.desk.troubles()
 
@@ -163,18 +163,18 @@ class LocalForge:
         with self.desk.locked():
             try:
                 return self.deeds.found(effect) or self.deeds.do(effect)
-            except Refused as refused:
-                return performing.failed(effect, refused)
+            except ForgeRefused as refused:
+                return performing.failed_receipt(effect, refused)
             except GitError as error:
                 raise performing.spoilt(error) from None
 
-    def _thread(self, number: int, kind: str) -> Thread:
+    def _thread(self, number: int, kind: str) -> LocalThread:
         try:
             return self.desk.require(kind, number)
-        except Refused as refused:
+        except ForgeRefused as refused:
             raise Missing(refused.what, refused.mend) from None
 
-    def _pull(self, thread: Thread, known: dict[str, str], details: bool) -> Pull:
+    def _pull(self, thread: LocalThread, known: dict[str, str], details: bool) -> Pull:
         head = branches.head_of(thread, known)
         pull = threads.pull(thread, self.desk.url(thread), head, details)
         assert thread.change

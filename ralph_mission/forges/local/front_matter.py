@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, StrictStr, ValidationError
 
 from ralph_mission.forges.local.identity import actor
-from ralph_mission.forges.local.threads import Change, Thread
-from ralph_mission.mission.model import Actor, LabelEvent, Remark, Review
+from ralph_mission.forges.local.threads import LocalThread, PullChange
+from ralph_mission.mission.threads import Actor, LabelEvent, Review, ThreadComment
 
 PULL_TEXTS = ("head", "base", "head_sha", "merging", "merged_sha")
 WORDS = {
@@ -94,18 +94,18 @@ class ThreadFields(BaseModel):
     merged_by: Person | None = None
     boundary: StrictStr
 
-    def thread(self, opening: str, remarks: tuple[Remark, ...], reviews: tuple[Review, ...]) -> Thread:
+    def thread(self, opening: str, remarks: tuple[ThreadComment, ...], reviews: tuple[Review, ...]) -> LocalThread:
         """All of it together. Raises Mangled."""
         if reviews and self.head is None:
             raise Mangled("an issue has no reviews", 1)
         change = None
         if self.head is not None:
-            change = Change(
+            change = PullChange(
                 reviews=reviews, merged_by=self.merged_by, **{name: getattr(self, name) for name in PULL_TEXTS}
             )
         facts = {name: getattr(self, name) for name in type(self).model_fields}
         own = {name: value for name, value in facts.items() if name not in (*PULL_TEXTS, "merged_by", "boundary")}
-        return Thread(body=opening, remarks=remarks, change=change, **own)
+        return LocalThread(body=opening, remarks=remarks, change=change, **own)
 
 
 def read_fields(value: object, lines: Mapping[str, int]) -> ThreadFields:

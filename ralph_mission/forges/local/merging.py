@@ -14,17 +14,17 @@ from datetime import datetime
 
 from ralph_mission.forges.commits import merged_tree
 from ralph_mission.forges.local import branches, checkouts
-from ralph_mission.forges.local.desk import Desk
-from ralph_mission.forges.local.threads import Change, Thread, after, merged
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.local.desk import ThreadStore
+from ralph_mission.forges.local.threads import LocalThread, PullChange, after, mark_merged
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.gateways.git import Git, Identity
-from ralph_mission.mission.model import Actor
+from ralph_mission.mission.threads import Actor
 
 OURS = ".ralph"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class MergeRequest:
     """Merge at exactly `head_sha`, by `method` squash or merge."""
 
     head_sha: str
@@ -34,10 +34,10 @@ class Order:
     who: Identity
 
 
-def land(desk: Desk, git: Git, thread: Thread, order: Order, now: datetime) -> Thread:
+def land(desk: ThreadStore, git: Git, thread: LocalThread, order: MergeRequest, now: datetime) -> LocalThread:
     """The merged pull; merging twice at the same head is merging once. Raises Refused. Needs the desk's lock."""
     known = branches.tips(git)
-    thread = branches.settled(git, thread, known)
+    thread = branches.settle_thread(git, thread, known)
     _require_mergeable(thread, order, known)
     assert thread.change
     if thread.state != "merged":
@@ -46,21 +46,27 @@ def land(desk: Desk, git: Git, thread: Thread, order: Order, now: datetime) -> T
     return thread
 
 
-def _require_mergeable(thread: Thread, order: Order, known: Mapping[str, str]) -> None:
+def _require_mergeable(thread: LocalThread, order: MergeRequest, known: Mapping[str, str]) -> None:
     assert thread.change
     if thread.state == "closed":
-        raise Refused(f"pull #{thread.number} is closed")
+        raise ForgeRefused(f"pull #{thread.number} is closed")
     if branches.head_of(thread, known) != order.head_sha:
-        raise Refused("approval-head")
+        raise ForgeRefused("approval-head")
     if thread.change.base not in known:
-        raise Refused(f"there is no branch {thread.change.base}")
+        raise ForgeRefused(f"there is no branch {thread.change.base}")
     if order.method not in ("squash", "merge"):
-        raise Refused(f"merge method {order.method} is not supported", "use squash or merge")
+        raise ForgeRefused(f"merge method {order.method} is not supported", "use squash or merge")
 
 
 def _merge(
-    desk: Desk, git: Git, thread: Thread, change: Change, order: Order, known: Mapping[str, str], at: datetime
-) -> Thread:
+    desk: ThreadStore,
+    git: Git,
+    thread: LocalThread,
+    change: PullChange,
+    order: MergeRequest,
+    known: Mapping[str, str],
+    at: datetime,
+) -> LocalThread:
     base = known[change.base]
     trees = checkouts.of_branch(git, change.base)
     if change.merging:
@@ -70,19 +76,19 @@ def _merge(
     desk.write(replace(thread, change=noted))
     try:
         _move(git, trees, change.base, base, commit)
-    except Refused:
+    except ForgeRefused:
         desk.write(replace(thread, change=replace(change, merging="")))
         raise
-    return merged(thread, order.head_sha, commit, order.actor, at)
+    return mark_merged(thread, order.head_sha, commit, order.actor, at)
 
 
 def _move(git: Git, trees: Sequence[Git], branch: str, old: str, new: str) -> None:
-    with checkouts.moved(trees, old, new):
+    with checkouts.move_trees(trees, old, new):
         if not git.move_ref(f"refs/heads/{branch}", new, old):
-            raise Refused(f"{branch} moved meanwhile", "merge again")
+            raise ForgeRefused(f"{branch} moved meanwhile", "merge again")
 
 
-def _commit(git: Git, base: str, order: Order, at: datetime) -> str:
+def _commit(git: Git, base: str, order: MergeRequest, at: datetime) -> str:
     tree = merged_tree(git, base, order.head_sha)
     _spare_our_files(git, base, tree)
     parents = (base,) if order.method == "squash" else (base, order.head_sha)
@@ -92,7 +98,9 @@ def _commit(git: Git, base: str, order: Order, at: datetime) -> str:
 def _spare_our_files(git: Git, base: str, tree: str) -> None:
     # Checked out, such a file would be an issue or approval that nobody gave.
     if _ours(git, tree) != _ours(git, base):
-        raise Refused(f"the pull changes files below {OURS}/, where this forge lives", "take them out of the branch")
+        raise ForgeRefused(
+            f"the pull changes files below {OURS}/, where this forge lives", "take them out of the branch"
+        )
 
 
 def _ours(git: Git, tree: str) -> set[tuple[str, str]]:

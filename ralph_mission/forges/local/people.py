@@ -10,13 +10,13 @@ from ralph_mission.forges import performing
 from ralph_mission.forges.local import branches, merging, pushing, threads
 from ralph_mission.forges.local.forge import LocalForge
 from ralph_mission.forges.local.identity import person
-from ralph_mission.forges.local.threads import Change, Thread
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.local.threads import LocalThread, PullChange
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.gateways.git import GitError, Identity
-from ralph_mission.mission.model import Actor
-from ralph_mission.trouble import Trouble
+from ralph_mission.mission.threads import Actor
+from ralph_mission.trouble import UserError
 
-Step = Callable[[Thread, Actor, datetime], Thread]
+Step = Callable[[LocalThread, Actor, datetime], LocalThread]
 
 
 class Person:
@@ -29,7 +29,7 @@ class Person:
     def create_issue(self, title: str, body: str = "", labels: tuple[str, ...] = ()) -> int:
         """A new issue."""
         if not title.strip() or "\n" in title:
-            raise Trouble("a title is one line that is not empty", "give one with --title", usage=True)
+            raise UserError("a title is one line that is not empty", "give one with --title", usage=True)
         return self._open(title, body, labels, None)
 
     def open_pull(self, head: str, base: str, title: str, body: str = "") -> int:
@@ -40,39 +40,39 @@ class Person:
 
     def comment(self, number: int, text: str) -> int:
         """One more remark on an issue or pull."""
-        return self._change("", number, lambda thread, actor, now: threads.commented(thread, actor, text, now))
+        return self._change("", number, lambda thread, actor, now: threads.add_comment(thread, actor, text, now))
 
     def label(self, number: int, labels: tuple[str, ...]) -> int:
         """Set labels."""
-        return self._change("", number, lambda thread, actor, now: threads.labelled(thread, actor, now, add=labels))
+        return self._change("", number, lambda thread, actor, now: threads.set_labels(thread, actor, now, add=labels))
 
     def unlabel(self, number: int, labels: tuple[str, ...]) -> int:
         """Take labels off."""
-        return self._change("", number, lambda thread, actor, now: threads.labelled(thread, actor, now, (), labels))
+        return self._change("", number, lambda thread, actor, now: threads.set_labels(thread, actor, now, (), labels))
 
     def close_issue(self, number: int, reason: str = "") -> int:
         """Close an issue; `reason` is completed, not_planned or "" ."""
 
-        def close(thread: Thread, actor: Actor, now: datetime) -> Thread:
-            return threads.closed(_open_one(thread), actor, reason, now)
+        def close(thread: LocalThread, actor: Actor, now: datetime) -> LocalThread:
+            return threads.close_thread(_open_one(thread), actor, reason, now)
 
         return self._change("issue", number, close)
 
     def close_pull(self, number: int) -> int:
         """Close a pull without merging it."""
 
-        def close(thread: Thread, actor: Actor, now: datetime) -> Thread:
-            return pushing.closed(self.git, _open_one(thread), actor, now)
+        def close(thread: LocalThread, actor: Actor, now: datetime) -> LocalThread:
+            return pushing.close_pull(self.git, _open_one(thread), actor, now)
 
         return self._change("pull", number, close)
 
     def review(self, number: int, state: str, text: str = "") -> int:
         """Approve (`approved`) or ask for changes (`changes_requested`) at the commit the head is at now."""
 
-        def review(thread: Thread, actor: Actor, now: datetime) -> Thread:
+        def review(thread: LocalThread, actor: Actor, now: datetime) -> LocalThread:
             known = branches.tips(self.git)
-            _open_one(branches.settled(self.git, thread, known))
-            return threads.reviewed(thread, actor, state, text, branches.head_of(thread, known), now)
+            _open_one(branches.settle_thread(self.git, thread, known))
+            return threads.add_review(thread, actor, state, text, branches.head_of(thread, known), now)
 
         return self._change("pull", number, review)
 
@@ -82,15 +82,15 @@ class Person:
             thread = self.desk.require("pull", number)
             head = branches.head_of(thread, branches.tips(self.git))
             login = self.actor.login
-            order = merging.Order(
+            order = merging.MergeRequest(
                 head, method, f"{thread.title} (#{number})\n", self.actor, Identity(login, f"{login}@localhost")
             )
             return merging.land(self.desk, self.git, thread, order, self.forge.now()).number
 
-    def _open(self, title: str, body: str, labels: tuple[str, ...], change: Change | None) -> int:
+    def _open(self, title: str, body: str, labels: tuple[str, ...], change: PullChange | None) -> int:
         with self._told(), self.desk.locked():
             number = self.desk.next_number()
-            self.desk.write(threads.opened(number, title, body, self.actor, labels, change, self.forge.now()))
+            self.desk.write(threads.open_thread(number, title, body, self.actor, labels, change, self.forge.now()))
             return number
 
     def _change(self, kind: str, number: int, step: Step) -> int:
@@ -102,13 +102,13 @@ class Person:
     def _told(self) -> Iterator[None]:
         try:
             yield
-        except Refused as refused:
-            raise Trouble(refused.what, refused.mend or "nothing was changed") from None
+        except ForgeRefused as refused:
+            raise UserError(refused.what, refused.mend or "nothing was changed") from None
         except GitError as error:
             raise performing.spoilt(error) from None
 
 
-def _open_one(thread: Thread) -> Thread:
+def _open_one(thread: LocalThread) -> LocalThread:
     if thread.state != "open":
-        raise Refused(f"{thread.kind} #{thread.number} is {thread.state} already")
+        raise ForgeRefused(f"{thread.kind} #{thread.number} is {thread.state} already")
     return thread

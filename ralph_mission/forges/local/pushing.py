@@ -7,12 +7,12 @@ from datetime import datetime
 from ralph_mission.forges import commits
 from ralph_mission.forges.history import is_ancestor
 from ralph_mission.forges.local import branches, threads
-from ralph_mission.forges.local.desk import Desk
-from ralph_mission.forges.local.threads import Change, Thread
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.local.desk import ThreadStore
+from ralph_mission.forges.local.threads import LocalThread, PullChange
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.gateways.git import Git, GitError
 from ralph_mission.mission.effects import PushBranch
-from ralph_mission.mission.model import Actor
+from ralph_mission.mission.threads import Actor
 
 
 def push(git: Git, effect: PushBranch, default: str) -> str:
@@ -21,30 +21,30 @@ def push(git: Git, effect: PushBranch, default: str) -> str:
     try:
         moved = git.move_ref(branches.HEADS + effect.branch, sha, effect.onto)
     except GitError as error:
-        raise Refused(f"git cannot move {effect.branch}: {error.detail.strip()}") from None
+        raise ForgeRefused(f"git cannot move {effect.branch}: {error.detail.strip()}") from None
     if not moved and git.resolve(branches.HEADS + effect.branch) != sha:
-        raise Refused("foreign-commit")
+        raise ForgeRefused("foreign-commit")
     return sha
 
 
-def change(git: Git, desk: Desk, head: str, base: str) -> Change:
+def change(git: Git, desk: ThreadStore, head: str, base: str) -> PullChange:
     """A new pull's branches. Raises Refused when one is missing, has nothing new, or ever had a pull."""
     known = branches.tips(git)
     for name in (head, base):
         if name not in known:
-            raise Refused(f"there is no branch {name}")
+            raise ForgeRefused(f"there is no branch {name}")
     for thread in desk.threads("pulls"):
         if thread.change and thread.change.head == head:
-            raise Refused(f"pull #{thread.number} by {thread.author.login} already has {head}")
+            raise ForgeRefused(f"pull #{thread.number} by {thread.author.login} already has {head}")
     if is_ancestor(git, known[head], known[base]):
-        raise Refused(f"{head} has no commits that {base} lacks")
-    return Change(head, base, known[head])
+        raise ForgeRefused(f"{head} has no commits that {base} lacks")
+    return PullChange(head, base, known[head])
 
 
-def closed(git: Git, thread: Thread, actor: Actor, now: datetime) -> Thread:
+def close_pull(git: Git, thread: LocalThread, actor: Actor, now: datetime) -> LocalThread:
     """The pull closed without a merge, with its head as it is now. Raises Refused when it is merged."""
     known = branches.tips(git)
-    thread = branches.settled(git, thread, known)
+    thread = branches.settle_thread(git, thread, known)
     if thread.state == "merged":
-        raise Refused(f"pull #{thread.number} is merged")
-    return threads.parted(threads.closed(thread, actor, "", now), branches.head_of(thread, known))
+        raise ForgeRefused(f"pull #{thread.number} is merged")
+    return threads.keep_head(threads.close_thread(thread, actor, "", now), branches.head_of(thread, known))

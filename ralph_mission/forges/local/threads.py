@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from ralph_mission.mission.model import Actor, Issue, LabelEvent, Pull, Remark, Review
+from ralph_mission.mission.threads import Actor, Issue, LabelEvent, Pull, Review, ThreadComment
 
 TICK = timedelta(milliseconds=1)  # the resolution of our time stamps
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PullChange:
     """What a pull has beyond an issue. `merging` is the commit of a merge under way, "" otherwise."""
 
     head: str
@@ -28,7 +28,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Thread:
+class LocalThread:
     """One file: an issue, or a pull when it has a `change`."""
 
     number: int
@@ -44,8 +44,8 @@ class Thread:
     closed_by: Actor | None = None
     closed_at: datetime | None = None
     events: tuple[LabelEvent, ...] = ()
-    remarks: tuple[Remark, ...] = ()
-    change: Change | None = None
+    remarks: tuple[ThreadComment, ...] = ()
+    change: PullChange | None = None
 
     @property
     def kind(self) -> str:
@@ -53,18 +53,18 @@ class Thread:
         return "pull" if self.change else "issue"
 
 
-def opened(
-    number: int, title: str, body: str, author: Actor, labels: tuple[str, ...], change: Change | None, now: datetime
-) -> Thread:
+def open_thread(
+    number: int, title: str, body: str, author: Actor, labels: tuple[str, ...], change: PullChange | None, now: datetime
+) -> LocalThread:
     """A new issue, or a pull when there is a `change`; its labels are events like any other."""
     at = stamp(now)
     events = tuple(LabelEvent(label, author, at) for label in dict.fromkeys(labels))
-    return Thread(
+    return LocalThread(
         number, title, body, author, at, at, labels=tuple(dict.fromkeys(labels)), events=events, change=change
     )
 
 
-def after(thread: Thread, now: datetime) -> datetime:
+def after(thread: LocalThread, now: datetime) -> datetime:
     """The stamp of the next change: `now`, or just after the last one when the clock is behind it."""
     return max(stamp(now), thread.updated_at + TICK)
 
@@ -74,14 +74,14 @@ def stamp(now: datetime) -> datetime:
     return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
-def commented(thread: Thread, actor: Actor, body: str, now: datetime) -> Thread:
+def add_comment(thread: LocalThread, actor: Actor, body: str, now: datetime) -> LocalThread:
     """With one more remark, numbered after the highest so far."""
     at = after(thread, now)
     number = max((remark.id for remark in thread.remarks), default=0) + 1
-    return replace(thread, remarks=(*thread.remarks, Remark(number, actor, body, at, at)), updated_at=at)
+    return replace(thread, remarks=(*thread.remarks, ThreadComment(number, actor, body, at, at)), updated_at=at)
 
 
-def edited(thread: Thread, comment: int, body: str, now: datetime) -> Thread:
+def edit_text(thread: LocalThread, comment: int, body: str, now: datetime) -> LocalThread:
     """With the text of one remark replaced; 0 is the opening text."""
     at = after(thread, now)
     if comment == 0:
@@ -90,9 +90,9 @@ def edited(thread: Thread, comment: int, body: str, now: datetime) -> Thread:
     return replace(thread, remarks=remarks, updated_at=at)
 
 
-def labelled(
-    thread: Thread, actor: Actor, now: datetime, add: tuple[str, ...] = (), remove: tuple[str, ...] = ()
-) -> Thread:
+def set_labels(
+    thread: LocalThread, actor: Actor, now: datetime, add: tuple[str, ...] = (), remove: tuple[str, ...] = ()
+) -> LocalThread:
     """With labels set and taken off; each real change is one event, and nothing else changes anything."""
     at = after(thread, now)
     gone = tuple(label for label in thread.labels if label in remove)
@@ -104,25 +104,25 @@ def labelled(
     return replace(thread, labels=labels, events=(*thread.events, *events), updated_at=at)
 
 
-def assigned(thread: Thread, logins: tuple[str, ...], now: datetime) -> Thread:
+def assign_people(thread: LocalThread, logins: tuple[str, ...], now: datetime) -> LocalThread:
     """With people assigned who were not yet."""
     new = tuple(login for login in dict.fromkeys(logins) if login not in thread.assignees)
     return replace(thread, assignees=thread.assignees + new, updated_at=after(thread, now)) if new else thread
 
 
-def closed(thread: Thread, actor: Actor, reason: str, now: datetime) -> Thread:
+def close_thread(thread: LocalThread, actor: Actor, reason: str, now: datetime) -> LocalThread:
     """Closed without a merge."""
     at = after(thread, now)
     return replace(thread, state="closed", state_reason=reason, closed_by=actor, closed_at=at, updated_at=at)
 
 
-def parted(thread: Thread, head_sha: str) -> Thread:
+def keep_head(thread: LocalThread, head_sha: str) -> LocalThread:
     """A pull that is no longer open remembers where its head was."""
     assert thread.change
     return replace(thread, change=replace(thread.change, head_sha=head_sha or thread.change.head_sha))
 
 
-def reviewed(thread: Thread, actor: Actor, state: str, body: str, sha: str, now: datetime) -> Thread:
+def add_review(thread: LocalThread, actor: Actor, state: str, body: str, sha: str, now: datetime) -> LocalThread:
     """With one more review of commit `sha`."""
     assert thread.change
     at = after(thread, now)
@@ -130,7 +130,7 @@ def reviewed(thread: Thread, actor: Actor, state: str, body: str, sha: str, now:
     return replace(thread, change=replace(thread.change, reviews=reviews), updated_at=at)
 
 
-def rereviewed(thread: Thread, review: int, body: str, now: datetime) -> Thread:
+def edit_review(thread: LocalThread, review: int, body: str, now: datetime) -> LocalThread:
     """With the text of one review replaced; reviews are numbered from 1 in the order they were given."""
     assert thread.change
     reviews = tuple(
@@ -139,14 +139,14 @@ def rereviewed(thread: Thread, review: int, body: str, now: datetime) -> Thread:
     return replace(thread, change=replace(thread.change, reviews=reviews), updated_at=after(thread, now))
 
 
-def merged(thread: Thread, head_sha: str, merged_sha: str, actor: Actor | None, at: datetime) -> Thread:
+def mark_merged(thread: LocalThread, head_sha: str, merged_sha: str, actor: Actor | None, at: datetime) -> LocalThread:
     """Merged at `head_sha` as commit `merged_sha`; nobody knows by whom when `actor` is None."""
     assert thread.change
     change = replace(thread.change, head_sha=head_sha, merging="", merged_sha=merged_sha, merged_by=actor)
     return replace(thread, state="merged", change=change, closed_by=actor, closed_at=at, updated_at=at)
 
 
-def issue(thread: Thread, url: str, details: bool) -> Issue:
+def issue(thread: LocalThread, url: str, details: bool) -> Issue:
     """As the port tells it."""
     return Issue(
         number=thread.number,
@@ -167,7 +167,7 @@ def issue(thread: Thread, url: str, details: bool) -> Issue:
     )
 
 
-def pull(thread: Thread, url: str, head_sha: str, details: bool) -> Pull:
+def pull(thread: LocalThread, url: str, head_sha: str, details: bool) -> Pull:
     """As the port tells it, but for what only git knows: touches and commits."""
     change = thread.change
     assert change

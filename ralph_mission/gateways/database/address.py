@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 POSTGRES = ("postgres", "postgresql", "postgresql+psycopg")
 SQLITE = ("sqlite", "file")
@@ -48,7 +48,7 @@ def read(said: str, variable: str) -> Address:
             return _postgresql(rest.strip())
     except ValueError:  # of urlsplit: a port that is no number, brackets that do not close
         pass
-    raise Trouble(
+    raise UserError(
         f"{variable} is no address of a database", "write postgresql://USER:PASSWORD@HOST:PORT/NAME or sqlite:///FILE"
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 MENDS = {
     "28": ("the database refuses the user or the password", "let the address name a role that may log in", "you"),
@@ -67,7 +67,7 @@ REACH = (
 )
 
 
-def explained(error: BaseException, what: str) -> Trouble:
+def explain_error(error: BaseException, what: str) -> UserError:
     """A Trouble that says who must act. `what` is ours, such as "table chains"."""
     origin = getattr(error, "orig", None) or error
     said = str(origin)
@@ -75,12 +75,14 @@ def explained(error: BaseException, what: str) -> Trouble:
     for length in (5, 2):
         if (short := code[:length]) in MENDS and code:
             reason, mend, who = MENDS[short]
-            return Trouble(reason.format(what=what), mend, who)
-    return _unreached(said, type(origin).__name__, what)
+            return UserError(reason.format(what=what), mend, who)
+    return _why_unreachable(said, type(origin).__name__, what)
 
 
-def _unreached(said: str, name: str, what: str) -> Trouble:
+def _why_unreachable(said: str, name: str, what: str) -> UserError:
     for words, reason, mend in REACH:
         if re.search(words, said, re.IGNORECASE):
-            return Trouble(reason, mend, "network")
-    return Trouble(f"the database failed over {what} ({name})", "look at its log; the next look tries again", "network")
+            return UserError(reason, mend, "network")
+    return UserError(
+        f"the database failed over {what} ({name})", "look at its log; the next look tries again", "network"
+    )

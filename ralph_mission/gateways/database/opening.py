@@ -12,7 +12,7 @@ from ralph_mission.gateways.database.address import Address
 from ralph_mission.gateways.database.prisma_schema import parse
 from ralph_mission.gateways.database.queries import Database
 from ralph_mission.gateways.database.shapes import Catalog
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 Backend = Literal["sqlalchemy", "prisma"]
 
@@ -31,21 +31,21 @@ class Schema:
 
 
 @contextmanager
-def opened(
+def open_database(
     backend: Backend, address: Address, schema: Schema | None, environment: Mapping[str, str]
 ) -> Iterator[Database]:
     """A database, closed at the end. Raises Trouble."""
     if backend == "prisma":
         if schema is None:
-            raise Trouble("the backend prisma needs a Prisma schema", "name it in prisma_schema")
+            raise UserError("the backend prisma needs a Prisma schema", "name it in prisma_schema")
         require_extra("prisma", "the backend prisma needs")
         from ralph_mission.gateways.database import prisma
 
-        with prisma.opened(address, schema.files, schema.catalog, environment) as database:
+        with prisma.open_prisma(address, schema.files, schema.catalog, environment) as database:
             yield database
     else:
         require_extra("database", "watching a database needs")
         from ralph_mission.gateways.database import sql
 
-        with sql.opened(address, schema.catalog if schema else None) as database:
+        with sql.open_sql(address, schema.catalog if schema else None) as database:
             yield database

@@ -11,9 +11,9 @@ import sqlalchemy as sa
 
 from ralph_mission.gateways.database.queries import Interest
 from ralph_mission.gateways.database.shapes import Column, Shape, Type
-from ralph_mission.gateways.database.statements import wrapped
+from ralph_mission.gateways.database.statements import wrap_own_query
 
-TYPES: Mapping[str, Type] = {
+DRIVER_TYPES: Mapping[str, Type] = {
     **dict.fromkeys(("int2", "int4", "int8"), "int"),
     **dict.fromkeys(("float4", "float8"), "float"),
     **dict.fromkeys(("timestamp", "timestamptz", "date"), "time"),
@@ -29,7 +29,7 @@ SAMPLED = 50  # rows that tell SQLite's types, which are those of its values
 def shape_of(connection: sa.Connection, interest: Interest) -> Shape:
     """A shape without a key or relations."""
     postgres = connection.dialect.name == "postgresql"
-    with connection.execute(wrapped(interest.sql, 0 if postgres else SAMPLED)) as result:
+    with connection.execute(wrap_own_query(interest.sql, 0 if postgres else SAMPLED)) as result:
         names = list(result.keys())
         types = (
             [_of_server(int(str(one[1]))) for one in result.cursor.description] if postgres and result.cursor else None
@@ -46,7 +46,7 @@ def _of_server(oid: int) -> Type:
     from psycopg import postgres
 
     known = postgres.types.get(oid)
-    return TYPES.get(known.name, "text") if known else "text"
+    return DRIVER_TYPES.get(known.name, "text") if known else "text"
 
 
 def _of_values(values: list[Any]) -> Type:

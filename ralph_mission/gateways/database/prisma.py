@@ -10,20 +10,20 @@ from tempfile import TemporaryDirectory
 
 from ralph_mission.gateways.database.address import Address
 from ralph_mission.gateways.database.prisma_address import ELSE
-from ralph_mission.gateways.database.prisma_derived import Names, derived
-from ralph_mission.gateways.database.prisma_process import Worker, working
-from ralph_mission.gateways.database.prisma_questions import Answer, Call, Questions
-from ralph_mission.gateways.database.prisma_tools import Tools, prepared
+from ralph_mission.gateways.database.prisma_derived import Names, derive_schema
+from ralph_mission.gateways.database.prisma_process import PrismaWorker, connect_worker
+from ralph_mission.gateways.database.prisma_questions import Answer, ClientCall, QueryTranslator
+from ralph_mission.gateways.database.prisma_tools import Tools, prepare_tools
 from ralph_mission.gateways.database.queries import Interest, Query, Row
 from ralph_mission.gateways.database.sessions import Caps
-from ralph_mission.gateways.database.shapes import Catalog, Shape, reached
+from ralph_mission.gateways.database.shapes import Catalog, Shape, shapes_reached
 from ralph_mission.gateways.database.sql import SqlDatabase
-from ralph_mission.gateways.database.sql import opened as opened_by_sql
-from ralph_mission.trouble import Trouble
+from ralph_mission.gateways.database.sql import open_sql as opened_by_sql
+from ralph_mission.trouble import UserError
 
 
 @contextmanager
-def opened(
+def open_prisma(
     address: Address,
     files: Mapping[str, str],
     schema: Catalog,
@@ -33,11 +33,11 @@ def opened(
     """A database, closed at the end. `files` are the texts that `schema` was parsed from. Raises Trouble."""
     caps = caps or Caps()
     if address.kind != "postgresql":
-        raise Trouble("the backend prisma asks PostgreSQL alone", "take the backend sqlalchemy")
+        raise UserError("the backend prisma asks PostgreSQL alone", "take the backend sqlalchemy")
     with opened_by_sql(address, schema, caps) as beside:  # it also knows better why nobody answers
-        tools = prepared(derived(files, schema), environment)
-        with working(tools, address, caps, beside.encrypted) as worker:
-            yield PrismaDatabase(tools, worker, beside, Questions(schema, Names.of(schema)))
+        tools = prepare_tools(derive_schema(files, schema), environment)
+        with connect_worker(tools, address, caps, beside.encrypted) as worker:
+            yield PrismaDatabase(tools, worker, beside, QueryTranslator(schema, Names.of(schema)))
 
 
 @dataclass
@@ -45,9 +45,9 @@ class PrismaDatabase:
     """Implements `queries.Database`. `beside` compares the schema with the database, which the client cannot."""
 
     tools: Tools
-    worker: Worker
+    worker: PrismaWorker
     beside: SqlDatabase
-    questions: Questions
+    questions: QueryTranslator
 
     @property
     def engine(self) -> str:
@@ -63,9 +63,9 @@ class PrismaDatabase:
         That is an owner's own SQL, whose decimals it would round, and names with a quotation mark.
         """
         if interest.sql:
-            raise Trouble("the backend prisma takes no sql", "take the backend sqlalchemy")
+            raise UserError("the backend prisma takes no sql", "take the backend sqlalchemy")
         catalog = self.beside.describe(interest)
-        for shape in reached(catalog, interest.source, interest.paths):
+        for shape in shapes_reached(catalog, interest.source, interest.paths):
             _askable(shape)
         return catalog
 
@@ -91,7 +91,7 @@ class PrismaDatabase:
                 row[one.name] = made
         return rows
 
-    def _asked(self, query: Query, call: Call) -> Answer:
+    def _asked(self, query: Query, call: ClientCall) -> Answer:
         answer: Answer = self.worker.ask(call, f"table {self.questions.catalog.shape(query.source).place}")
         return answer
 
@@ -101,4 +101,4 @@ def _askable(shape: Shape) -> None:
     through = [one.through.table for one in shape.relations if one.through]
     for name in (shape.schema, shape.table, *(one.column for one in shape.columns), *through):
         if '"' in name:
-            raise Trouble(f"the Prisma client cannot ask for a name with a quotation mark ({name})", ELSE)
+            raise UserError(f"the Prisma client cannot ask for a name with a quotation mark ({name})", ELSE)

@@ -7,13 +7,13 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from ralph_mission.gateways.database.address import Address
 from ralph_mission.gateways.database.sessions import Caps
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 SYSTEM = "system"  # of sslrootcert: the authorities that this host believes
 ELSE = "take the backend sqlalchemy"
 
 
-def told(address: Address, caps: Caps, native: bool, encrypted: bool) -> str:
+def prisma_url(address: Address, caps: Caps, native: bool, encrypted: bool) -> str:
     """The address with what every session has to be: read-only, impatient, in UTC, on one connection.
 
     `encrypted`: what libpq came to with the same address. Raises Trouble for a check that an engine cannot make.
@@ -43,7 +43,7 @@ def _trusting(asked: dict[str, str], native: bool, encrypted: bool) -> dict[str,
     if mode == "disable" or (mode == "require" and not root):
         return rest | {"sslmode": mode}
     if not root:
-        raise Trouble(f"the backend prisma needs sslrootcert beside sslmode={mode}", f"name the file, or {ELSE}")
+        raise UserError(f"the backend prisma needs sslrootcert beside sslmode={mode}", f"name the file, or {ELSE}")
     if native:
         return rest | _strict(mode, root, rest)
     file = {} if root == SYSTEM else {"sslrootcert": str(Path(root).absolute())}
@@ -53,9 +53,9 @@ def _trusting(asked: dict[str, str], native: bool, encrypted: bool) -> dict[str,
 def _strict(mode: str, root: str, rest: dict[str, str]) -> dict[str, str]:
     """Prisma's own program checks names too or nothing at all, and would take a mode it does not know for `prefer`."""
     if mode != "verify-full":
-        raise Trouble(f"Prisma's own engine cannot check an authority by sslmode={mode}", f"verify-full, or {ELSE}")
+        raise UserError(f"Prisma's own engine cannot check an authority by sslmode={mode}", f"verify-full, or {ELSE}")
     if rest.keys() & {"sslcert", "sslkey"}:
-        raise Trouble("Prisma's own engine takes no sslcert and sslkey beside sslrootcert", ELSE)
+        raise UserError("Prisma's own engine takes no sslcert and sslkey beside sslrootcert", ELSE)
     return {"sslmode": "require", "sslaccept": "strict"} | (
         {} if root == SYSTEM else {"sslcert": str(Path(root).absolute())}
     )

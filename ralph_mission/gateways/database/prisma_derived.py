@@ -12,7 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ralph_mission.gateways.database.prisma_schema import SCALARS
-from ralph_mission.gateways.database.prisma_text import Attribute, Block, Call, Expression, Line, Text, blocks
+from ralph_mission.gateways.database.prisma_text import (
+    Attribute,
+    AttributeCall,
+    Expression,
+    SchemaBlock,
+    SchemaLine,
+    Text,
+    blocks,
+)
 from ralph_mission.gateways.database.shapes import Catalog, Shape
 
 GENERATOR = "ralph-prisma-client-py"
@@ -47,11 +55,11 @@ class Names:
         return self.fields[shape.name, column.name if column else name]
 
 
-def derived(files: Mapping[str, str], catalog: Catalog) -> str:
+def derive_schema(files: Mapping[str, str], catalog: Catalog) -> str:
     """The schema's text. `catalog` is what `files` were parsed to."""
     found = [block for name, text in sorted(files.items()) for block in blocks(text, name)]
     enums = {one.name: f"E{place:04}" for place, one in enumerate(found) if one.kind == "enum"}
-    writer = _Writer(Names.of(catalog), enums, {one.name: one for one in found if one.kind in ("model", "view")})
+    writer = _SchemaWriter(Names.of(catalog), enums, {one.name: one for one in found if one.kind in ("model", "view")})
     parts = [writer.enum(one) for one in found if one.kind == "enum"]
     parts += [writer.model(one) for one in writer.models.values()]
     return "\n".join([_head(found), *parts])
@@ -62,54 +70,54 @@ def value_name(place: int) -> str:
     return f"V{place:04}"
 
 
-def _head(found: Iterable[Block]) -> str:
+def _head(found: Iterable[SchemaBlock]) -> str:
     schemas = sorted({_text(one) for block in found for one in block.attributes if one.name == "schema"})
     lines = ['  provider = "postgresql"', '  url = env("DATABASE_URL")']
-    lines += [f"  schemas = [{', '.join(map(_quoted, schemas))}]"] if schemas else []
+    lines += [f"  schemas = [{', '.join(map(_quote, schemas))}]"] if schemas else []
     told = {
-        "provider": _quoted(GENERATOR),
+        "provider": _quote(GENERATOR),
         "output": '"./ralph_client"',
         "interface": '"sync"',
         "recursive_type_depth": "-1",
         "enable_experimental_decimal": "true",
-        "previewFeatures": f"[{', '.join(map(_quoted, FEATURES))}]",
+        "previewFeatures": f"[{', '.join(map(_quote, FEATURES))}]",
     }
     ours = [f"  {name} = {value}" for name, value in told.items()]
     return "\n".join(["datasource db {", *lines, "}", "generator client {", *ours, "}", ""])
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
+class _SchemaWriter:
     names: Names
     enums: Mapping[str, str]
-    models: Mapping[str, Block]
+    models: Mapping[str, SchemaBlock]
 
-    def enum(self, block: Block) -> str:
-        values = [f"  {value_name(place)} @map({_quoted(_map(one))})" for place, one in enumerate(block.lines)]
+    def enum(self, block: SchemaBlock) -> str:
+        values = [f"  {value_name(place)} @map({_quote(_map(one))})" for place, one in enumerate(block.lines)]
         return "\n".join(
             [
                 f"enum {self.enums[block.name]} {{",
                 *values,
-                *_kept(block),
-                f"  @@map({_quoted(_mapped(block))})",
+                *_schema_attributes(block),
+                f"  @@map({_quote(_mapped_name(block))})",
                 "}",
                 "",
             ]
         )
 
-    def model(self, block: Block) -> str:
+    def model(self, block: SchemaBlock) -> str:
         lines = [self._line(block, line) for line in block.lines if self._known(line)]
         keys = [line for one in block.attributes if one.name in ("id", "unique") for line in self._key(block, one)]
-        table = f"  @@map({_quoted(_mapped(block))})"
+        table = f"  @@map({_quote(_mapped_name(block))})"
         head = f"{block.kind} {self.names.models[block.name]} {{"
-        return "\n".join([head, *lines, *dict.fromkeys(keys), *_kept(block), table, "}", ""])
+        return "\n".join([head, *lines, *dict.fromkeys(keys), *_schema_attributes(block), table, "}", ""])
 
-    def _known(self, line: Line) -> bool:
+    def _known(self, line: SchemaLine) -> bool:
         return (
             line.type in self.models or line.type in self.enums or (line.type in SCALARS and line.type != "Unsupported")
         )
 
-    def _line(self, block: Block, line: Line) -> str:
+    def _line(self, block: SchemaBlock, line: SchemaLine) -> str:
         name = self.names.fields[block.name, line.name]
         suffix = "[]" if line.many else "?" if line.optional else ""
         if line.type in self.models:
@@ -117,38 +125,38 @@ class _Writer:
         marks = [f"@{one.name}" for one in line.attributes if one.name in ("id", "unique")]
         native = [_native(one) for one in line.attributes if one.name.startswith("db.")]
         kind = self.enums.get(line.type, line.type)
-        return " ".join([f"  {name} {kind}{suffix}", *marks, f"@map({_quoted(_map(line))})", *native])
+        return " ".join([f"  {name} {kind}{suffix}", *marks, f"@map({_quote(_map(line))})", *native])
 
-    def _relation(self, block: Block, line: Line) -> str:
+    def _relation(self, block: SchemaBlock, line: SchemaLine) -> str:
         """Always with the name that Prisma would give it, which is made of the models'."""
         told = next((one for one in line.attributes if one.name == "relation"), Attribute("relation"))
         first, last = sorted((block.name, line.type))
-        parts = [_quoted(_text(told) or f"{first}To{last}")]
+        parts = [_quote(_text(told) or f"{first}To{last}")]
         for word, owner in (("fields", block.name), ("references", line.type)):
             if fields := _names(told.argument(word)):
                 parts.append(f"{word}: [{', '.join(self.names.fields[owner, name] for name in fields)}]")
         return f"@relation({', '.join(parts)})"
 
-    def _key(self, block: Block, told: Attribute) -> Iterator[str]:
+    def _key(self, block: SchemaBlock, told: Attribute) -> Iterator[str]:
         fields = [self.names.fields.get((block.name, name)) for name in _names(told.argument("", "fields"))]
         if fields and None not in fields:
             yield f"  @@{told.name}([{', '.join(map(str, fields))}])"
 
 
-def _kept(block: Block) -> list[str]:
-    return [f"  @@schema({_quoted(_text(one))})" for one in block.attributes if one.name == "schema"]
+def _schema_attributes(block: SchemaBlock) -> list[str]:
+    return [f"  @@schema({_quote(_text(one))})" for one in block.attributes if one.name == "schema"]
 
 
-def _mapped(block: Block) -> str:
+def _mapped_name(block: SchemaBlock) -> str:
     return next((_text(one) for one in block.attributes if one.name == "map"), "") or block.name
 
 
-def _map(line: Line) -> str:
+def _map(line: SchemaLine) -> str:
     return next((_text(one) for one in line.attributes if one.name == "map"), "") or line.name
 
 
 def _native(told: Attribute) -> str:
-    arguments = ", ".join(value.name for _, value in told.arguments if isinstance(value, Call))
+    arguments = ", ".join(value.name for _, value in told.arguments if isinstance(value, AttributeCall))
     return f"@{told.name}({arguments})" if arguments else f"@{told.name}"
 
 
@@ -159,8 +167,8 @@ def _text(told: Attribute) -> str:
 
 def _names(expression: Expression | None) -> list[str]:
     members = expression if isinstance(expression, tuple) else ()
-    return [one.name for one in members if isinstance(one, Call)]
+    return [one.name for one in members if isinstance(one, AttributeCall)]
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)

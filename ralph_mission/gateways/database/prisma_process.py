@@ -18,12 +18,12 @@ from typing import Any
 from ralph_mission.gateways.database import prisma_worker
 from ralph_mission.gateways.database.address import Address
 from ralph_mission.gateways.database.failures import MENDS
-from ralph_mission.gateways.database.prisma_address import told
-from ralph_mission.gateways.database.prisma_questions import Call
+from ralph_mission.gateways.database.prisma_address import prisma_url
+from ralph_mission.gateways.database.prisma_questions import ClientCall
 from ralph_mission.gateways.database.prisma_tools import Tools
 from ralph_mission.gateways.database.sessions import Caps
 from ralph_mission.gateways.process import ASKED_EVERY, STOPPED
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 START = 40.0  # seconds for the engine to come up
 LATE = 5.0  # seconds more than the server's own limit
@@ -34,12 +34,12 @@ UNREAD = "P2023"
 
 
 @contextmanager
-def working(tools: Tools, address: Address, caps: Caps, encrypted: bool = False) -> Iterator[Worker]:
+def connect_worker(tools: Tools, address: Address, caps: Caps, encrypted: bool = False) -> Iterator[PrismaWorker]:
     """A client, ended with all that belongs to it. Raises Trouble when its engine does not come up.
 
     `encrypted`: whether libpq came to speak TLS where its address leaves that open.
     """
-    url = told(address, caps, tools.native is not None, encrypted)
+    url = prisma_url(address, caps, tools.native is not None, encrypted)
     key = secrets.token_hex(16)
     process = subprocess.Popen(
         (sys.executable, "-I", prisma_worker.__file__, str(tools.client)),
@@ -58,7 +58,7 @@ def working(tools: Tools, address: Address, caps: Caps, encrypted: bool = False)
         },
     )
     try:
-        worker = Worker(process, caps)
+        worker = PrismaWorker(process, caps)
         worker.start()
         yield worker
     finally:
@@ -82,7 +82,7 @@ def _end(process: subprocess.Popen[bytes], grace: float = GRACE) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
+class PrismaWorker:
     """A client that is connected. One question at a time."""
 
     process: subprocess.Popen[bytes]
@@ -92,12 +92,12 @@ class Worker:
         """Raises Trouble when the engine does not come up."""
         self._line({}, START, "the engine")
 
-    def ask(self, call: Call, what: str) -> Any:
+    def ask(self, call: ClientCall, what: str) -> Any:
         """Raises Trouble; `what` says in our words what was asked."""
         asked = {"model": call.model, "method": call.method, "arguments": call.arguments, "select": call.select}
         said = self._line(asked, self.caps.seconds + self.caps.lock_seconds + LATE, what)
         if "error" in said:
-            raise _refused(said["error"], what, self.caps)
+            raise _refusal(said["error"], what, self.caps)
         return said["result"]
 
     def _line(self, asked: Mapping[str, Any], seconds: float, what: str) -> dict[str, Any]:
@@ -107,8 +107,8 @@ class Worker:
             return said
         except (OSError, ValueError):
             _end(self.process, 0)
-            raise Trouble("the engine of Prisma ended", "ralph doctor tells more", "network") from None
-        except Trouble:
+            raise UserError("the engine of Prisma ended", "ralph doctor tells more", "network") from None
+        except UserError:
             _end(self.process, 0)
             raise
 
@@ -135,12 +135,12 @@ def _await(selector: selectors.BaseSelector, deadline: float, what: str) -> None
     stopped = STOPPED.get() or (lambda: False)
     while not selector.select(min(ASKED_EVERY, max(0.0, deadline - time.monotonic()))):
         if stopped():
-            raise Trouble(f"nobody waits any more for {what}", "ask again", "network")
+            raise UserError(f"nobody waits any more for {what}", "ask again", "network")
         if time.monotonic() >= deadline:
-            raise Trouble(f"the engine of Prisma took too long over {what}", "an index would help", "network")
+            raise UserError(f"the engine of Prisma took too long over {what}", "an index would help", "network")
 
 
-def _refused(error: Mapping[str, str], what: str, caps: Caps) -> Trouble:
+def _refusal(error: Mapping[str, str], what: str, caps: Caps) -> UserError:
     """By the server's own code, or Prisma's."""
     code, state = error.get("code", ""), error.get("state", "")
     if code == "TOO_LARGE":
@@ -148,13 +148,13 @@ def _refused(error: Mapping[str, str], what: str, caps: Caps) -> Trouble:
     for known in (state, state[:2], PRISMAS.get(code, "")):
         if known and known in MENDS:
             reason, mend, who = MENDS[known]
-            return Trouble(reason.format(what=what), mend, who)
+            return UserError(reason.format(what=what), mend, who)
     if code == UNREAD:
-        return Trouble(f"{what} holds a value that Prisma cannot read, such as NaN", "take the backend sqlalchemy")
+        return UserError(f"{what} holds a value that Prisma cannot read, such as NaN", "take the backend sqlalchemy")
     said = " ".join(filter(None, (error.get("type"), code, state)))
     mend = "look at the watch and the database's log; the backend sqlalchemy tells more"
-    return Trouble(f"the engine of Prisma failed over {what} ({said})", mend, "network")
+    return UserError(f"the engine of Prisma failed over {what} ({said})", mend, "network")
 
 
-def _too_large(what: str, caps: Caps) -> Trouble:
-    return Trouble(f"{what} answered with more than {caps.bytes // 1_000_000} MB", "tell fewer or shorter fields")
+def _too_large(what: str, caps: Caps) -> UserError:
+    return UserError(f"{what} answered with more than {caps.bytes // 1_000_000} MB", "tell fewer or shorter fields")

@@ -12,9 +12,9 @@ from typing import Any
 from ralph_mission.gateways.database.cells import cell
 from ralph_mission.gateways.database.prisma_address import ELSE
 from ralph_mission.gateways.database.prisma_derived import Names, value_name
-from ralph_mission.gateways.database.queries import CAP, GROUPS, SERIES, Aggregate, Filter, Order, Query, Value
+from ralph_mission.gateways.database.queries import CAP, GROUPS, SERIES, Aggregate, Filter, Query, RowOrder, Value
 from ralph_mission.gateways.database.shapes import Catalog, Column, Relation, Shape
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 OPERATORS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 Answer = Sequence[Mapping[str, Any]]
@@ -24,7 +24,7 @@ BROKEN = "\x85\u2028\u2029"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ClientCall:
     """One call of the client: `select` are the fields that come back, as GraphQL writes them."""
 
     model: str
@@ -34,13 +34,13 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Questions:
+class QueryTranslator:
     """Translates for one schema."""
 
     catalog: Catalog
     names: Names
 
-    def firsts(self, query: Query) -> Call | None:
+    def firsts(self, query: Query) -> ClientCall | None:
         """How far each group of `first_of` goes; None where the server cannot say, or nobody asked.
 
         What the client calls distinct reads the whole table; the greatest of each group is a question of its own.
@@ -56,9 +56,9 @@ class Questions:
             "take": GROUPS,
         }
         far = "_max" if query.order[0].descending else "_min"
-        return Call(self.names.model(shape), "group_by", arguments, (group, f"{far} {{ {field} }}"))
+        return ClientCall(self.names.model(shape), "group_by", arguments, (group, f"{far} {{ {field} }}"))
 
-    def rows(self, query: Query, firsts: Answer | None = None) -> Call:
+    def rows(self, query: Query, firsts: Answer | None = None) -> ClientCall:
         """The rows themselves, with fields of related ones; with `firsts`, those of which the first ones are some."""
         shape = self.catalog.shape(query.source)
         arguments: dict[str, Any] = {
@@ -73,14 +73,14 @@ class Questions:
             arguments |= {"distinct": [self.names.field(shape, query.first_of)]}
         ordered = (one.field for one in query.order)
         paths = [*query.fields, query.first_of, *ordered, *_near(shape, query.aggregates)]
-        return Call(self.names.model(shape), "find_many", arguments, tuple(self._selected(shape, paths)))
+        return ClientCall(self.names.model(shape), "find_many", arguments, tuple(self._selected(shape, paths)))
 
     def picked(self, query: Query, answer: Answer) -> Answer:
         """The first row of each group; of ungrouped ones all. Raises Trouble when too many share the first place."""
         if not query.first_of:
             return answer
         if len(answer) >= SERIES:
-            raise Trouble(
+            raise UserError(
                 f"more than {SERIES:,} rows of {query.source} are the first ones", "use the backend sqlalchemy"
             )
         group = self.names.field(self.catalog.shape(query.source), query.first_of)
@@ -100,14 +100,17 @@ class Questions:
         field, column = self.names.field(shape, order.field), _column(shape, order.field)
         end = raw["_max" if order.descending else "_min"][field]
         value = cell(end, column)
-        place: Any = end if value is None or column.type == "text" else _said(column, value)
+        place: Any = end if value is None or column.type == "text" else _graphql_value(column, value)
         if isinstance(value, datetime):
-            place = {"gte": _said(column, value), "lt": _said(column, value + timedelta(milliseconds=1))}
+            place = {
+                "gte": _graphql_value(column, value),
+                "lt": _graphql_value(column, value + timedelta(milliseconds=1)),
+            }
         return {group: _unbroken(raw[group]), field: place}
 
     # --- related rows -----------------------------------------------------------------
 
-    def related(self, query: Query, one: Aggregate, answer: Answer) -> Call:
+    def related(self, query: Query, one: Aggregate, answer: Answer) -> ClientCall:
         """Numbers made of rows that are related to those of an answer."""
         shape = self.catalog.shape(query.source)
         relation, far = self._relation(shape, one.relation)
@@ -117,7 +120,7 @@ class Questions:
             keys = [self.names.field(shape, near) for near, _ in relation.pairs]
             asked = {"AND": [self._where(shape, query.where), self._among(keys, keys, answer)]}
             select = (*keys,)
-            return Call(
+            return ClientCall(
                 self.names.model(shape),
                 "find_many",
                 {"where": asked, "take": query.limit, "include": {self.names.field(shape, one.relation): inner}},
@@ -127,7 +130,7 @@ class Questions:
         theirs = [self.names.field(far, there) for _, there in relation.pairs]
         number = f"_sum {{ {self.names.field(far, one.field)} }}" if one.function == "sum" else "_count { _all }"
         both = {"AND": [where, self._among(ours, theirs, answer)]}
-        return Call(self.names.model(far), "group_by", {"by": theirs, "where": both}, (*theirs, number))
+        return ClientCall(self.names.model(far), "group_by", {"by": theirs, "where": both}, (*theirs, number))
 
     def made(self, query: Query, one: Aggregate, answer: Answer, numbers: Answer) -> Iterator[Value]:
         """One for each row of `answer`. Raises Trouble where there is too much to be added up here."""
@@ -149,7 +152,7 @@ class Questions:
             return cell(made, column) or 0
         related = raw[self.names.field(shape, one.relation)]
         if len(related) > CAP:
-            raise Trouble(f"a row of {shape.name} has more than {CAP:,} {one.relation}", "use the backend sqlalchemy")
+            raise UserError(f"a row of {shape.name} has more than {CAP:,} {one.relation}", "use the backend sqlalchemy")
         if one.function == "count":
             return len(related)
         cells = [cell(row[self.names.field(far, one.field)], column) for row in related]
@@ -189,7 +192,7 @@ class Questions:
         try:
             return _enum(column, value) if column.type == "enum" else cell(value, column)
         except (ValueError, OverflowError, TypeError):
-            raise Trouble(f"{shape.name}.{name} holds what is no {column.type}", "leave the field out") from None
+            raise UserError(f"{shape.name}.{name} holds what is no {column.type}", "leave the field out") from None
 
     def _relation(self, shape: Shape, name: str) -> tuple[Relation, Shape]:
         relation = shape.relation(name)
@@ -198,7 +201,7 @@ class Questions:
 
     # --- conditions -------------------------------------------------------------------
 
-    def _order(self, shape: Shape, one: Order) -> dict[str, Any]:
+    def _order(self, shape: Shape, one: RowOrder) -> dict[str, Any]:
         way, field = "desc" if one.descending else "asc", self.names.field(shape, one.field)
         return {field: {"sort": way, "nulls": "last"}} if _column(shape, one.field).nullable else {field: way}
 
@@ -208,17 +211,17 @@ class Questions:
     def _holds(self, shape: Shape, one: Filter) -> dict[str, Any]:
         column, field = _column(shape, one.field), self.names.field(shape, one.field)
         if column.type == "json":
-            raise Trouble(f"the Prisma client cannot ask for {shape.name}.{one.field}, which is JSON", ELSE)
+            raise UserError(f"the Prisma client cannot ask for {shape.name}.{one.field}, which is JSON", ELSE)
         if one.operator == "known":
             return {"NOT": [{field: None}]} if column.nullable else {}
         if one.operator in OPERATORS:
             assert not isinstance(one.value, tuple)
-            return {field: {OPERATORS[one.operator]: _said(column, one.value)}}
+            return {field: {OPERATORS[one.operator]: _graphql_value(column, one.value)}}
         values = one.value if isinstance(one.value, tuple) else (one.value,)
         possible = [value for value in values if value is not None or column.nullable]
         if not possible:  # the engine takes an OR of nothing for no condition at all
             return {"AND": [{field: True}, {field: False}]} if column.type == "bool" else {field: {"in": []}}
-        return {"OR": [{field: None if value is None else _said(column, value)} for value in possible]}
+        return {"OR": [{field: None if value is None else _graphql_value(column, value)} for value in possible]}
 
 
 def _whole(raw: Mapping[str, Any], names: Iterable[str]) -> bool:
@@ -243,7 +246,7 @@ def _enum(column: Column, raw: Any) -> Value:
     return names.get(str(raw), str(raw)) if raw is not None else None
 
 
-def _said(column: Column, value: Value) -> Any:
+def _graphql_value(column: Column, value: Value) -> Any:
     """A value as GraphQL takes it. Raises Trouble for a text that the client would change."""
     if column.type == "enum":
         places = {name: value_name(place) for place, (name, _) in enumerate(column.values)}
@@ -257,5 +260,5 @@ def _said(column: Column, value: Value) -> Any:
 
 def _unbroken(value: Any) -> Any:
     if isinstance(value, str) and any(letter in value for letter in BROKEN):
-        raise Trouble("the Prisma client cannot ask for a text with such ends of lines", "use the backend sqlalchemy")
+        raise UserError("the Prisma client cannot ask for a text with such ends of lines", "use the backend sqlalchemy")
     return value

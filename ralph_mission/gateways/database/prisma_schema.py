@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from ralph_mission.gateways.database.prisma_text import Attribute, Block, Call, Expression, Line, Text, blocks
+from ralph_mission.gateways.database.prisma_text import (
+    Attribute,
+    AttributeCall,
+    Expression,
+    SchemaBlock,
+    SchemaLine,
+    Text,
+    blocks,
+)
 from ralph_mission.gateways.database.shapes import Catalog, Column, Relation, Shape, Through, Type, nearest
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 SCALARS: Mapping[str, Type] = {
     "Int": "int",
@@ -39,21 +47,21 @@ def parse(files: Mapping[str, str], origin: str) -> Catalog:
     return Catalog(tuple(replace(one, relations=relations[name]) for name, one in shapes.items()), origin)
 
 
-def _check_names(found: Iterable[Block], origin: str) -> None:
+def _check_names(found: Iterable[SchemaBlock], origin: str) -> None:
     seen: set[str] = set()
     for block in found:
         if block.name in seen:
-            raise Trouble(f"{origin} declares {block.name} twice", "keep one of them")
+            raise UserError(f"{origin} declares {block.name} twice", "keep one of them")
         seen.add(block.name)
 
 
-def _values(enum: Block) -> tuple[tuple[str, str], ...]:
+def _values(enum: SchemaBlock) -> tuple[tuple[str, str], ...]:
     return tuple((line.name, _text(_one(line.attributes, "map")) or line.name) for line in enum.lines)
 
 
 def _shape(
-    model: Block,
-    models: Mapping[str, Block],
+    model: SchemaBlock,
+    models: Mapping[str, SchemaBlock],
     enums: Mapping[str, tuple[tuple[str, str], ...]],
     embedded: Iterable[str],
     origin: str,
@@ -68,7 +76,7 @@ def _shape(
             continue
         if line.type not in types:
             advice = nearest(line.type, {*types, *models})
-            raise Trouble(f"{origin}: {model.name}.{line.name} has the unknown type {line.type}", advice)
+            raise UserError(f"{origin}: {model.name}.{line.name} has the unknown type {line.type}", advice)
         unique = key == (line.name,) or _one(line.attributes, "unique") is not None
         column = _text(_one(line.attributes, "map")) or line.name
         columns.append(
@@ -78,7 +86,7 @@ def _shape(
     return Shape(model.name, table, _text(_one(model.attributes, "schema")), tuple(columns), key)
 
 
-def _key(model: Block) -> tuple[str, ...]:
+def _key(model: SchemaBlock) -> tuple[str, ...]:
     """The fields that identify a row: the id, else what is unique and never null."""
     single = [line.name for line in model.lines if _one(line.attributes, "id")]
     whole = [_names(one.argument("", "fields")) for one in model.attributes if one.name == "id"]
@@ -90,7 +98,7 @@ def _key(model: Block) -> tuple[str, ...]:
 
 
 def _relations(
-    model: Block, models: Mapping[str, Block], shapes: Mapping[str, Shape], origin: str
+    model: SchemaBlock, models: Mapping[str, SchemaBlock], shapes: Mapping[str, Shape], origin: str
 ) -> Iterator[Relation]:
     for line in model.lines:
         if line.type not in models:
@@ -103,7 +111,9 @@ def _relations(
             yield _back(model, line, other, shapes, origin)
 
 
-def _back(model: Block, line: Line, other: Block, shapes: Mapping[str, Shape], origin: str) -> Relation:
+def _back(
+    model: SchemaBlock, line: SchemaLine, other: SchemaBlock, shapes: Mapping[str, Shape], origin: str
+) -> Relation:
     """The side of a relation that holds no keys: those are on the other side, or in a table between."""
     candidates = [
         one
@@ -116,10 +126,12 @@ def _back(model: Block, line: Line, other: Block, shapes: Mapping[str, Shape], o
     if line.many and (candidates or model is other):
         return _many(model, line, other, candidates[0] if candidates else line, shapes)
     what = f"{origin}: {model.name}.{line.name} has no opposite in {other.name}"
-    raise Trouble(what, "add the field there; `prisma format` does")
+    raise UserError(what, "add the field there; `prisma format` does")
 
 
-def _many(model: Block, line: Line, other: Block, opposite: Line, shapes: Mapping[str, Shape]) -> Relation:
+def _many(
+    model: SchemaBlock, line: SchemaLine, other: SchemaBlock, opposite: SchemaLine, shapes: Mapping[str, Shape]
+) -> Relation:
     """Many to many without a model between: Prisma keeps `_AToB`, whose A are rows of the first model by name.
 
     Of a model with itself, A is what the first field by name leads to.
@@ -133,7 +145,7 @@ def _many(model: Block, line: Line, other: Block, opposite: Line, shapes: Mappin
     return Relation(line.name, other.name, True, pair, through)
 
 
-def _pairs(line: Line) -> tuple[tuple[str, str], ...]:
+def _pairs(line: SchemaLine) -> tuple[tuple[str, str], ...]:
     relation = _one(line.attributes, "relation")
     if relation is None:
         return ()
@@ -141,17 +153,17 @@ def _pairs(line: Line) -> tuple[tuple[str, str], ...]:
 
 
 def _check_pairs(
-    pairs: Iterable[tuple[str, str]], model: Block, line: Line, shapes: Mapping[str, Shape], origin: str
+    pairs: Iterable[tuple[str, str]], model: SchemaBlock, line: SchemaLine, shapes: Mapping[str, Shape], origin: str
 ) -> None:
     for ours, theirs in pairs:
         for owner, name in ((model.name, ours), (line.type, theirs)):
             known = [one.name for one in shapes[owner].columns]
             if name not in known:
                 what = f"{origin}: {model.name}.{line.name} relates by {owner}.{name}, which is no field"
-                raise Trouble(what, nearest(name, known))
+                raise UserError(what, nearest(name, known))
 
 
-def _label(line: Line) -> str:
+def _label(line: SchemaLine) -> str:
     return _text(_one(line.attributes, "relation"))
 
 
@@ -167,4 +179,4 @@ def _text(attribute: Attribute | None) -> str:
 
 def _names(expression: Expression | None) -> tuple[str, ...]:
     members = expression if isinstance(expression, tuple) else ()
-    return tuple(one.name for one in members if isinstance(one, Call))
+    return tuple(one.name for one in members if isinstance(one, AttributeCall))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 LARGEST = 4_000_000  # characters of one file
 DEEPEST = 40  # brackets in brackets
@@ -26,14 +26,14 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class AttributeCall:
     """A word, with arguments where it had brackets: `id`, `now()`, `title(sort: Desc)`."""
 
     name: str
     arguments: tuple[tuple[str, Expression], ...] = ()
 
 
-Expression = Text | Call | tuple["Expression", ...]
+Expression = Text | AttributeCall | tuple["Expression", ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Attribute:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SchemaLine:
     """A field, or a value of an enum, which has no type."""
 
     name: str
@@ -60,19 +60,19 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class SchemaBlock:
     """A `model`, `view`, `enum` or `type`, with what stands in it."""
 
     kind: str
     name: str
-    lines: tuple[Line, ...]
+    lines: tuple[SchemaLine, ...]
     attributes: tuple[Attribute, ...]
 
 
-def blocks(text: str, source: str) -> tuple[Block, ...]:
+def blocks(text: str, source: str) -> tuple[SchemaBlock, ...]:
     """What a file declares; data sources and generators are passed over. Raises Trouble with the line."""
     if len(text) > LARGEST:
-        raise Trouble(f"{source} is longer than {LARGEST:,} characters", "name a smaller schema")
+        raise UserError(f"{source} is longer than {LARGEST:,} characters", "name a smaller schema")
     reader = _Reader(list(_tokens(text, source)), source)
     return tuple(reader.blocks())
 
@@ -106,7 +106,7 @@ class _Reader:
         self._place = 0
         self._depth = 0
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[SchemaBlock]:
         while self._past_newlines().kind != "end":
             kind, name = self._word(), self._word()
             self._expect("{")
@@ -115,8 +115,8 @@ class _Reader:
             else:
                 self._pass_over()
 
-    def _block(self, kind: str, name: str) -> Block:
-        lines: list[Line] = []
+    def _block(self, kind: str, name: str) -> SchemaBlock:
+        lines: list[SchemaLine] = []
         attributes: list[Attribute] = []
         while self._past_newlines().said != "}":
             if self._take("@@"):
@@ -126,7 +126,7 @@ class _Reader:
             if self._now.kind != "newline" and self._now.said != "}":
                 raise self._unread()
         self._place += 1
-        return Block(kind, name, tuple(lines), tuple(attributes))
+        return SchemaBlock(kind, name, tuple(lines), tuple(attributes))
 
     def _pass_over(self) -> None:
         open_ones = 1
@@ -136,7 +136,7 @@ class _Reader:
             open_ones += {"{": 1, "}": -1}.get(self._now.said, 0)
             self._place += 1
 
-    def _line(self, bare: bool) -> Line:
+    def _line(self, bare: bool) -> SchemaLine:
         name, kind, many, optional = self._word(), "", False, False
         if not bare:
             self._take(":")  # of old schemas
@@ -150,7 +150,7 @@ class _Reader:
         attributes = []
         while self._take("@"):
             attributes.append(self._attribute())
-        return Line(name, kind, many, optional, tuple(attributes))
+        return SchemaLine(name, kind, many, optional, tuple(attributes))
 
     def _attribute(self) -> Attribute:
         name = self._path()
@@ -174,14 +174,14 @@ class _Reader:
             raise self._unread()
         try:
             if self._now.kind == "text":
-                return Text(_unquoted(self._next().said))
+                return Text(_unquote(self._next().said))
             if self._take("["):
                 found = []
                 while not self._closed("]"):
                     found.append(self._expression())
                 return tuple(found)
             name = self._path()
-            return Call(name, self._arguments() if self._now.said == "(" else ())
+            return AttributeCall(name, self._arguments() if self._now.said == "(" else ())
         finally:
             self._depth -= 1
 
@@ -225,12 +225,12 @@ class _Reader:
         if not self._take(mark):
             raise self._unread()
 
-    def _unread(self) -> Trouble:
+    def _unread(self) -> UserError:
         said = ascii(self._now.said)[1:-1][:40] if self._now.kind != "newline" else "the end of the line"
-        return Trouble(f"{self._source} line {self._now.line}: {said} is not expected here", "mend the schema")
+        return UserError(f"{self._source} line {self._now.line}: {said} is not expected here", "mend the schema")
 
 
-def _unquoted(quoted: str) -> str:
+def _unquote(quoted: str) -> str:
     try:
         return str(json.loads(quoted, strict=False))
     except ValueError:  # an escape that JSON does not know stands for itself

@@ -22,7 +22,7 @@ from pathlib import Path
 from ralph_mission.extras import install_command
 from ralph_mission.gateways.database.prisma_derived import GENERATOR
 from ralph_mission.gateways.process import run_foreign
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 OURS = Path(__file__).parent / "prisma_engine"
 LOCK = OURS / "package-lock.json"
@@ -71,10 +71,10 @@ def cache(environment: Mapping[str, str]) -> Path:
     return Path(base) / "ralph-prisma"
 
 
-def prepared(schema: str, environment: Mapping[str, str]) -> Tools:
+def prepare_tools(schema: str, environment: Mapping[str, str]) -> Tools:
     """Installed and generated, each once: the packages per lock file, the client per schema. Raises Trouble."""
     if importlib.util.find_spec("prisma") is None:
-        raise Trouble("the Prisma client for Python is not installed", INSTALL)
+        raise UserError("the Prisma client for Python is not installed", INSTALL)
     place = _private(cache(environment))
     node = _node()
     modules = _modules(place, node)
@@ -96,9 +96,11 @@ def _private(place: Path) -> Path:
         place.mkdir(parents=True, mode=0o700, exist_ok=True)
         found = place.stat()
     except OSError as error:
-        raise Trouble(f"no folder for the Prisma client: {error.strerror}", "set XDG_CACHE_HOME to one") from None
+        raise UserError(f"no folder for the Prisma client: {error.strerror}", "set XDG_CACHE_HOME to one") from None
     if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise Trouble("others may write in the folder of the Prisma client", "set XDG_CACHE_HOME to a folder of yours")
+        raise UserError(
+            "others may write in the folder of the Prisma client", "set XDG_CACHE_HOME to a folder of yours"
+        )
     return place
 
 
@@ -136,7 +138,7 @@ def _node() -> Node:
         return Node(root / "bin" / "node", (str(root / "bin" / "node"), str(npm)))
     node, npm_program = shutil.which("node"), shutil.which("npm")
     if node is None or npm_program is None:
-        raise Trouble("the Prisma client needs Node.js, which is not installed", INSTALL)
+        raise UserError("the Prisma client needs Node.js, which is not installed", INSTALL)
     return Node(Path(node), (npm_program,))
 
 
@@ -160,7 +162,7 @@ def native(environment: Mapping[str, str]) -> Path | None:
     named = environment.get("PRISMA_QUERY_ENGINE_BINARY", "")
     if named:
         if not os.access(named, os.X_OK):
-            raise Trouble("PRISMA_QUERY_ENGINE_BINARY names no program", "mend or unset it")
+            raise UserError("PRISMA_QUERY_ENGINE_BINARY names no program", "mend or unset it")
         return Path(named)
     usual = Path.home() / ".cache" / "prisma-python" / "binaries" / "5.17.0" / ENGINE
     found = sorted(usual.glob("**/*query-engine-*")) if usual.is_dir() else []
@@ -206,4 +208,6 @@ def _run(command: Sequence[str], work: Path, told: Mapping[str, str], trouble: s
         done = run_foreign(command, cwd=work, home=Path(home), timeout=SECONDS, allow=NETWORK, extra_env=told)
     if done.code != 0:
         said = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-        raise Trouble(f"{trouble}: {said[0][:200] if said else f'exit {done.code}'}", "or take the backend sqlalchemy")
+        raise UserError(
+            f"{trouble}: {said[0][:200] if said else f'exit {done.code}'}", "or take the backend sqlalchemy"
+        )

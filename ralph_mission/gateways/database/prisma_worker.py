@@ -20,7 +20,7 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.path.insert(0, sys.argv[1])
-    client, models = _connected()
+    client, models = _connect()
     try:
         for line in sys.stdin:
             print(json.dumps(_answer(client, models, json.loads(line)), ensure_ascii=False), file=out, flush=True)
@@ -28,7 +28,7 @@ def main() -> None:
         client.disconnect()
 
 
-def _connected() -> tuple[Any, Any]:
+def _connect() -> tuple[Any, Any]:
     package, models = importlib.import_module("ralph_client"), importlib.import_module("ralph_client.models")
     http = {"headers": {"x-ralph": os.environ["RALPH_ENGINE_KEY"]}, "timeout": None, "trust_env": False}
     client = package.Prisma(use_dotenv=False, http=http, connect_timeout=SECONDS)
@@ -49,10 +49,10 @@ def _answer(client: Any, models: Any, asked: dict[str, Any]) -> dict[str, Any]:
         )
         return {"result": said["data"]["result"]}
     except Exception as error:
-        return {"error": _named(error)}
+        return {"error": _error_names(error)}
 
 
-def _named(error: Exception) -> dict[str, str]:
+def _error_names(error: Exception) -> dict[str, str]:
     """The type and Prisma's code, and the server's; never the text, which may hold rows or an address."""
     data = getattr(error, "data", None)
     facing = data.get("user_facing_error", data) if isinstance(data, dict) else {}

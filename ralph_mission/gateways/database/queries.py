@@ -41,7 +41,7 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RowOrder:
     """Nulls come last, either way."""
 
     field: str
@@ -73,7 +73,7 @@ class Query:
     source: str
     fields: tuple[str, ...]
     where: tuple[Filter, ...] = ()
-    order: tuple[Order, ...] = ()
+    order: tuple[RowOrder, ...] = ()
     first_of: str = ""
     aggregates: tuple[Aggregate, ...] = ()
     limit: int = CAP

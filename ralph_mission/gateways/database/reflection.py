@@ -53,7 +53,7 @@ def skeleton(inspector: Inspector, schemas: Iterable[str | None]) -> Catalog:
     return Catalog(tuple(replace(shape, relations=tuple(_relations(shape, keys))) for shape in shapes))
 
 
-def fleshed(inspector: Inspector, catalog: Catalog, places: Collection[str]) -> Catalog:
+def add_columns(inspector: Inspector, catalog: Catalog, places: Collection[str]) -> Catalog:
     """With the columns of the tables at `places` that had none yet."""
     bare = [shape for shape in catalog.shapes if shape.place in places and not shape.columns]
     columns: dict[str, tuple[Column, ...]] = {}

@@ -24,8 +24,8 @@ def writable(engine: sa.Engine, caps: Caps, shapes: Sequence[Shape], schema: str
     if engine.dialect.name == "postgresql":
         tried.append(("CREATE TABLE", sa.text(f"CREATE TABLE {PROBE} ()")))
     with trying(engine, caps, "the role") as connection:
-        done = [name for name, statement in tried if _done(connection, statement)]
-        granted = [name for shape in shapes for name in _granted(connection, shape, schema)]
+        done = [name for name, statement in tried if _try_statement(connection, statement)]
+        granted = [name for shape in shapes for name in _granted_writes(connection, shape, schema)]
         return tuple(dict.fromkeys((*done, *granted)))
 
 
@@ -39,7 +39,7 @@ def _writes(shape: Shape, schema: str) -> Iterator[tuple[str, Executable]]:
         yield "DELETE", sa.delete(table).where(sa.false())
 
 
-def _granted(connection: sa.Connection, shape: Shape, schema: str) -> Iterator[str]:
+def _granted_writes(connection: sa.Connection, shape: Shape, schema: str) -> Iterator[str]:
     """What it was given, though the try failed for another reason: a generated column, a lock."""
     if connection.dialect.name == "postgresql":
         table = sa.table(shape.table, schema=shape.schema or schema or None)
@@ -57,7 +57,7 @@ _GRANTS = sa.text(
 )
 
 
-def _done(connection: sa.Connection, statement: Executable) -> bool:
+def _try_statement(connection: sa.Connection, statement: Executable) -> bool:
     """Whether it went through. Whatever it fails for, it did not write."""
     step = connection.begin_nested()
     try:

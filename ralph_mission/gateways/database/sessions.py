@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from ralph_mission.gateways.database.address import Address
-from ralph_mission.gateways.database.failures import explained
+from ralph_mission.gateways.database.failures import explain_error
 
 INSTRUCTIONS = 10_000  # of SQLite's machine between two looks at the clock
 
@@ -70,10 +70,10 @@ def _transaction(engine: sa.Engine, caps: Caps, what: str, readonly: bool) -> It
             yield connection
             connection.rollback()
     except (SQLAlchemyError, UnicodeError, engine.dialect.loaded_dbapi.Error) as error:
-        raise explained(error, what) from None
+        raise explain_error(error, what) from None
 
 
-def streamed(connection: sa.Connection, asked: sa.Select[Any]) -> Iterator[tuple[Any, ...]]:
+def stream_rows(connection: sa.Connection, asked: sa.Select[Any]) -> Iterator[tuple[Any, ...]]:
     """Rows as they come, one at a time in memory.
 
     SQLAlchemy would declare a cursor for that, for which PostgreSQL plans on one processor alone; psycopg need not.

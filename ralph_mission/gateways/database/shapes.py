@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 Type = Literal["int", "decimal", "float", "text", "bool", "time", "enum", "json", "bytes", "other"]
 ALIKE = (
@@ -94,16 +94,16 @@ class Catalog:
         for called in ("name", "place", "table"):
             found = [one for one in self.shapes if getattr(one, called) == name]
             if len(found) > 1:
-                raise Trouble(
+                raise UserError(
                     f"{self.origin} has several {name}: {', '.join(one.place for one in found)}", "name its schema too"
                 )
             if found:
                 return found[0]
         names = {called for one in self.shapes for called in (one.name, one.table)}
-        raise Trouble(f"{self.origin} has no model or table {name}", nearest(name, names))
+        raise UserError(f"{self.origin} has no model or table {name}", nearest(name, names))
 
 
-def reached(catalog: Catalog, source: str, paths: Iterable[str]) -> tuple[Shape, ...]:
+def shapes_reached(catalog: Catalog, source: str, paths: Iterable[str]) -> tuple[Shape, ...]:
     """A table, and those that relations lead to; a name that is no relation leads nowhere. Raises as `shape` does."""
     found = {(first := catalog.shape(source)).place: first}
     for path in paths:
@@ -146,7 +146,7 @@ def _columns(origin: str, shape: Shape, actual: str, there: Shape) -> Iterator[s
         if found is None:
             yield f"{said}, which {actual} lacks; {nearest(column.column, columns)}"
         elif not _fits(column, found):
-            yield f"{said} of type {_typed(column)}, which in {actual} is {_typed(found)}"
+            yield f"{said} of type {_type_text(column)}, which in {actual} is {_type_text(found)}"
         elif lacking := sorted({v for _, v in column.values} - {v for _, v in found.values}) if found.values else []:
             yield f"{said} and may be {lacking[0]}, which its type in {actual} lacks"
 
@@ -156,5 +156,5 @@ def _fits(wanted: Column, actual: Column) -> bool:
     return "other" in types or (wanted.many == actual.many and (len(types) == 1 or types in ALIKE))
 
 
-def _typed(column: Column) -> str:
+def _type_text(column: Column) -> str:
     return f"{column.type}{' list' if column.many else ''}"

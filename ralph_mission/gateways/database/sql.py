@@ -14,14 +14,14 @@ from ralph_mission.gateways.database.address import Address
 from ralph_mission.gateways.database.cells import cell
 from ralph_mission.gateways.database.own_query import shape_of
 from ralph_mission.gateways.database.queries import Interest, Query, Row, Value
-from ralph_mission.gateways.database.sessions import Caps, engine, reading, streamed
-from ralph_mission.gateways.database.shapes import Catalog, Column, Shape, drift, reached
+from ralph_mission.gateways.database.sessions import Caps, engine, reading, stream_rows
+from ralph_mission.gateways.database.shapes import Catalog, Column, Shape, drift, shapes_reached
 from ralph_mission.gateways.database.statements import Dialect, statement
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 
 @contextmanager
-def opened(address: Address, schema: Catalog | None = None, caps: Caps | None = None) -> Iterator[SqlDatabase]:
+def open_sql(address: Address, schema: Catalog | None = None, caps: Caps | None = None) -> Iterator[SqlDatabase]:
     """A database, closed at the end. `schema` is that of Prisma, which is then compared with what is there.
 
     Raises Trouble when nobody answers.
@@ -74,9 +74,9 @@ class SqlDatabase:
         actual = self._reflected(interest)
         if self.schema is None:
             return actual
-        wanted = replace(self.schema, shapes=reached(self.schema, interest.source, interest.paths))
+        wanted = replace(self.schema, shapes=shapes_reached(self.schema, interest.source, interest.paths))
         for line in drift(wanted, actual):
-            raise Trouble(line, "migrate the database, or mend the schema")
+            raise UserError(line, "migrate the database, or mend the schema")
         return self.schema
 
     def drift(self) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ class SqlDatabase:
         what = f"table {catalog.shape(query.source).place}" if query.source not in self._own else query.source
         columns = [_column(catalog, query, name) for name in query.fields]
         names = [*query.fields, *(one.name for one in query.aggregates)]
-        columns += [_counted(catalog, query, place) for place in range(len(query.aggregates))]
+        columns += [_count_column(catalog, query, place) for place in range(len(query.aggregates))]
         with reading(self.connected, self.caps, what) as connection:
             found = self._streamed(connection, statement(query, catalog, self._dialect), what)
             return [dict(zip(names, _cells(row, columns, what), strict=True)) for row in found]
@@ -120,7 +120,7 @@ class SqlDatabase:
             if self._actual is None:
                 self._actual = reflection.skeleton(inspector, self._schemas(inspector))
             places = {place for one in interests for place in self._places(one, self._actual)}
-            self._actual = reflection.fleshed(inspector, self._actual, places)
+            self._actual = reflection.add_columns(inspector, self._actual, places)
         return self._actual
 
     def _schemas(self, inspector: sa.Inspector) -> list[str | None]:
@@ -134,8 +134,8 @@ class SqlDatabase:
 
     def _places(self, interest: Interest, actual: Catalog) -> set[str]:
         if self.schema is None:
-            return {shape.place for shape in reached(actual, interest.source, interest.paths)}
-        wanted = reached(self.schema, interest.source, interest.paths)
+            return {shape.place for shape in shapes_reached(actual, interest.source, interest.paths)}
+        wanted = shapes_reached(self.schema, interest.source, interest.paths)
         tables = {shape.table for shape in wanted}
         return {shape.place for shape in actual.shapes if shape.table in tables}
 
@@ -149,11 +149,11 @@ class SqlDatabase:
     def _streamed(self, connection: sa.Connection, asked: sa.Select[Any], what: str) -> Iterator[Sequence[Any]]:
         """Row by row, as long as they are not too much to carry."""
         size = 0
-        for row in streamed(connection, asked):
+        for row in stream_rows(connection, asked):
             size += sum(len(raw) if isinstance(raw, str | bytes) else 8 for raw in row)
             if size > self.caps.bytes:
                 most = f"{self.caps.bytes // 1_000_000} MB"
-                raise Trouble(f"{what} answered with more than {most}", "tell fewer or shorter fields")
+                raise UserError(f"{what} answered with more than {most}", "tell fewer or shorter fields")
             yield row
 
 
@@ -163,7 +163,7 @@ def _cells(row: Sequence[Any], columns: Sequence[Column], what: str) -> Iterator
             yield cell(raw, column)
         except (ValueError, OverflowError, TypeError):
             said = f"{what}: {column.name} holds what is no {column.type}"
-            raise Trouble(said, "mend the row, or leave the field out") from None
+            raise UserError(said, "mend the row, or leave the field out") from None
 
 
 def _column(catalog: Catalog, query: Query, path: str) -> Column:
@@ -178,7 +178,7 @@ def _column(catalog: Catalog, query: Query, path: str) -> Column:
     return column
 
 
-def _counted(catalog: Catalog, query: Query, place: int) -> Column:
+def _count_column(catalog: Catalog, query: Query, place: int) -> Column:
     """A number that was made: a count is whole, and so is a sum of whole numbers."""
     one = query.aggregates[place]
     summed = _column(catalog, query, f"{one.relation}.{one.field}").type if one.function == "sum" else "int"

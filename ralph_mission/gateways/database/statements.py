@@ -13,7 +13,7 @@ from sqlalchemy.sql import expression as sql
 from sqlalchemy.types import NULLTYPE, TypeEngine
 
 from ralph_mission.gateways.database.cells import LONGEST
-from ralph_mission.gateways.database.queries import Aggregate, Filter, Order, Query, Value
+from ralph_mission.gateways.database.queries import Aggregate, Filter, Query, RowOrder, Value
 from ralph_mission.gateways.database.shapes import Catalog, Column, Relation, Shape
 
 Expression = sql.ColumnElement[Any]
@@ -39,10 +39,10 @@ class Dialect:
 
 def statement(query: Query, catalog: Catalog, dialect: Dialect) -> sql.Select[Any]:
     """Its columns are the query's fields and aggregates, in their order."""
-    return _Writer(catalog, dialect, catalog.shape(query.source), query).written()
+    return _SelectWriter(catalog, dialect, catalog.shape(query.source), query).written()
 
 
-def wrapped(text: str, limit: int) -> sql.Select[Any]:
+def wrap_own_query(text: str, limit: int) -> sql.Select[Any]:
     """The first rows of somebody's own query. It stays an expression: with a parameter, servers take one statement."""
     inner = sa.text(f"(\n{_own(text)}) AS own")
     return sa.select(sa.text("*")).select_from(inner).limit(limit)
@@ -54,7 +54,7 @@ def _own(text: str) -> str:
 
 
 @dataclass
-class _Writer:
+class _SelectWriter:
     catalog: Catalog
     dialect: Dialect
     shape: Shape
@@ -138,7 +138,7 @@ class _Writer:
         found: Expression = source.c[_column(shape, name).column]
         return found
 
-    def _key(self, base: sql.FromClause, order: Order) -> Expression:
+    def _key(self, base: sql.FromClause, order: RowOrder) -> Expression:
         return self._comparable(self.shape, base, order.field)
 
     def _ordered(self, keys: Iterable[Expression]) -> list[Expression]:

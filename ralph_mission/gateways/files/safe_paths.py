@@ -61,10 +61,10 @@ def keep_within(path: Path, top: Path) -> tuple[str, ...]:
     Those that stay in it are people's, and so is whatever stands elsewhere. Raises OSError.
     """
     ways = path.relative_to(top).parents if path.is_relative_to(top) else ()
-    return tuple(str(way) for way in reversed(ways) if way.name and _taken(top / way, top))
+    return tuple(str(way) for way in reversed(ways) if way.name and _is_taken(top / way, top))
 
 
-def _taken(way: Path, top: Path) -> bool:
+def _is_taken(way: Path, top: Path) -> bool:
     wrong = way.is_symlink() and not (stays(way, top) and _had(way))
     if wrong:
         way.unlink()  # what was behind it is not there any more
@@ -81,7 +81,7 @@ def _had(way: Path) -> bool:
 # --- reading -------------------------------------------------------------------------
 
 
-def opened(path: Path, top: Path, flags: int = os.O_RDONLY) -> int:
+def open_plain(path: Path, top: Path, flags: int = os.O_RDONLY) -> int:
     """A descriptor of the plain file `path` below `top`, by no link at any component, never waited for.
 
     Each folder is held while the next one is opened in it, so that nobody exchanges one in between. Raises OSError:
@@ -90,7 +90,7 @@ def opened(path: Path, top: Path, flags: int = os.O_RDONLY) -> int:
     names = PurePath(os.path.normpath(path.relative_to(top))).parts  # no link is followed, so `..` is where it says
     if not names or ".." in names:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    with _held(top, names[:-1]) as folder:
+    with _hold_folders(top, names[:-1]) as folder:
         wanted = flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(names[-1], wanted, 0o666, dir_fd=folder)
         if wrong := _why_not(os.fstat(descriptor), os.fstat(folder)):
@@ -105,11 +105,11 @@ def within(path: Path, top: Path, flags: int = os.O_RDONLY) -> int:
     ELOOP for one that leads out, or to where git keeps its own.
     """
     if path.is_relative_to(top) and RALPH in path.relative_to(top).parts:
-        return opened(path, top, flags)
+        return open_plain(path, top, flags)
     if not stays(path, top):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     base, real = Path(os.path.realpath(top)), Path(os.path.realpath(path))
-    return opened(real, base, flags)  # a link that appears meanwhile is not followed any more
+    return open_plain(real, base, flags)  # a link that appears meanwhile is not followed any more
 
 
 def top_of(path: Path) -> Path:
@@ -127,12 +127,12 @@ def _in_git(way: Path) -> bool:
 
 def content(path: Path, cap: int) -> bytes | None:
     """At most `cap` bytes of a file that a session may have written; None for anything but a plain file of ours."""
-    with suppress(OSError), open(opened(path, top_of(path)), "rb") as file:
+    with suppress(OSError), open(open_plain(path, top_of(path)), "rb") as file:
         return file.read(cap)
     return None
 
 
-def told(path: Path, cap: int) -> Any:
+def read_json(path: Path, cap: int) -> Any:
     """What such a file says as JSON; None for what is none, or is nested so deeply that reading it would end us."""
     with suppress(ValueError, RecursionError):
         return json.loads(content(path, cap) or b"null")
@@ -142,7 +142,7 @@ def told(path: Path, cap: int) -> Any:
 def plain(path: Path) -> bool:
     """Whether nothing but a plain file of ours stands there, or nothing at all."""
     try:
-        os.close(opened(path, top_of(path)))
+        os.close(open_plain(path, top_of(path)))
     except FileNotFoundError:
         return True
     except OSError:
@@ -151,7 +151,7 @@ def plain(path: Path) -> bool:
 
 
 @contextmanager
-def _held(top: Path, names: Iterable[str]) -> Iterator[int]:
+def _hold_folders(top: Path, names: Iterable[str]) -> Iterator[int]:
     folder = os.open(top, FOLDER)
     try:
         for name in names:

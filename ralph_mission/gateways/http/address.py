@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import quote, urlsplit
 
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 PORTS = {"http": 80, "https": 443}
 LONGEST = 4_000  # characters of a URL
@@ -26,7 +26,7 @@ _TRANSLATED = IPv6Network("64:ff9b::/96")  # RFC 6052, the way to IPv4 where the
 _SPECIAL = (IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24"))  # some Pythons take parts of them for public
 
 
-class AddressRefused(Trouble):
+class AddressRefused(UserError):
     """A place that must not be asked, whoever names it."""
 
 
@@ -71,16 +71,16 @@ class WebAddress:
 def parse_address(url: str) -> WebAddress:
     """Where `url` leads. Raises AddressRefused for all but plain http and https URLs without a user in them."""
     if len(url) > LONGEST or _AMBIGUOUS.search(url):
-        raise _refused("it is too long, or has spaces, control characters or backslashes in it")
+        raise _refusal("it is too long, or has spaces, control characters or backslashes in it")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise _refused("it cannot be read") from None
+        raise _refusal("it cannot be read") from None
     if parts.scheme not in PORTS:
-        raise _refused("it is neither http nor https")
+        raise _refusal("it is neither http nor https")
     if "@" in parts.netloc or not parts.hostname or parts.netloc.endswith(":") or port == 0:
-        raise _refused("it names a user, no host, or no port")
+        raise _refusal("it names a user, no host, or no port")
     target = quote(parts.path or "/", safe=_WRITTEN) + (f"?{quote(parts.query, safe=_WRITTEN)}" if parts.query else "")
     return WebAddress(parts.scheme, _host(parts.hostname, "[" in parts.netloc), port or PORTS[parts.scheme], target)
 
@@ -116,22 +116,22 @@ def _host(written: str, bracketed: bool) -> str:
     try:
         name = written if written.isascii() else written[:253].encode("idna").decode("ascii")
     except UnicodeError:
-        raise _refused("its host is no name") from None
+        raise _refusal("its host is no name") from None
     name = name.lower().removesuffix(".")
     if not _NAME.fullmatch(name):
-        raise _refused("its host is no name")
+        raise _refusal("its host is no name")
     # As browsers have it (WHATWG URL, "ends in a number"): such a name is an address, and may be in one form alone.
     return _address(name) if _NUMERIC.match(name.rpartition(".")[2]) else name
 
 
 def _address(written: str) -> str:
     if "%" in written:
-        raise _refused("its host has a zone")
+        raise _refusal("its host has a zone")
     try:
         return str(ip_address(written))
     except ValueError:
-        raise _refused("its host is an address in an unusual form") from None
+        raise _refusal("its host is an address in an unusual form") from None
 
 
-def _refused(why: str) -> AddressRefused:
+def _refusal(why: str) -> AddressRefused:
     return AddressRefused(f"a web address was refused: {why}", "write a plain http or https address", who="network")

@@ -18,7 +18,7 @@ from urllib.parse import urljoin
 
 from ralph_mission.gateways.deadline import call_within
 from ralph_mission.gateways.http.address import PORTS, AddressRefused, WebAddress, is_public, parse_address
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 if TYPE_CHECKING:
     import requests
@@ -196,5 +196,5 @@ def _field(value: str) -> str:
     return value if len(value) <= FIELD and re.fullmatch(r"[\x20-\x7e]*", value) else ""
 
 
-def _trouble(there: WebAddress, what: str, next_step: str = AGAIN) -> Trouble:
-    return Trouble(f"{there.authority} {what}", next_step, who="network")
+def _trouble(there: WebAddress, what: str, next_step: str = AGAIN) -> UserError:
+    return UserError(f"{there.authority} {what}", next_step, who="network")

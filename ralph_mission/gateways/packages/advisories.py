@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 from ralph_mission.gateways.http.guard import Web
 from ralph_mission.gateways.packages.affected import UNTOLD, Affected, of_osv
-from ralph_mission.gateways.packages.keeping import Kept, Shelf
+from ralph_mission.gateways.packages.keeping import AnswerCache, CachedAnswer
 from ralph_mission.gateways.packages.model import Ecosystem
 from ralph_mission.gateways.packages.versions import step
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 OSV = "https://api.osv.dev"
 STRANGE = "OSV does not answer as it should"
@@ -93,7 +93,7 @@ class Advisories:
 
     web: Web
     endpoint: str
-    shelf: Shelf
+    shelf: AnswerCache
     now: datetime
     every: timedelta
     seconds: float = SECONDS
@@ -148,21 +148,23 @@ class Advisories:
                 for row in told["results"]
             ]
         except (TypeError, KeyError, AttributeError):
-            raise Trouble(STRANGE, "try later", "network") from None
-        self.shelf.put(question, Kept(rows, self.now))
+            raise UserError(STRANGE, "try later", "network") from None
+        self.shelf.put(question, CachedAnswer(rows, self.now))
         return rows
 
     def _question(self, id: str, modified: str) -> str:
         return f"{self.endpoint} {id} {modified}"
 
-    def _in_full(self, subject: Subject, id: str, modified: str, kept: Kept | None) -> Advisory:
+    def _in_full(self, subject: Subject, id: str, modified: str, kept: CachedAnswer | None) -> Advisory:
         """It is known against this version, whatever becomes of its text."""
         try:
             if kept is None:
-                kept = Kept(self._json(self.web.get(f"{self.endpoint}/v1/vulns/{quote(id, safe='')}")), self.now)
+                kept = CachedAnswer(
+                    self._json(self.web.get(f"{self.endpoint}/v1/vulns/{quote(id, safe='')}")), self.now
+                )
                 self.shelf.put(self._question(id, modified), kept)
             return _advisory(subject, kept.facts)
-        except (Trouble, TypeError, KeyError, AttributeError, ValueError):
+        except (UserError, TypeError, KeyError, AttributeError, ValueError):
             return Advisory(id, subject, bare=True)
 
     def _json(self, answer: Any) -> dict[str, Any]:
@@ -171,7 +173,7 @@ class Advisories:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise Trouble(f"{STRANGE} (status {answer.status})", "try later", "network")
+            raise UserError(f"{STRANGE} (status {answer.status})", "try later", "network")
         return found
 
 

@@ -20,7 +20,7 @@ import yaml
 from ralph_mission.gateways.packages.handed_paths import leading_out
 from ralph_mission.gateways.packages.indexes import SETTINGS
 from ralph_mission.gateways.packages.node import plain_yaml
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 Files = Mapping[str, bytes]
 Keys = tuple[str, ...]
@@ -44,23 +44,23 @@ _QUOTED = 5
 """How often an address is quoted within another one at most."""
 
 
-def handed(files: Files) -> dict[str, bytes]:
+def files_for_manager(files: Files) -> dict[str, bytes]:
     """The files as a manager gets them. Raises Trouble for what leads to this machine's files or another registry."""
     for path, content in files.items():
         text = _text(path, content)
         if _is_settings(path):
             _one_registry(path, text)
             continue
-        for said in _said(path, text):
+        for said in _strings_in(path, text):
             if what := leading_out(path, said):
-                raise Trouble(f"{path} {what}, which no package manager is handed", YOURSELF)
-    return {path: _reduced(path, content) for path, content in files.items() if not _is_settings(path)}
+                raise UserError(f"{path} {what}, which no package manager is handed", YOURSELF)
+    return {path: _reduce(path, content) for path, content in files.items() if not _is_settings(path)}
 
 
 def addresses(files: Files) -> tuple[str, ...]:
     """Every web address that a manager could take from them. Raises Trouble for what cannot be read for sure."""
     kept = {path: _text(path, content) for path, content in files.items() if not _is_settings(path)}
-    found = (url for path, text in kept.items() for said in _said(path, text) for url in _urls(said))
+    found = (url for path, text in kept.items() for said in _strings_in(path, text) for url in _urls(said))
     return tuple(dict.fromkeys(found))
 
 
@@ -75,10 +75,10 @@ def _one_registry(path: str, text: str) -> None:
     """Raises Trouble for settings that name a registry of some packages alone: without them another would be asked."""
     lines = [line for line in text.splitlines() if "://" in line and line.lstrip()[:1] not in ("#", ";")]
     if len(lines) > 1 or not all(map(_OWN_REGISTRY.match, lines)):
-        raise Trouble(f"{path} names a registry of its own, and no settings are handed on", YOURSELF)
+        raise UserError(f"{path} names a registry of its own, and no settings are handed on", YOURSELF)
 
 
-def _reduced(path: str, content: bytes) -> bytes:
+def _reduce(path: str, content: bytes) -> bytes:
     """A file without the settings in it, and a package.json without what has a manager bring another one."""
     match posixpath.basename(path):
         case "package.json":
@@ -98,11 +98,11 @@ def _reduced(path: str, content: bytes) -> bytes:
 # --- addresses -----------------------------------------------------------------------
 
 
-def _said(path: str, text: str) -> Iterator[str]:
+def _strings_in(path: str, text: str) -> Iterator[str]:
     """Each string of a file that a manager could ask for."""
     base, suffix = posixpath.basename(path), posixpath.splitext(path)[1]
     if base == "yarn.lock" and "\\" in text:
-        raise Trouble(f"{path} is written in a way that can be read in two", "have yarn write it again")
+        raise UserError(f"{path} is written in a way that can be read in two", "have yarn write it again")
     if suffix == ".json":
         yield from _strings(_read(path, text, json.loads), _silent_in(base))
     elif suffix == ".toml" or base in ("uv.lock", "poetry.lock"):
@@ -144,15 +144,15 @@ def _strings(value: Any, silent: Callable[[Keys], bool], keys: Keys = ()) -> Ite
 def _urls(said: str) -> Iterator[str]:
     for _ in range(_QUOTED):
         said = said.translate(_LEFT_OUT)
-        yield from _addressed(said)
+        yield from _addresses_in(said)
         plain = unquote(said)
         if plain == said:
             return
         said = plain
-    raise Trouble("an address is quoted too often to be read", YOURSELF)
+    raise UserError("an address is quoted too often to be read", YOURSELF)
 
 
-def _addressed(said: str) -> Iterator[str]:
+def _addresses_in(said: str) -> Iterator[str]:
     """The addresses in a text. A user's name may hold spaces and quotes: what stands before one is no host then."""
     ends = 0
     for found in _WEB.finditer(said):
@@ -161,9 +161,9 @@ def _addressed(said: str) -> Iterator[str]:
                 mark = _HOST_ENDS.search(said, found.end())
                 ends = mark.start() if mark else len(said)
             if said[ends : ends + 1] == "@":
-                raise Trouble("an address can be read in two ways", "write it out")
+                raise UserError("an address can be read in two ways", "write it out")
         if "${" in found[0]:
-            raise Trouble("an address has a variable in it", "write it out")
+            raise UserError("an address has a variable in it", "write it out")
         yield found[0]
 
 
@@ -174,14 +174,14 @@ def _text(path: str, content: bytes) -> str:
     try:
         return content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError:
-        raise Trouble(f"{path} is no text", "look at it") from None
+        raise UserError(f"{path} is no text", "look at it") from None
 
 
 def _read(path: str, text: str, reader: Callable[[str], Any]) -> dict[str, Any]:
     try:
         return _table(reader(text)) if text.strip() else {}
     except (ValueError, RecursionError, yaml.YAMLError):
-        raise Trouble(f"{path} cannot be read for sure", "mend the file") from None
+        raise UserError(f"{path} cannot be read for sure", "mend the file") from None
 
 
 def _table(value: Any) -> dict[str, Any]:

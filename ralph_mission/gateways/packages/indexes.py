@@ -30,7 +30,7 @@ OWN = ("OSV_API_URL", ALLOW)
 SECONDS = 60.0
 
 
-def wanted(path: str) -> bool:
+def is_index_file(path: str) -> bool:
     """Whether this is a file that may name a registry."""
     return posixpath.basename(path) in SETTINGS
 
@@ -44,7 +44,7 @@ def registry(package: Package, texts: Mapping[str, str], environment: Mapping[st
     if scope and (found := _npmrc(texts.get(posixpath.join(folder, ".npmrc"), ""), f"{scope}:registry")):
         return found
     told = next((environment[name] for name in NAMES[package.ecosystem] if environment.get(name)), "")
-    return (told or _configured(package.ecosystem, folder, texts)).rstrip("/")
+    return (told or _configured_index(package.ecosystem, folder, texts)).rstrip("/")
 
 
 def built_in(ecosystem: Ecosystem, scratch: Path) -> str:
@@ -76,7 +76,7 @@ def _place(address: str) -> str:
     return ""
 
 
-def _configured(ecosystem: Ecosystem, folder: str, texts: Mapping[str, str]) -> str:
+def _configured_index(ecosystem: Ecosystem, folder: str, texts: Mapping[str, str]) -> str:
     def text(name: str) -> str:
         return texts.get(posixpath.join(folder, name), "") or texts.get(name, "")
 

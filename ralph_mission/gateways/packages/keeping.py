@@ -18,7 +18,7 @@ CAP = 16_000_000  # bytes of one of them
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CachedAnswer:
     """`facts` are plain JSON; `asked` is when the server last vouched for them."""
 
     facts: Any
@@ -28,20 +28,20 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class AnswerCache:
     """A folder of such answers; None keeps nothing."""
 
     folder: Path | None
 
-    def get(self, question: str) -> Kept | None:
+    def get(self, question: str) -> CachedAnswer | None:
         """What was kept; None when there is nothing that can be read."""
         with suppress(ValueError, TypeError, KeyError):
             if self.folder is not None:
-                found = safe_paths.told(self._file(self.folder, question), CAP)
-                return Kept(**{**found, "asked": datetime.fromisoformat(found["asked"])})
+                found = safe_paths.read_json(self._file(self.folder, question), CAP)
+                return CachedAnswer(**{**found, "asked": datetime.fromisoformat(found["asked"])})
         return None
 
-    def put(self, question: str, kept: Kept) -> None:
+    def put(self, question: str, kept: CachedAnswer) -> None:
         """Keep it. A folder that cannot be written is no error."""
         with suppress(OSError):
             if self.folder is not None:

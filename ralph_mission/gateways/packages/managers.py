@@ -54,7 +54,7 @@ class Manager:
     registry: tuple[str, ...] = ()  # the variables that name the registry to it; pnpm 11 and later reads its own alone
 
 
-def located(manager: Manager) -> str:
+def find_program(manager: Manager) -> str:
     """The full path of its program; "" when it is not installed."""
     own = own_tool(manager.program)
     return own if os.path.isabs(own) else (shutil.which(manager.program) or "")
@@ -65,7 +65,7 @@ def unfit(tool: Tool, scratch: Path, seconds: float = VERSION) -> str:
     manager = MANAGERS.get(tool)
     if manager is None:
         return f"a lock file of {tool} cannot be derived"
-    program = located(manager)
+    program = find_program(manager)
     if not program:
         return f"{manager.program} is not installed"
     with tempfile.TemporaryDirectory(prefix="version-", dir=scratch) as own:
@@ -76,7 +76,7 @@ def unfit(tool: Tool, scratch: Path, seconds: float = VERSION) -> str:
     return "" if manager.meant(major(said)) else f"{manager.program} here is {said[:20] or 'unknown'}, of another line"
 
 
-def told(manager: Manager, base: str) -> dict[str, str]:
+def manager_environment(manager: Manager, base: str) -> dict[str, str]:
     """What a manager finds in its environment: the registry at `base`, and what keeps it from bringing anything."""
     registry = dict.fromkeys(manager.registry, base) if base else {}
     if base.startswith("http://") and manager.registry == BERRY_REGISTRY:

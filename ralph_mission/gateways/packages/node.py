@@ -21,12 +21,12 @@ EXACT = re.compile(r"=?v?(\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?)$")
 LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class Garbled(ValueError):
+class GarbledLock(ValueError):
     """A file is not what its name says; the text completes "PATH …"."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NodeRequest:
     """What the manifests below a lock file ask for: (name, range), and where they stand."""
 
     pairs: frozenset[tuple[str, str]]
@@ -38,7 +38,7 @@ class Asked:
         return frozenset(name for name, _ in self.pairs)
 
 
-def wanted(path: str) -> bool:
+def is_node_file(path: str) -> bool:
     """Whether this is a file of theirs."""
     return posixpath.basename(path) in (*LOCKS, MANIFEST)
 
@@ -49,11 +49,11 @@ def projects(files: Mapping[str, str]) -> Iterator[Project | tuple[str, str]]:
     for path in sorted(files):
         try:
             if path in locks:
-                yield _locked(path, files, locks)
+                yield _read_lock(path, files, locks)
             elif posixpath.basename(path) == MANIFEST and not _lock_above(path, locks):
-                yield _pinned(path, files[path])
+                yield _pinned_project(path, files[path])
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, yaml.YAMLError) as error:
-            yield path, str(error) if isinstance(error, Garbled) else "cannot be read"
+            yield path, str(error) if isinstance(error, GarbledLock) else "cannot be read"
 
 
 def sections(text: str) -> Iterator[tuple[str, str]]:
@@ -76,9 +76,9 @@ def _lock_above(path: str, locks: set[str]) -> str:
         folder = posixpath.dirname(folder)
 
 
-def _locked(path: str, files: Mapping[str, str], locks: set[str]) -> Project:
+def _read_lock(path: str, files: Mapping[str, str], locks: set[str]) -> Project:
     below = [p for p in sorted(files) if posixpath.basename(p) == MANIFEST and _lock_above(p, locks) == path]
-    asked = Asked(frozenset(pair for p in below for pair in sections(files[p])), tuple(below))
+    asked = NodeRequest(frozenset(pair for p in below for pair in sections(files[p])), tuple(below))
     text, name = files[path], posixpath.basename(path)
     if name == "pnpm-lock.yaml":
         return Project(path, "pnpm", "npm", tuple(_pnpm(path, text)), asked.manifests)
@@ -89,16 +89,16 @@ def _locked(path: str, files: Mapping[str, str], locks: set[str]) -> Project:
     return Project(path, "yarn", "npm", tuple(_yarn(path, text, asked)), asked.manifests)
 
 
-def _pinned(path: str, text: str) -> Project:
+def _pinned_project(path: str, text: str) -> Project:
     pins = [(name, found[1]) for name, range_ in sections(text) if (found := EXACT.match(range_))]
     packages = tuple(Package("npm", n, v, path, _asked_at(text, n, v), direct=True) for n, v in dict.fromkeys(pins))
     return Project(path, "", "npm", packages, (path,))
 
 
-def _npm(path: str, text: str, asked: Asked) -> Iterator[Package]:
+def _npm(path: str, text: str, asked: NodeRequest) -> Iterator[Package]:
     lock, lines = json.loads(text), Lines(text)
     if not isinstance(lock.get("packages"), dict):
-        raise Garbled("is a lock file of npm 6 or older; npm 7 and later write one that can be read")
+        raise GarbledLock("is a lock file of npm 6 or older; npm 7 and later write one that can be read")
     for place, entry in lock["packages"].items():
         if "node_modules/" not in place or entry.get("link") or not isinstance(entry.get("version"), str):
             continue
@@ -111,7 +111,7 @@ def _npm(path: str, text: str, asked: Asked) -> Iterator[Package]:
         yield Package("npm", name, entry["version"], path, line, registry_of(resolved, name), direct)
 
 
-def _yarn(path: str, text: str, asked: Asked) -> Iterator[Package]:
+def _yarn(path: str, text: str, asked: NodeRequest) -> Iterator[Package]:
     for line, keys, fields in _blocks(text):
         pairs = [pair for key in keys if (pair := _pair(key))]
         resolved = fields.get("resolved", "").partition("#")[0]
@@ -142,7 +142,7 @@ def _pair(key: str) -> tuple[str, str] | None:
     return (key[0] + name, range_) if mark and key else None
 
 
-def _berry(path: str, text: str, asked: Asked) -> Iterator[Package]:
+def _berry(path: str, text: str, asked: NodeRequest) -> Iterator[Package]:
     lines = Lines(text)
     for keys, entry in plain_yaml(text).items():
         resolution = str(entry.get("resolution", "")) if isinstance(entry, dict) else ""
@@ -157,7 +157,7 @@ def _berry(path: str, text: str, asked: Asked) -> Iterator[Package]:
 def _pnpm(path: str, text: str) -> Iterator[Package]:
     lock, lines = plain_yaml(text), Lines(text)
     importers = lock.get("importers") or {".": lock}
-    asked = {(n, v) for importer in importers.values() for n, v in _imported(importer)}
+    asked = {(n, v) for importer in importers.values() for n, v in _imported_versions(importer)}
     for key in lock.get("packages") or {}:
         found = re.match(r"/?((?:@[^@/]+/)?[^@/]+)[@/](\d[^(_]*)", key)
         if found:
@@ -165,7 +165,7 @@ def _pnpm(path: str, text: str) -> Iterator[Package]:
             yield Package("npm", name, version, path, lines.of(key), "", (name, version) in asked)
 
 
-def _imported(importer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _imported_versions(importer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for section in SECTIONS:
         for name, entry in (importer.get(section) or {}).items():
             version = str(entry.get("version", "") if isinstance(entry, dict) else entry)
@@ -176,13 +176,13 @@ def plain_yaml(text: str) -> dict[str, Any]:
     """A document without anchors or aliases, so that its cost is bounded by its length. Raises Garbled."""
     clever = (isinstance(e, yaml.AliasEvent) or getattr(e, "anchor", None) for e in yaml.parse(text, LOADER))
     if any(clever):
-        raise Garbled("holds anchors, which no package manager writes")
+        raise GarbledLock("holds anchors, which no package manager writes")
     try:
         found = yaml.load(text, LOADER)
     except (LookupError, AttributeError, TypeError, ArithmeticError):  # of a value that is not what its tag says
-        raise Garbled("cannot be read") from None
+        raise GarbledLock("cannot be read") from None
     if not isinstance(found, dict):
-        raise Garbled("is not what it should be")
+        raise GarbledLock("is not what it should be")
     return found
 
 

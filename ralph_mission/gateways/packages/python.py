@@ -28,7 +28,7 @@ INDEX = re.compile(r"^[ \t]*+(?:-i|--index-url)[=\s]+(\S+)", re.MULTILINE)
 _NAMED = re.compile(r'^\[\[package\]\]\s*\nname = "([^"\n]+)"\s*\nversion = "([^"\n]+)"', re.MULTILINE)
 
 
-def wanted(path: str) -> bool:
+def is_python_file(path: str) -> bool:
     """Whether this is a file of theirs."""
     return posixpath.basename(path) in (*LOCKS, MANIFEST) or bool(REQUIREMENTS.match(path))
 
@@ -40,18 +40,18 @@ def projects(files: Mapping[str, str]) -> Iterator[Project | tuple[str, str]]:
         name = posixpath.basename(path)
         try:
             if name in LOCKS:
-                project = _locked(path, LOCKS[name], files)
+                project = _read_lock(path, LOCKS[name], files)
                 taken.update(project.manifests)
                 yield project
             elif name == MANIFEST and path not in taken:
                 yield Project(path, "", "PyPI", tuple(_pins(path, files[path])), (path,))
             elif REQUIREMENTS.match(path):
-                yield Project(path, "pip", "PyPI", tuple(_required(path, files[path])), (path,))
+                yield Project(path, "pip", "PyPI", tuple(_requirements(path, files[path])), (path,))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             yield path, "cannot be read"
 
 
-def asked(text: str) -> Iterator[str]:
+def requirements_in(text: str) -> Iterator[str]:
     """Every requirement in a pyproject.toml, as it is written. Raises ValueError."""
     manifest = tomllib.loads(text)
     project = manifest.get("project", {})
@@ -67,14 +67,14 @@ def _poetry_names(text: str) -> Iterator[str]:
         yield from (canonicalize_name(name) for name in section)
 
 
-def _locked(path: str, tool: Tool, files: Mapping[str, str]) -> Project:
+def _read_lock(path: str, tool: Tool, files: Mapping[str, str]) -> Project:
     text = files[path]
     entries = tomllib.loads(text).get("package", [])
     numbered = Lines(text)
     lines = {(m[1], m[2]): numbered.at(m.start()) + 2 for m in _NAMED.finditer(text)}
     beside = posixpath.join(posixpath.dirname(path), MANIFEST)
     direct = _direct(entries, files.get(beside, ""))
-    packages = tuple(_package(entry, path, tool, lines, direct) for entry in entries if _published(entry, tool))
+    packages = tuple(_package(entry, path, tool, lines, direct) for entry in entries if _is_published(entry, tool))
     return Project(path, tool, "PyPI", packages, tuple(p for p in sorted(files) if p in _manifests(path, entries)))
 
 
@@ -95,7 +95,7 @@ def _package(
     return Package("PyPI", name, entry["version"], path, line, registry.rstrip("/"), name in direct)
 
 
-def _published(entry: Mapping[str, Any], tool: Tool) -> bool:
+def _is_published(entry: Mapping[str, Any], tool: Tool) -> bool:
     """Whether it comes from a registry: no folder, no repository, no archive of its own address."""
     if not isinstance(entry.get("version"), str):
         return False
@@ -107,7 +107,9 @@ def _published(entry: Mapping[str, Any], tool: Tool) -> bool:
 
 def _direct(entries: Iterable[Mapping[str, Any]], manifest: str) -> frozenset[str]:
     """Whom the manifest asks for, and in uv's lock the members of the workspace."""
-    names: set[str] = {canonicalize_name(found.name) for item in asked(manifest) if (found := requirement(item))}
+    names: set[str] = {
+        canonicalize_name(found.name) for item in requirements_in(manifest) if (found := requirement(item))
+    }
     names |= set(_poetry_names(manifest))
     for entry in entries:
         if {"editable", "virtual"} & set(entry.get("source", {})):
@@ -125,7 +127,7 @@ def requirement(text: str) -> Requirement | None:
 
 
 def _pins(path: str, text: str) -> Iterator[Package]:
-    for item in asked(text):
+    for item in requirements_in(text):
         found = requirement(item)
         specifiers = list(found.specifier) if found else []
         if found and not found.url and len(specifiers) == 1 and specifiers[0].operator == "==":
@@ -140,7 +142,7 @@ def _line(text: str, item: str) -> int:
     return text.count("\n", 0, found.start()) + 1 if found else 0
 
 
-def _required(path: str, text: str) -> Iterator[Package]:
+def _requirements(path: str, text: str) -> Iterator[Package]:
     index = INDEX.search(text)
     registry = index[1].rstrip("/") if index else ""
     hashed = "--hash" in text

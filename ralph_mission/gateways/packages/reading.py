@@ -22,7 +22,7 @@ MOST = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class DependencyReading:
     """`projects` of a commit, what could not be read (path, why), the texts, and a digest of all of them."""
 
     projects: tuple[Project, ...]
@@ -31,24 +31,24 @@ class Reading:
     digest: str
 
 
-def read(git: Git, commit: str, excluded: Callable[[str], bool], also: Callable[[str], bool]) -> Reading:
+def read(git: Git, commit: str, excluded: Callable[[str], bool], also: Callable[[str], bool]) -> DependencyReading:
     """Every project of `commit` but what is excluded; `also` names further files whose text is wanted."""
     entries = [e for e in git.listing(commit) if e.mode in (REGULAR, EXECUTABLE) and not excluded(e.path)]
-    found = [e for e in entries if node.wanted(e.path) or python.wanted(e.path) or also(e.path)]
+    found = [e for e in entries if node.is_node_file(e.path) or python.is_python_file(e.path) or also(e.path)]
     ranked = sorted(found, key=lambda e: (not (also(e.path) or _lock(e.path)), e.path.count("/"), e.path))
     wanted, left = ranked[:MOST], ranked[MOST:]
     large = sizes(git, [entry.oid for entry in wanted])
     small = [entry for entry in wanted if large.get(entry.oid, 0) <= LARGEST]
     contents = git.blobs(entry.oid for entry in small)
-    texts = {e.path: text for e in small if (text := _decoded(contents[e.oid])) is not None}
-    items = [*python.projects(_of(texts, python.wanted)), *node.projects(_of(texts, node.wanted))]
+    texts = {e.path: text for e in small if (text := _decode(contents[e.oid])) is not None}
+    items = [*python.projects(_of(texts, python.is_python_file)), *node.projects(_of(texts, node.is_node_file))]
     unread = [item for item in items if not isinstance(item, Project)]
     unread += [(entry.path, "is too large") for entry in wanted if entry not in small]
     unread += [(left[0].path, f"and {len(left) - 1} more are too many: {MOST} are read")] if left else []
     digest = hashlib.sha256("\n".join(f"{entry.oid} {entry.path}" for entry in wanted).encode("utf-8", "replace"))
     projects = tuple(sound(item) for item in items if isinstance(item, Project))
     projects = tuple(project for project in projects if project.packages)
-    return Reading(projects, tuple(unread), texts, digest.hexdigest()[:32])
+    return DependencyReading(projects, tuple(unread), texts, digest.hexdigest()[:32])
 
 
 def sound(project: Project) -> Project:
@@ -73,7 +73,7 @@ def sizes(git: Git, oids: list[str]) -> dict[str, int]:
     return {row[0]: int(row[1]) for line in said.splitlines() if (row := line.split())[1].isdigit()}
 
 
-def _decoded(content: bytes) -> str | None:
+def _decode(content: bytes) -> str | None:
     try:
         return content.decode()
     except UnicodeDecodeError:

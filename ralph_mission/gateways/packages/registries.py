@@ -20,9 +20,9 @@ from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sd
 from packaging.version import InvalidVersion
 
 from ralph_mission.gateways.http.guard import Web, WebAnswer
-from ralph_mission.gateways.packages.keeping import Kept, Shelf
+from ralph_mission.gateways.packages.keeping import AnswerCache, CachedAnswer
 from ralph_mission.gateways.packages.model import Ecosystem, Release
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 CAP = 12_000_000
 """Bytes of one answer: the largest packages have some thousand releases."""
@@ -33,7 +33,7 @@ ACCEPT: Mapping[Ecosystem, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RegistryQuestion:
     """One package at one registry; `base` is never shown to anybody, for it may hold a password."""
 
     ecosystem: Ecosystem
@@ -48,11 +48,11 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReleaseAnswers:
     """What was found out; `failed` are the reasons of those that were asked in vain, `left` how many were not asked."""
 
-    releases: Mapping[Question, tuple[Release, ...]]
-    failed: Mapping[Question, str]
+    releases: Mapping[RegistryQuestion, tuple[Release, ...]]
+    failed: Mapping[RegistryQuestion, str]
     left: int = 0
 
 
@@ -61,21 +61,21 @@ class Registries:
     """Asks through `web`; `seconds` for all questions of one look together."""
 
     web: Web
-    shelf: Shelf
+    shelf: AnswerCache
     now: datetime
     every: timedelta
     seconds: float
     most: int
 
-    def tell(self, questions: Iterable[Question]) -> Told:
+    def tell(self, questions: Iterable[RegistryQuestion]) -> ReleaseAnswers:
         """The releases of every package that could be asked about."""
-        releases: dict[Question, tuple[Release, ...]] = {}
-        failed: dict[Question, str] = {}
-        stale: list[tuple[Question, Kept | None]] = []
+        releases: dict[RegistryQuestion, tuple[Release, ...]] = {}
+        failed: dict[RegistryQuestion, str] = {}
+        stale: list[tuple[RegistryQuestion, CachedAnswer | None]] = []
         for question in dict.fromkeys(questions):
             kept = self.shelf.get(question.url)
             if kept and timedelta(0) <= self.now - kept.asked < self.every:
-                releases[question] = _restored(kept)
+                releases[question] = _restore(kept)
             else:
                 stale.append((question, kept))
         deadline, asked = time.monotonic() + self.seconds, 0
@@ -85,11 +85,11 @@ class Registries:
             asked += 1
             try:
                 releases[question] = self._ask(question, kept)
-            except Trouble as trouble:
+            except UserError as trouble:
                 failed[question] = trouble.what
-        return Told(releases, failed, len(stale) - asked)
+        return ReleaseAnswers(releases, failed, len(stale) - asked)
 
-    def _ask(self, question: Question, kept: Kept | None) -> tuple[Release, ...]:
+    def _ask(self, question: RegistryQuestion, kept: CachedAnswer | None) -> tuple[Release, ...]:
         address, credentials = apart(question.url)
         answer = self.web.get(
             address,
@@ -99,15 +99,15 @@ class Registries:
             cap=CAP,
         )
         if answer.status == 304 and kept:
-            self.shelf.put(question.url, Kept(kept.facts, self.now, kept.etag, kept.modified))
-            return _restored(kept)
+            self.shelf.put(question.url, CachedAnswer(kept.facts, self.now, kept.etag, kept.modified))
+            return _restore(kept)
         if answer.status != 200:
-            raise Trouble(
+            raise UserError(
                 f"the registry answers {answer.status} for {question.name}", "look at the registry", "network"
             )
         found = _read(question, answer)
         facts = [[release.version, release.withdrawn, release.runtime] for release in found]
-        self.shelf.put(question.url, Kept(facts, self.now, answer.etag, answer.modified))
+        self.shelf.put(question.url, CachedAnswer(facts, self.now, answer.etag, answer.modified))
         return found
 
 
@@ -121,20 +121,20 @@ def apart(address: str) -> tuple[str, Mapping[str, str]]:
     return parts._replace(netloc=host).geturl(), {"Authorization": f"Basic {said}"}
 
 
-def _restored(kept: Kept) -> tuple[Release, ...]:
+def _restore(kept: CachedAnswer) -> tuple[Release, ...]:
     return tuple(Release(str(version), bool(gone), str(runtime)) for version, gone, runtime in kept.facts)
 
 
-def _read(question: Question, answer: WebAnswer) -> tuple[Release, ...]:
+def _read(question: RegistryQuestion, answer: WebAnswer) -> tuple[Release, ...]:
     try:
         if question.ecosystem == "npm":
             return tuple(_npm(json.loads(answer.content)))
         if "json" in answer.content_type:
-            return _merged(_simple(question.name, json.loads(answer.content)))
-        return _merged(_page(question.name, answer.content.decode("utf-8", "replace")))
+            return _merge_releases(_simple(question.name, json.loads(answer.content)))
+        return _merge_releases(_page(question.name, answer.content.decode("utf-8", "replace")))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, AssertionError):  # of html.parser
         what = f"what the registry says of {question.name} cannot be read"
-        raise Trouble(what, "look at the registry", "network") from None
+        raise UserError(what, "look at the registry", "network") from None
 
 
 def _npm(document: Mapping[str, Any]) -> Iterator[Release]:
@@ -159,7 +159,7 @@ def _page(package: str, text: str) -> Iterator[Release]:
             yield Release(version, withdrawn, runtime)
 
 
-def _merged(files: Iterable[Release]) -> tuple[Release, ...]:
+def _merge_releases(files: Iterable[Release]) -> tuple[Release, ...]:
     """One release per version: withdrawn when all its files are."""
     found: dict[str, Release] = {}
     for file in files:

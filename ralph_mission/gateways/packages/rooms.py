@@ -16,15 +16,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ralph_mission.gateways.git import Entry, Git
+from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.http.address import parse_address
 from ralph_mission.gateways.http.guard import GuardedWeb
-from ralph_mission.gateways.packages.handed import addresses, handed
+from ralph_mission.gateways.packages.handed import addresses, files_for_manager
 from ralph_mission.gateways.packages.model import Project
 from ralph_mission.gateways.packages.reading import LARGEST, sizes
 from ralph_mission.gateways.packages.registries import apart
-from ralph_mission.gateways.process import Finished, run_foreign
-from ralph_mission.trouble import Trouble
+from ralph_mission.gateways.process import FinishedProcess, run_foreign
+from ralph_mission.gateways.wire import TreeEntry
+from ralph_mission.trouble import UserError
 
 Contents = dict[str, bytes]
 DATA = frozenset(
@@ -55,9 +56,9 @@ class Room:
         if done.code != 0:
             said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
             how = "took too long" if done.timed_out else (said[-1].strip() if said else f"exit code {done.code}")
-            raise Trouble(f"{Path(self.program).name} refuses: {unopened(how)}", "run it there to see why")
+            raise UserError(f"{Path(self.program).name} refuses: {without_credentials(how)}", "run it there to see why")
 
-    def ask(self, arguments: Sequence[str]) -> Finished:
+    def ask(self, arguments: Sequence[str]) -> FinishedProcess:
         """What came of it, for those who read more than its exit code."""
         return run_foreign(
             (self.program, *arguments),
@@ -78,7 +79,7 @@ class Room:
 
 
 @contextmanager
-def furnished(
+def scratch_project(
     project: Project,
     files: Contents,
     program: str,
@@ -90,13 +91,13 @@ def furnished(
     """A room with these files, gone afterwards. Raises Trouble for what `handed` refuses."""
     with tempfile.TemporaryDirectory(prefix="packages-", dir=scratch) as own:
         folder = Path(own) / "files"
-        for path, content in handed(files).items():
+        for path, content in files_for_manager(files).items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
         yield Room(folder, project.path, Path(own) / "home", program, environment, seconds, until)
 
 
-def contents(git: Git, entries: Mapping[str, Entry], project: Project) -> Contents:
+def contents(git: Git, entries: Mapping[str, TreeEntry], project: Project) -> Contents:
     """Manifests, settings and the lock file: those in the folder of the lock file, and manifests below it.
 
     Raises Trouble for one that is too large, which nobody could read instead.
@@ -107,7 +108,7 @@ def contents(git: Git, entries: Mapping[str, Entry], project: Project) -> Conten
     held = {path: entries[path].oid for path in sorted(wanted) if path in entries}
     found = sizes(git, list(held.values()))
     if large := [path for path, oid in held.items() if found.get(oid, 0) > LARGEST]:
-        raise Trouble(f"{large[0]} is too large", "update it yourself")
+        raise UserError(f"{large[0]} is too large", "update it yourself")
     blobs = git.blobs(held.values())
     return {path: blobs[oid] for path, oid in held.items()}
 
@@ -115,18 +116,18 @@ def contents(git: Git, entries: Mapping[str, Entry], project: Project) -> Conten
 def astray(files: Contents, base: str, allow: Collection[str], until: float) -> str:
     """Why a package manager must not read these files, or ask `base`; "" when it may. Nothing was asked but names."""
     try:
-        handed(files)
+        files_for_manager(files)
         named = (*addresses(files), *([apart(base)[0]] if base else []))
         asked = {parse_address(url).origin: url for url in named}
         if len(asked) > PLACES:
-            raise Trouble(f"its files name more than {PLACES} places of the web", "update it yourself")
+            raise UserError(f"its files name more than {PLACES} places of the web", "update it yourself")
         for url in asked.values():
             GuardedWeb(allow, min(NAMES, until - time.monotonic())).admit(url)
-    except Trouble as trouble:
+    except UserError as trouble:
         return f"{trouble.what}; {trouble.next_step}"
     return ""
 
 
-def unopened(said: str) -> str:
+def without_credentials(said: str) -> str:
     """A text without what opens a registry: whoever does is named in its address."""
     return re.sub(r"(?<=://)[^/\s]+@", "", said)

@@ -40,13 +40,13 @@ def step(ecosystem: Ecosystem, old: str, new: str) -> Step | None:
         return Step.MAJOR
     found = size(_numbers(before), _numbers(after))
     # The end of a pre-release is no mere patch: what was promised so far was nothing.
-    return max(found, Step.MINOR) if unfinished(before) else found
+    return max(found, Step.MINOR) if is_prerelease(before) else found
 
 
 def ahead(ecosystem: Ecosystem, current: str, releases: Iterable[Release]) -> Mapping[Step, str]:
     """The newest finished release for each size of step. A patch may not ask for another runtime than today's."""
     best: dict[Step, str] = {}
-    for far, version in _proposed(ecosystem, current, releases):
+    for far, version in _candidates(ecosystem, current, releases):
         if far not in best or step(ecosystem, best[far], version):
             best[far] = version
     return best
@@ -54,22 +54,22 @@ def ahead(ecosystem: Ecosystem, current: str, releases: Iterable[Release]) -> Ma
 
 def patches(ecosystem: Ecosystem, current: str, releases: Iterable[Release]) -> tuple[str, ...]:
     """Every patch that may be proposed, the lowest first."""
-    found = [version for far, version in _proposed(ecosystem, current, releases) if far is Step.PATCH]
+    found = [version for far, version in _candidates(ecosystem, current, releases) if far is Step.PATCH]
     return tuple(sorted(found, key=lambda version: cast(Any, parse(ecosystem, version))))
 
 
-def unfinished(version: Version) -> bool:
+def is_prerelease(version: Version) -> bool:
     """Whether it is an alpha, a beta, a candidate or a development build."""
     return version.is_prerelease if isinstance(version, PythonVersion) else bool(version.prerelease)
 
 
-def _proposed(ecosystem: Ecosystem, current: str, releases: Iterable[Release]) -> Iterator[tuple[Step, str]]:
+def _candidates(ecosystem: Ecosystem, current: str, releases: Iterable[Release]) -> Iterator[tuple[Step, str]]:
     """(size of the step, version) of what is newer, finished and not withdrawn."""
     releases = tuple(releases)
     runtime = next((release.runtime for release in releases if release.version == current), None)
     for release in releases:
         far, version = step(ecosystem, current, release.version), parse(ecosystem, release.version)
-        if far is None or version is None or release.withdrawn or unfinished(version):
+        if far is None or version is None or release.withdrawn or is_prerelease(version):
             continue
         if far is not Step.PATCH or runtime is None or release.runtime == runtime:
             yield far, release.version

@@ -6,16 +6,16 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from ralph_mission.gateways.isolation import OPEN, Cage
+from ralph_mission.gateways.isolation import OPEN, Sandbox
 from ralph_mission.gateways.process import run_foreign
-from ralph_mission.loop.model import Verification
+from ralph_mission.loop.model import CheckResult
 
 LINES = 40
 """Of a failed check's output, from the end, that are told."""
 GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C is answered within two
 
 
-def verdict(checks: Iterable[str], top: Path, seconds: float, cage: Cage = OPEN) -> Verification:
+def verdict(checks: Iterable[str], top: Path, seconds: float, cage: Sandbox = OPEN) -> CheckResult:
     """Run shell commands in `top` one after another until one fails, each at most `seconds`, kept apart by `cage`.
 
     Each has a HOME that nobody has been in: start-up files that a session, or its code in a check, left in one would
@@ -27,5 +27,5 @@ def verdict(checks: Iterable[str], top: Path, seconds: float, cage: Cage = OPEN)
         if done.code:
             said = (done.stdout + done.stderr).decode("utf-8", "replace").strip().splitlines()[-LINES:]
             why = f"took over {seconds:g} s" if done.timed_out else f"exit {done.code}"
-            return Verification(False, True, "\n".join((f"{check}: {why}", *said)))
-    return Verification(True, True, "")
+            return CheckResult(False, True, "\n".join((f"{check}: {why}", *said)))
+    return CheckResult(True, True, "")

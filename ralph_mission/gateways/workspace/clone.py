@@ -23,7 +23,7 @@ from ralph_mission.gateways.workshop import INERT, check_out
 from ralph_mission.gateways.workspace.files import File
 from ralph_mission.gateways.workspace.objects import Objects, submodules
 from ralph_mission.gateways.workspace.restore import remove_any, write_file
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 SHARED_REFS = ("refs/heads", "refs/tags")
 """What a session sees of the repository besides its branch."""
@@ -148,7 +148,7 @@ class Clone:
         for path in submodules(entries):
             folder = self.folder / path
             if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
-                with suppress(Trouble, GitError):  # not checked out there either, or not whole
+                with suppress(UserError, GitError):  # not checked out there either, or not whole
                     _lay(Git.open(self.git.work_tree / path), self.git, entries[path].oid, folder)
 
 

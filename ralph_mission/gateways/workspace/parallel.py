@@ -21,7 +21,7 @@ from ralph_mission.gateways.workspace.land import Judged
 from ralph_mission.gateways.workspace.objects import Objects
 from ralph_mission.gateways.workspace.restore import remove_folder
 from ralph_mission.gateways.workspace.workplace import Workspace
-from ralph_mission.loop.model import Change
+from ralph_mission.loop.model import PathChange
 
 PREFIX = "ultrawork-"
 BRANCH = "refs/heads/work"
@@ -61,7 +61,7 @@ class Merged:
 
     judged: Judged
     applied: tuple[str, ...]
-    left_out: Mapping[str, tuple[Change, ...]]
+    left_out: Mapping[str, tuple[PathChange, ...]]
 
 
 class WorkspaceApart(Workspace):
@@ -108,12 +108,12 @@ def merge(git: Git, base: str, built: Sequence[Built], who: Identity = Identity(
     objects, head = Objects(git), base
     taken: dict[str, str] = {}
     paths: dict[str, File | None] = {}
-    applied, left_out, message = list[str](), dict[str, tuple[Change, ...]](), ""
+    applied, left_out, message = list[str](), dict[str, tuple[PathChange, ...]](), ""
     for one in built:
         if one.judged is None:
             continue
         if met := [(path, other) for path in one.paths if (other := _met(path, taken))]:
-            left_out[one.name] = tuple(Change(path, "conflict", f"{other} had it first") for path, other in met)
+            left_out[one.name] = tuple(PathChange(path, "conflict", f"{other} had it first") for path, other in met)
             continue
         message = one.judged.message
         head = objects.commit(head, one.judged.paths, message, datetime.now(UTC), who)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ralph_mission.gateways.git import Git, GitError
-from ralph_mission.gateways.isolation import OPEN, Cage
+from ralph_mission.gateways.isolation import OPEN, Sandbox
 from ralph_mission.gateways.workspace.checks import verdict
 from ralph_mission.gateways.workspace.clone import Clone, Position, position
 from ralph_mission.gateways.workspace.files import (
@@ -34,10 +34,10 @@ from ralph_mission.gateways.workspace.land import Judged, Landing
 from ralph_mission.gateways.workspace.objects import GITLINK, Objects, submodules
 from ralph_mission.gateways.workspace.restore import remove_any, remove_path, write_file
 from ralph_mission.gateways.workspace.user import User
-from ralph_mission.loop.model import Change, Commit, Tree, Verification
-from ralph_mission.loop.ports import Work
+from ralph_mission.loop.model import CheckoutState, CheckResult, PathChange, SessionCommit
+from ralph_mission.loop.ports import SessionWork
 from ralph_mission.safety.paths import configures_agents, unsafe_path
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 IN_MEMORY = 64 * 1024 * 1024
 """Bytes of judged contents that wait for their commit; more are stored at once."""
@@ -55,7 +55,7 @@ def _answered() -> Iterator[None]:
     try:
         yield
     except GitError as error:
-        raise Trouble(f"git cannot work in this repository any more: {error}", MEND) from None
+        raise UserError(f"git cannot work in this repository any more: {error}", MEND) from None
 
 
 class Workspace:
@@ -68,7 +68,7 @@ class Workspace:
 
     def __init__(
         self, git: Git, folder: Path, checks: tuple[str, ...] = (), seconds: float = 0.0,
-        more: Callable[[], tuple[str, ...]] = tuple, cage: Cage = OPEN, *, unsteered: bool = False,
+        more: Callable[[], tuple[str, ...]] = tuple, cage: Sandbox = OPEN, *, unsteered: bool = False,
         lists: Callable[[], tuple[str, ...]] = tuple, shared: Path | None = None, user: User | None = None,
     ) -> None:  # fmt: skip  # as one reads it
         self._user = user or User.of(git)
@@ -130,7 +130,7 @@ class Workspace:
         """Know the branch and its files. Raises Trouble when the branch is gone."""
         at = position(self._git, self._branch)
         if self._at.head and not at.head:
-            raise Trouble(f"the branch {at.branch or 'HEAD'} is gone", "make it again, then go on with --continue")
+            raise UserError(f"the branch {at.branch or 'HEAD'} is gone", "make it again, then go on with --continue")
         if at.head != self._at.head or not self._base:
             self._base, self._submodules = self._entries(at.head)
         self._at, self._branch = at, at.branch
@@ -169,30 +169,32 @@ class Workspace:
     # --- judging ----------------------------------------------------------------------
 
     @_answered()
-    def changed(self, mark: str) -> Work:
+    def changed(self, mark: str) -> SessionWork:
         """As in `ports.Workplace`. What differs is stored as it is read: nobody changes that afterwards."""
         assert mark == self._marked, "the session of another mark"
         seen = self._read(self._before, self._rules)
         told = self._without_repositories(seen)
         files = self._stored(dict(seen.files), self._ignored_since(seen.files))
         found = tuple(
-            Change(path, how(self._before.get(path), files.get(path))) for path in differing(self._before, files)
+            PathChange(path, how(self._before.get(path), files.get(path))) for path in differing(self._before, files)
         )
         self._now = {path: file for path, file in files.items() if path not in self._hidden}
-        return Work(found, self.clone.messages(self._at.head), told)
+        return SessionWork(found, self.clone.messages(self._at.head), told)
 
     def _read(self, known: Files, rules: IgnoreRules | None = None) -> Reading:
         try:
             return self._reader.read(known, (rules or self._rules_now).ignored, self._submodules)
         except OSError as error:
             what = f"{error.filename or self.clone.folder}: {(error.strerror or type(error).__name__).lower()}"
-            raise Trouble(f"what a session left cannot be read: {what}", "go on with --continue") from None
+            raise UserError(f"what a session left cannot be read: {what}", "go on with --continue") from None
 
-    def _without_repositories(self, seen: Reading) -> tuple[Change, ...]:
+    def _without_repositories(self, seen: Reading) -> tuple[PathChange, ...]:
         """Repositories that a session made inside of its clone: their files count as any others do."""
         for folder in seen.repositories:
             remove_any(os.fsencode(self.clone.folder / folder / REPOSITORY))
-        return tuple(Change(f"{folder}/.git", "created", "removed; its files count") for folder in seen.repositories)
+        return tuple(
+            PathChange(f"{folder}/.git", "created", "removed; its files count") for folder in seen.repositories
+        )
 
     def _ignored_since(self, files: Files) -> frozenset[str]:
         """What the session created and has ignored by rules of its own: seen, and not landed."""
@@ -248,7 +250,7 @@ class Workspace:
         known = self._held | self._judged_contents
         contents = self._objects.contents(oid for oid in needed if oid not in known) | known
         if lost := [path for path, file in wanted.items() if file and file.storable and file.oid not in contents]:
-            raise Trouble(f"{lost[0]} cannot be put back: the repository has lost what stood there", MEND)
+            raise UserError(f"{lost[0]} cannot be put back: the repository has lost what stood there", MEND)
         for path in sorted((path for path, file in wanted.items() if file is None or not file.storable), reverse=True):
             remove_path(top, path)
         for path, file in wanted.items():
@@ -275,11 +277,11 @@ class Workspace:
     # --- checking ---------------------------------------------------------------------
 
     @_answered()
-    def verify(self) -> Verification:
+    def verify(self) -> CheckResult:
         """As in `ports.Workplace`: the checks judge what would land, and what they change or leave behind is undone."""
         checks = (*self._checks, *self._more())
         if not checks:
-            return Verification()
+            return CheckResult()
         if not self._marked:
             self.mark()
         self._take_lists()
@@ -289,7 +291,9 @@ class Workspace:
         finally:
             before, seen = self._now, self._read(self._now)
             wrong = self._put_right(seen)
-        undone = (Change(path, how(before[path], seen.files.get(path)), CHECKED) for path in wrong if path in before)
+        undone = (
+            PathChange(path, how(before[path], seen.files.get(path)), CHECKED) for path in wrong if path in before
+        )
         return replace(found, undone=tuple(undone))
 
     def _take_lists(self) -> None:
@@ -350,7 +354,7 @@ class Workspace:
         return self._objects.behind(commit, self._git.resolve("HEAD"))
 
     @_answered()
-    def set_aside(self, mark: str) -> tuple[Change, ...]:
+    def set_aside(self, mark: str) -> tuple[PathChange, ...]:
         """As in `ports.Workplace`: as a patch below the engine's folder. What had landed already is not among it."""
         if not self.clone.folder.is_dir():
             return ()
@@ -378,9 +382,9 @@ class Workspace:
             reason = f"kept in {self._landing.keep_patch(head, made)}"
         self._now = {**self._base, **self._listed()}
         self._put_right(self._read(self._now))
-        return tuple(Change(path, how(self._before.get(path), file), reason) for path, file in left.items())
+        return tuple(PathChange(path, how(self._before.get(path), file), reason) for path, file in left.items())
 
-    def tree(self) -> Tree:
+    def tree(self) -> CheckoutState:
         """Where the branch stands, for a prompt. `readable` is False when git gives no answer."""
         try:
             if self._branch is None:
@@ -389,9 +393,11 @@ class Workspace:
             if not last:  # before the first commit, or git is in trouble
                 self._git.text("rev-parse", "--git-dir")
         except GitError:
-            return Tree(readable=False)
-        commits = tuple(Commit(*line.split(" ", 1)) for line in last.split("\n") if line)
-        return Tree(self._branch.removeprefix("refs/heads/"), commits[0].hash if commits else "", commits, False)
+            return CheckoutState(readable=False)
+        commits = tuple(SessionCommit(*line.split(" ", 1)) for line in last.split("\n") if line)
+        return CheckoutState(
+            self._branch.removeprefix("refs/heads/"), commits[0].hash if commits else "", commits, False
+        )
 
 
 def _applied(files: Files, paths: Mapping[str, File | None]) -> Files:

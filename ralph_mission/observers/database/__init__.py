@@ -10,12 +10,12 @@ import os
 from collections.abc import Mapping
 
 from ralph_mission.gateways.git import Git
-from ralph_mission.observers.database.observer import Observing, Unset
-from ralph_mission.observers.database.settings import Settings
+from ralph_mission.observers.database.observer import DatabaseObserver, DatabaseUnset
+from ralph_mission.observers.database.settings import DatabaseSettings
 
-__all__ = ["Observing", "Settings", "Unset", "build"]
+__all__ = ["DatabaseObserver", "DatabaseSettings", "DatabaseUnset", "build"]
 
 
-def build(settings: Settings, git: Git, environment: Mapping[str, str] = os.environ) -> Observing:
+def build(settings: DatabaseSettings, git: Git, environment: Mapping[str, str] = os.environ) -> DatabaseObserver:
     """The observer; nothing is opened before it looks."""
-    return Observing(settings, git, environment)
+    return DatabaseObserver(settings, git, environment)

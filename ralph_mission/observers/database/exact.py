@@ -33,10 +33,10 @@ def percentage(value: Decimal, base: Decimal) -> Decimal | None:
     """By how many percent of `base` it moved, with its sign, to two places; None from zero."""
     if not base:
         return None
-    return rounded((Fraction(value) - Fraction(base)) * 100 / abs(Fraction(base)))
+    return round_exact((Fraction(value) - Fraction(base)) * 100 / abs(Fraction(base)))
 
 
-def rounded(exact: Fraction, places: int = 2) -> Decimal:
+def round_exact(exact: Fraction, places: int = 2) -> Decimal:
     """To so many places, halves to the even one."""
     with localcontext(prec=400, rounding=ROUND_HALF_EVEN):
         return Decimal(round(exact * 10**places)).scaleb(-places)
@@ -62,7 +62,7 @@ def plain(value: Decimal) -> Decimal:
         return shorter if int(shorter.as_tuple().exponent) <= 0 else shorter.quantize(Decimal(1))
 
 
-def written(value: Value) -> str:
+def format_value(value: Value) -> str:
     """One text per value, whatever the backend: for groups, occurrences and rows' ids."""
     if value is None:
         return ""
@@ -75,19 +75,19 @@ def written(value: Value) -> str:
     return str(value)
 
 
-def joined(values: Sequence[Value]) -> str:
+def join_key(values: Sequence[Value]) -> str:
     """A key of several fields as one text; of a single one, its own. A long one is replaced by its digest.
 
     No two keys are written alike: nothing and an empty text are words, a text that reads like them is quoted.
     """
-    text = _alone(values[0]) if len(values) == 1 else _json([v if v is None else written(v) for v in values])
+    text = _alone(values[0]) if len(values) == 1 else _json([v if v is None else format_value(v) for v in values])
     return text if len(text) <= LONGEST else hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def _alone(value: Value) -> str:
     if value in (None, ""):
         return NONE if value is None else EMPTY
-    text = written(value)
+    text = format_value(value)
     return _json(text) if text in (NONE, EMPTY) or text.startswith('"') else text
 
 

@@ -10,8 +10,8 @@ from decimal import Decimal
 from math import isfinite
 
 from ralph_mission.gateways.database.queries import Row, Value
-from ralph_mission.observers.database.exact import number, written
-from ralph_mission.observers.database.state import EPISODES, Episode, State
+from ralph_mission.observers.database.exact import format_value, number
+from ralph_mission.observers.database.state import EPISODES, WatchEpisode, WatchState
 from ralph_mission.observers.database.targets import Target
 
 DRAWN = 100  # values of a series
@@ -20,7 +20,7 @@ Answers = Mapping[str, Sequence[Row]]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RowFact:
     """One fact. `facts` are ours: numbers, units, the window; `fields` are cells of the row, which are foreign text.
 
     `words` say in our own words what happened. The fingerprint is made of `essence`, the watch and its group.
@@ -43,20 +43,20 @@ class Found:
         """As a signal carries them: exact numbers as text, times in UTC, cells below `row.`; unknown ones left out."""
         told = (*self.facts, *((f"row.{name}", value) for name, value in self.fields))
         return tuple(
-            (name, value if type(value) is int else written(value)) for name, value in told if value is not None
+            (name, value if type(value) is int else format_value(value)) for name, value in told if value is not None
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WatchOutcome:
     """Of one watch at one look. `notes` say what was not compared, and why; they hold no foreign text."""
 
-    found: tuple[Found, ...]
-    state: State
+    found: tuple[RowFact, ...]
+    state: WatchState
     notes: tuple[str, ...] = ()
 
 
-def found(target: Target, row: Row, group: str, occurrence: str, words: str, **facts: Value) -> Found:
+def make_row_fact(target: Target, row: Row, group: str, occurrence: str, words: str, **facts: Value) -> RowFact:
     """A fact about a row, or with an empty row about what is not there."""
     watch = target.watch
     common: dict[str, Value] = {"watch": watch.name, "model": target.shape.name, "sort": watch.sort}
@@ -65,7 +65,7 @@ def found(target: Target, row: Row, group: str, occurrence: str, words: str, **f
     if watch.unit:
         common["unit"] = watch.unit
     fields = tuple((name, row[name]) for name in target.fields if name in row)
-    return Found(watch.name, group, occurrence, words, tuple({**common, **facts}.items()), fields)
+    return RowFact(watch.name, group, occurrence, words, tuple({**common, **facts}.items()), fields)
 
 
 def notes(reasons: Iterable[str], total: int) -> tuple[str, ...]:
@@ -85,15 +85,15 @@ def series(points: Iterable[tuple[Value, Value]]) -> tuple[tuple[datetime, float
     return tuple(point for point in known if isfinite(point[1]))[-DRAWN:]
 
 
-def episode(state: State, group: str, way: str) -> Episode | None:
+def episode(state: WatchState, group: str, way: str) -> WatchEpisode | None:
     """What was told of a group before, the same way; of one that there was no room to remember, as of the others."""
     known = next((one for one in state.episodes if one.group == group), None)
     if known is None:
-        return Episode(group, state.crowd, way) if state.crowd else None
+        return WatchEpisode(group, state.crowd, way) if state.crowd else None
     return known if known.way == way else None
 
 
-def crowded(state: State, told: Mapping[str, Episode]) -> dict[str, Episode]:
+def limit_episodes(state: WatchState, told: Mapping[str, WatchEpisode]) -> dict[str, WatchEpisode]:
     """What is told now, those remembered longest first; those that nobody will remember all began at one time."""
     before = [one.group for one in state.episodes if one.group in told]
     order = {group: told[group] for group in (*before, *told)}
@@ -102,13 +102,13 @@ def crowded(state: State, told: Mapping[str, Episode]) -> dict[str, Episode]:
     return {**order, **{group: replace(told[group], since=since) for group in late if since}}
 
 
-def crowd(told: Mapping[str, Episode]) -> tuple[str, ...]:
+def crowd(told: Mapping[str, WatchEpisode]) -> tuple[str, ...]:
     """Said when more groups are told at a time than can be remembered one by one."""
     many = f"{len(told)} groups at once: those after the first {EPISODES} are told as if they had begun together"
     return (many,) if len(told) > EPISODES else ()
 
 
-def telling(state: State, told: Mapping[str, Episode], keep: Iterable[Episode] = ()) -> State:
+def telling(state: WatchState, told: Mapping[str, WatchEpisode], keep: Iterable[WatchEpisode] = ()) -> WatchState:
     """The state with what is told now, and those before it that are still to be remembered."""
     kept = {one.group: one for one in keep if one.group not in told}
     episodes = (*told.values(), *kept.values())
@@ -123,4 +123,4 @@ def way(value: Decimal, base: Decimal) -> str:
 
 def moment(at: datetime) -> str:
     """A time for people, to the minute."""
-    return written(at)[:16].replace("T", " ") + " UTC"
+    return format_value(at)[:16].replace("T", " ") + " UTC"

@@ -10,12 +10,12 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
-from ralph_mission.gateways.database.queries import CAP, Filter, Order, Query, Row, Value
+from ralph_mission.gateways.database.queries import CAP, Filter, Query, Row, RowOrder, Value
 from ralph_mission.observers.database import found as tell
-from ralph_mission.observers.database.exact import joined, number
-from ralph_mission.observers.database.found import Answers, Found, Outcome
+from ralph_mission.observers.database.exact import join_key, number
+from ralph_mission.observers.database.found import Answers, RowFact, WatchOutcome
 from ralph_mission.observers.database.settings import Top
-from ralph_mission.observers.database.state import State
+from ralph_mission.observers.database.state import WatchState
 from ralph_mission.observers.database.targets import Target
 
 NEWS = 100  # new rows told of one look; the rest is told at the next
@@ -27,20 +27,20 @@ BORDER = 300  # rows that share the very value that was reached last
 # --- new_since ------------------------------------------------------------------------
 
 
-def plan_new(target: Target, state: State, now: datetime) -> dict[str, Query]:
+def plan_new(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
     """At first the last rows, to begin after them; later those from where it got to, oldest first."""
     known = Filter(target.field, "known")
     column = target.shape.column(target.field)
     # A single row of a far future would else be where it got to, and nothing would be new any more.
     come = (Filter(target.field, "<=", now),) if column and column.type == "time" else ()
     if not state.started:
-        return {"new": target.query(known, *come, order=(Order(target.field, descending=True),), limit=BORDER)}
+        return {"new": target.query(known, *come, order=(RowOrder(target.field, descending=True),), limit=BORDER)}
     room = NEWS + len(state.border) + len(state.odd)
     begin = Filter(target.field, ">" if state.passed else ">=", state.since) if state.since is not None else known
-    return {"new": target.query(begin, *come, order=(Order(target.field),), limit=room)}
+    return {"new": target.query(begin, *come, order=(RowOrder(target.field),), limit=room)}
 
 
-def judge_new(target: Target, answers: Answers, state: State, now: datetime) -> Outcome:
+def judge_new(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
     """Rows that were not there before. The first look tells nothing and remembers where it stands.
 
     Rows that share the last value (a time, a block) are known by their identity, so that a late one is told too.
@@ -49,21 +49,21 @@ def judge_new(target: Target, answers: Answers, state: State, now: datetime) -> 
     odd = [row for row in answers["new"] if not _finite(row[target.field]) and target.identity(row) not in state.odd]
     if not state.started and not rows and len(odd) >= BORDER:
         hidden = f"{BORDER} rows without a finite {target.field} hide all others: mend them, or choose another field"
-        return Outcome((), state, (hidden,))
+        return WatchOutcome((), state, (hidden,))
     odd = odd[: BORDER - len(state.odd)]
     known = replace(state, started=True, odd=(*state.odd, *map(target.identity, odd)))
     said = (f"rows without a finite {target.field}, told once and never begun after: {len(odd)}",) if odd else ()
     if not state.started:
-        return Outcome((), _reached(target, rows[:1], rows, known), said)
+        return WatchOutcome((), _advance_since(target, rows[:1], rows, known), said)
     late = [row for row in rows if not (row[target.field] == state.since and target.identity(row) in state.border)]
     fresh = [*late, *odd]
     found = tuple(_row(target, row, "is new", since=state.since) for row in fresh)
-    after = _reached(target, rows[-1:], rows, known)
+    after = _advance_since(target, rows[-1:], rows, known)
     more = (f"{NEWS} new rows were told; the rest follows at the next look",) if len(fresh) >= NEWS else ()
     many = (
         (f"more than {BORDER} rows share one {target.field}; later ones that do are not told",) if after.passed else ()
     )
-    return Outcome(found, after, (*more, *many, *said))
+    return WatchOutcome(found, after, (*more, *many, *said))
 
 
 def _finite(value: Value) -> bool:
@@ -71,7 +71,7 @@ def _finite(value: Value) -> bool:
     return value is not None and (not isinstance(value, Decimal) or number(value) is not None)
 
 
-def _reached(target: Target, last: Sequence[Row], rows: Sequence[Row], state: State) -> State:
+def _advance_since(target: Target, last: Sequence[Row], rows: Sequence[Row], state: WatchState) -> WatchState:
     if not last:
         return state
     since = last[0][target.field]
@@ -85,29 +85,29 @@ def _reached(target: Target, last: Sequence[Row], rows: Sequence[Row], state: St
 # --- top ------------------------------------------------------------------------------
 
 
-def plan_top(target: Target, state: State, now: datetime) -> dict[str, Query]:
+def plan_top(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
     """The first rows; those without a value have no place."""
     top = _top(target)
-    order = (Order(target.field, descending=top.order == "desc"),)
+    order = (RowOrder(target.field, descending=top.order == "desc"),)
     return {"top": target.query(Filter(target.field, "known"), order=order, first_of=target.by, limit=top.take + ODD)}
 
 
-def judge_top(target: Target, answers: Answers, state: State, now: datetime) -> Outcome:
+def judge_top(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
     """The ranking as one finding; another order of rows is another occurrence, other values are not."""
     rows = [row for row in answers["top"] if _finite(row[target.field])][: _top(target).take]
     odd = sum(not _finite(row[target.field]) for row in answers["top"])
     said = (f"rows without a finite {target.field} have no place: {odd}",) if odd else ()
     if not rows:
-        return Outcome((), replace(state, started=True), said)
+        return WatchOutcome((), replace(state, started=True), said)
     names = [target.identity(row) for row in rows]
     occurrence = hashlib.sha256(json.dumps(names).encode()).hexdigest()[:16]
     ranks: list[tuple[str, Value]] = [
         (f"{place}.{name}", row[name]) for place, row in enumerate(rows, 1) for name in target.fields
     ]
-    one = tell.found(
+    one = tell.make_row_fact(
         target, {}, "", occurrence, f"are the first {len(rows)}", order_by=target.field, taken=len(rows), at=now
     )
-    return Outcome((replace(one, fields=tuple(ranks)),), replace(state, started=True), said)
+    return WatchOutcome((replace(one, fields=tuple(ranks)),), replace(state, started=True), said)
 
 
 def _top(target: Target) -> Top:
@@ -118,12 +118,12 @@ def _top(target: Target) -> Top:
 # --- where ----------------------------------------------------------------------------
 
 
-def plan_where(target: Target, state: State, now: datetime) -> dict[str, Query]:
+def plan_where(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
     """The rows that are as described."""
     return {"rows": target.query(limit=CAP)}
 
 
-def judge_where(target: Target, answers: Answers, state: State, now: datetime) -> Outcome:
+def judge_where(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
     """Each of them; which were told before is known by their occurrence, of which one group has only so many."""
     rows = [_row(target, row, "is as described") for row in answers["rows"]]
     groups = Counter(one.group for one in rows)
@@ -131,10 +131,10 @@ def judge_where(target: Target, answers: Answers, state: State, now: datetime) -
     found = tuple(one for one, place in places if place <= ALIKE)
     large = sum(many > ALIKE for many in groups.values())
     more = (f"groups of more than {ALIKE} rows, of which the first were told: {large}",) if large else ()
-    return Outcome(found, replace(state, started=True), (*tell.full(answers["rows"], CAP), *more))
+    return WatchOutcome(found, replace(state, started=True), (*tell.full(answers["rows"], CAP), *more))
 
 
-def _places(rows: Iterable[Found]) -> Iterator[int]:
+def _places(rows: Iterable[RowFact]) -> Iterator[int]:
     """Of each row, the how manieth of its group it is."""
     seen: Counter[str] = Counter()
     for one in rows:
@@ -142,8 +142,8 @@ def _places(rows: Iterable[Found]) -> Iterator[int]:
         yield seen[one.group]
 
 
-def _row(target: Target, row: Row, words: str, **facts: Value) -> Found:
+def _row(target: Target, row: Row, words: str, **facts: Value) -> RowFact:
     """Of a row: its group is the one that `by` names, or else the row itself, so that a no to it is about it alone."""
     identity = target.identity(row)
-    group = joined([row[target.by]]) if target.by else identity
-    return tell.found(target, row, group, identity, words, **facts)
+    group = join_key([row[target.by]]) if target.by else identity
+    return tell.make_row_fact(target, row, group, identity, words, **facts)

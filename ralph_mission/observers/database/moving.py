@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from ralph_mission.gateways.database.queries import GROUPS, Filter, Order, Query, Row
+from ralph_mission.gateways.database.queries import GROUPS, Filter, Query, Row, RowOrder
 from ralph_mission.observers.database import found as tell
-from ralph_mission.observers.database.exact import moved_over, number, percentage, plain, written
-from ralph_mission.observers.database.found import Answers, Found, Outcome
-from ralph_mission.observers.database.settings import Change
-from ralph_mission.observers.database.state import Episode, Sample, State
+from ralph_mission.observers.database.exact import format_value, moved_over, number, percentage, plain
+from ralph_mission.observers.database.found import Answers, RowFact, WatchOutcome
+from ralph_mission.observers.database.settings import ChangeCondition
+from ralph_mission.observers.database.state import Sample, WatchEpisode, WatchState
 from ralph_mission.observers.database.targets import VALUE, Target
 
 SPACING = 4  # values remembered per window, of each series
@@ -26,7 +26,7 @@ NULL_BASE = "the last value at or before the window's beginning is unknown (null
 NULL_NOW = "the value now is unknown (null or not a number)"
 
 
-def plan(target: Target, state: State, now: datetime) -> dict[str, Query]:
+def plan(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
     """The latest value of each series, and the one at or before the window's beginning."""
     if target.aggregate or not target.at:
         moments = {VALUE: now, "#before": now - _change(target).within}
@@ -46,30 +46,31 @@ def latest(target: Target, until: datetime, moments: Mapping[str, datetime] | No
         return replace(target.query(limit=GROUPS), aggregates=made)
     if not target.at:
         return target.query(first_of=target.by, limit=GROUPS)
-    order = (Order(target.at, descending=True),)
+    order = (RowOrder(target.at, descending=True),)
     return target.query(
         Filter(target.at, "<=", until), order=order, first_of=target.by, limit=GROUPS if target.by else 1
     )
 
 
-def judge(target: Target, answers: Answers, state: State, now: datetime) -> Outcome:
+def judge(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
     """Who moved. A move is told once as long as windows overlap; one back the other way is another."""
     start = now - _change(target).within
     bases = _bases(target, answers, state, start)
     judged = [_one(target, row, bases, now) for row in answers["now"]]
     moves = [one for one in judged if isinstance(one, _Move)]
-    told = tell.crowded(state, {move.group: _episode(state, move, start, now - start) for move in moves})
+    told = tell.limit_episodes(state, {move.group: _episode(state, move, start, now - start) for move in moves})
     keep = [one for one in state.episodes if one.since + (now - start) > start]
-    after = _sampled(target, answers["now"], tell.telling(state, told, keep), now)
+    after = _with_samples(target, answers["now"], tell.telling(state, told, keep), now)
     notes = tell.notes([one for one in judged if isinstance(one, str)], len(judged))
-    full = (*tell.full(answers["now"], GROUPS), *tell.crowd(told), *_forgotten(target, answers["now"]))
+    full = (*tell.full(answers["now"], GROUPS), *tell.crowd(told), *_limit_note(target, answers["now"]))
     found = (
-        replace(_found(target, move, told[move.group].since, now), series=_series(after, move, now)) for move in moves
+        replace(_change_fact(target, move, told[move.group].since, now), series=_series(after, move, now))
+        for move in moves
     )
-    return Outcome(tuple(found), after, (*notes, *full))
+    return WatchOutcome(tuple(found), after, (*notes, *full))
 
 
-def _series(state: State, move: _Move, now: datetime) -> tuple[tuple[datetime, float], ...]:
+def _series(state: WatchState, move: _Move, now: datetime) -> tuple[tuple[datetime, float], ...]:
     """What was remembered of a series whose values no row keeps, and the value now."""
     remembered = {one.at: one.value for one in state.samples if one.group == move.group}
     return tell.series({**remembered, now: move.value}.items())
@@ -94,7 +95,7 @@ class _Move:
         return tell.way(self.value, self.base)
 
 
-def _change(target: Target) -> Change:
+def _change(target: Target) -> ChangeCondition:
     assert target.watch.change is not None
     return target.watch.change
 
@@ -103,7 +104,7 @@ def _bare(target: Target) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*target.series, target.value, target.at)))
 
 
-def _bases(target: Target, answers: Answers, state: State, start: datetime) -> dict[str, _Base]:
+def _bases(target: Target, answers: Answers, state: WatchState, start: datetime) -> dict[str, _Base]:
     if not target.at:
         return {one.group: _Base(one.value, one.at) for one in state.samples if one.at <= start}  # the last one stays
     if target.aggregate:
@@ -125,21 +126,21 @@ def _one(target: Target, row: Row, bases: Mapping[str, _Base], now: datetime) ->
     return _Move(target.group(row), row, value, base.value, base.at)
 
 
-def _episode(state: State, move: _Move, start: datetime, within: timedelta) -> Episode:
+def _episode(state: WatchState, move: _Move, start: datetime, within: timedelta) -> WatchEpisode:
     before = tell.episode(state, move.group, move.way)
-    return before if before and before.since + within > start else Episode(move.group, start, move.way)
+    return before if before and before.since + within > start else WatchEpisode(move.group, start, move.way)
 
 
-def _found(target: Target, move: _Move, since: datetime, now: datetime) -> Found:
+def _change_fact(target: Target, move: _Move, since: datetime, now: datetime) -> RowFact:
     change, percent = _change(target), percentage(move.value, move.base)
     numbers = f"from {plain(move.base)} to {plain(move.value)}"
     by = f"by {abs(percent)} %" if percent is not None else "(no percentage can be given from zero)"
     start = now - change.within
-    return tell.found(
+    return tell.make_row_fact(
         target,
         move.row,
         move.group,
-        written(since),
+        format_value(since),
         f"went {move.way} {by} {numbers} since {tell.moment(start)}",
         value=move.value,
         previous=move.base,
@@ -152,21 +153,21 @@ def _found(target: Target, move: _Move, since: datetime, now: datetime) -> Found
     )
 
 
-def _forgotten(target: Target, rows: Sequence[Row]) -> tuple[str, ...]:
+def _limit_note(target: Target, rows: Sequence[Row]) -> tuple[str, ...]:
     many = not target.at and len(rows) > REMEMBERED
     return (
         (f"values of the first {REMEMBERED} of {len(rows)} series are remembered; at would spare it",) if many else ()
     )
 
 
-def _sampled(target: Target, rows: Sequence[Row], state: State, now: datetime) -> State:
+def _with_samples(target: Target, rows: Sequence[Row], state: WatchState, now: datetime) -> WatchState:
     """With the values of now, where the database keeps none: some per window, and the last one before it."""
     if target.at:
         return state
     return replace(state, samples=tuple(_samples(target, rows[:REMEMBERED], state, now)))
 
 
-def _samples(target: Target, rows: Sequence[Row], state: State, now: datetime) -> Iterator[Sample]:
+def _samples(target: Target, rows: Sequence[Row], state: WatchState, now: datetime) -> Iterator[Sample]:
     within = _change(target).within
     for row in rows:
         group, value = target.group(row), number(row[target.value])

@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from ralph_mission.gateways.database.address import Address, read
-from ralph_mission.gateways.database.opening import opened
+from ralph_mission.gateways.database.opening import open_database
 from ralph_mission.gateways.database.queries import Database
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.model import Sighting
-from ralph_mission.mission.ports import Gaze
+from ralph_mission.mission.model import Observation
+from ralph_mission.mission.ports import ObservationContext
 from ralph_mission.observers.database import schema_files
-from ralph_mission.observers.database.found import Outcome
-from ralph_mission.observers.database.settings import Settings, Watch
-from ralph_mission.observers.database.state import State, dump, load
+from ralph_mission.observers.database.found import WatchOutcome
+from ralph_mission.observers.database.settings import DatabaseSettings, DatabaseWatch
+from ralph_mission.observers.database.state import WatchState, dump, load
 from ralph_mission.observers.database.targets import target
 from ralph_mission.observers.database.telling import signal
 from ralph_mission.observers.database.watches import SORTS, judge, plan
-from ralph_mission.observers.text import counted, one_line
-from ralph_mission.trouble import Trouble
+from ralph_mission.observers.text import count_noun, one_line
+from ralph_mission.trouble import UserError
 
 NAME = "database"
 SECONDS = 120.0  # for all watches of one look: none begins later
@@ -30,21 +30,21 @@ AROUND = 90.0  # for opening, and for the watch that began last
 DETAIL = 300  # characters
 
 
-class Unset(Trouble):
+class DatabaseUnset(UserError):
     """Nobody said where the database is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class WatchLook:
     """What came of one watch: an outcome, or why there is none."""
 
-    watch: Watch
-    before: State
-    outcome: Outcome | None = None
-    trouble: Trouble | None = None
+    watch: DatabaseWatch
+    before: WatchState
+    outcome: WatchOutcome | None = None
+    trouble: UserError | None = None
 
     @property
-    def state(self) -> State:
+    def state(self) -> WatchState:
         """What to remember of it."""
         return self.outcome.state if self.outcome else self.before
 
@@ -57,10 +57,10 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Observing:
+class DatabaseObserver:
     """Looks at one database. `environment` holds its address."""
 
-    settings: Settings
+    settings: DatabaseSettings
     git: Git
     environment: Mapping[str, str] = field(repr=False)
     patience: float = SECONDS
@@ -75,13 +75,13 @@ class Observing:
         """How long a look may take at most."""
         return self.patience + AROUND
 
-    def observe(self, gaze: Gaze) -> Sighting:
+    def observe(self, gaze: ObservationContext) -> Observation:
         """What the watches found; `unavailable` when none of them could be asked."""
         watches = self.settings.watches
         try:
             with self.opened(gaze.head.sha) as database:
                 looks = tuple(self._looks(database, load(gaze.cursor, watches), gaze.now))
-        except Trouble as trouble:
+        except UserError as trouble:
             return self._unavailable(trouble, gaze.cursor)
         failed = [look.trouble for look in looks if look.trouble]
         if failed and len(failed) == len(looks):
@@ -94,7 +94,7 @@ class Observing:
         address = self.address()
         wanted = self.settings.prisma_schema
         schema = schema_files.schema(self.git, commit, wanted) if wanted else None
-        with opened(self.settings.backend, address, schema, self.environment) as database:
+        with open_database(self.settings.backend, address, schema, self.environment) as database:
             yield database
 
     def address(self) -> Address:
@@ -102,31 +102,33 @@ class Observing:
         variable = self.settings.address
         said = self.environment.get(variable, "").strip()
         if not said:
-            raise Unset("not configured: nobody says where the database is", f"set {variable} in the environment")
+            raise DatabaseUnset(
+                "not configured: nobody says where the database is", f"set {variable} in the environment"
+            )
         return read(said, variable)
 
-    def look(self, database: Database, watch: Watch, before: State, now: datetime) -> Look:
+    def look(self, database: Database, watch: DatabaseWatch, before: WatchState, now: datetime) -> WatchLook:
         """One watch."""
         try:
             wanted = target(watch, database.describe(watch.interest))
             answers = {name: database.rows(query) for name, query in plan(wanted, before, now).items()}
-            return Look(watch, before, judge(wanted, answers, before, now))
-        except Trouble as trouble:
-            return Look(watch, before, trouble=_named(watch, trouble))
+            return WatchLook(watch, before, judge(wanted, answers, before, now))
+        except UserError as trouble:
+            return WatchLook(watch, before, trouble=_with_watch_name(watch, trouble))
 
-    def _looks(self, database: Database, states: Mapping[str, State], now: datetime) -> Iterator[Look]:
+    def _looks(self, database: Database, states: Mapping[str, WatchState], now: datetime) -> Iterator[WatchLook]:
         end = time.monotonic() + self.patience
         for watch in self.settings.watches:
             if time.monotonic() < end:
                 yield self.look(database, watch, states[watch.name], now)
             else:
-                late = Trouble(f"watch {watch.name}: no time was left for it", "an index would help", "network")
-                yield Look(watch, states[watch.name], trouble=late)
+                late = UserError(f"watch {watch.name}: no time was left for it", "an index would help", "network")
+                yield WatchLook(watch, states[watch.name], trouble=late)
 
-    def _seen(self, looks: Sequence[Look]) -> Sighting:
+    def _seen(self, looks: Sequence[WatchLook]) -> Observation:
         hidden = self.address().secrets
         found = [(look.watch, one) for look in looks if look.outcome for one in look.outcome.found]
-        return Sighting(
+        return Observation(
             NAME,
             "ok",
             tuple(signal(watch, one, hidden) for watch, one in found),
@@ -136,21 +138,21 @@ class Observing:
             gone=tuple(essence for look in looks for essence in look.gone),
         )
 
-    def _unavailable(self, trouble: Trouble, cursor: str) -> Sighting:
-        return Sighting(
+    def _unavailable(self, trouble: UserError, cursor: str) -> Observation:
+        return Observation(
             NAME, "unavailable", detail=one_line(f"{trouble.what}; {trouble.next_step}", DETAIL), cursor=cursor
         )
 
 
-def _named(watch: Watch, trouble: Trouble) -> Trouble:
+def _with_watch_name(watch: DatabaseWatch, trouble: UserError) -> UserError:
     start = f"watch {watch.name}: "
     what = trouble.what if trouble.what.startswith(start) else start + trouble.what
-    return Trouble(what, trouble.next_step, trouble.who)
+    return UserError(what, trouble.next_step, trouble.who)
 
 
-def _details(looks: Iterable[Look], found: int) -> Iterator[str]:
+def _details(looks: Iterable[WatchLook], found: int) -> Iterator[str]:
     watches = list(looks)
-    yield f"{counted(found, 'finding')} of {len(watches)} watched"
+    yield f"{count_noun(found, 'finding')} of {len(watches)} watched"
     for look in watches:
         if look.trouble:
             yield f"{look.trouble.what}; {look.trouble.next_step}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ralph_mission.gateways.database.opening import Schema
 from ralph_mission.gateways.git import Git
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 ENDING = ".prisma"
 MOST = 500  # files
@@ -17,9 +17,9 @@ def schema(git: Git, commit: str, path: str) -> Schema:
     found = [one for one in git.listing(commit, place) if one.mode in REGULAR] if commit else []
     files = [one for one in found if one.path == place or one.path.endswith(ENDING)]
     if not files:
-        raise Trouble(f"no commit here holds the Prisma schema {path}", "mend observers.database.prisma_schema")
+        raise UserError(f"no commit here holds the Prisma schema {path}", "mend observers.database.prisma_schema")
     if len(files) > MOST:
-        raise Trouble(f"{path} holds more than {MOST} files", "name a smaller folder")
+        raise UserError(f"{path} holds more than {MOST} files", "name a smaller folder")
     contents = git.blobs(one.oid for one in files)
     texts = {one.path: contents[one.oid].decode("utf-8", "replace") for one in files if one.oid in contents}
     return Schema.of(texts, path)

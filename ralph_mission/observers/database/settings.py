@@ -23,7 +23,7 @@ from pydantic import (
 
 from ralph_mission.gateways.database.queries import Interest
 from ralph_mission.mission.model import Severity
-from ralph_mission.observers.settings import Duration, Section, Slug
+from ralph_mission.observers.settings import Duration, ObserverSection, Slug
 
 LARGEST = Decimal("1e100")
 _WORD = r"[^.\t\r\n'\"`;]"  # of a name; whether there is such a one is for the catalog to say
@@ -74,14 +74,14 @@ Wanted = Annotated[Scalar | tuple[Scalar, ...], BeforeValidator(_one_or_many)]
 """What a field has to be, or a list of what it may be."""
 
 
-class Change(Section):
+class ChangeCondition(ObserverSection):
     """A value that moved by more than a percentage within a window."""
 
     over: Percentage = Field(description="More than this, up or down: at exactly 30 % nothing is told.")
     within: Duration = Field(description="Against the last value at or before the beginning of this window.")
 
 
-class Top(Section):
+class Top(ObserverSection):
     """The first rows in an order."""
 
     order_by: Name = Field(description="The field.")
@@ -89,7 +89,7 @@ class Top(Section):
     order: Literal["desc", "asc"] = Field("desc", description="desc: the largest first.")
 
 
-class Threshold(Section):
+class Threshold(ObserverSection):
     """A value that is out of bounds."""
 
     above: Number | None = Field(None, description="Told when the value is larger than this.")
@@ -104,7 +104,7 @@ class Threshold(Section):
         return self
 
 
-class Outlier(Section):
+class Outlier(ObserverSection):
     """A value far from what is usual in its window."""
 
     score: Number = Field(Decimal("3.5"), gt=0, description="Robust z-score (by median absolute deviation) to exceed.")
@@ -120,7 +120,7 @@ QUERY = "query"
 """Before the name of a watch, how its own SQL is called: no table that is watched begins so."""
 
 
-class Watch(Section):
+class DatabaseWatch(ObserverSection):
     """One thing to watch. With none of the kinds' keys, each row that `where` describes is told."""
 
     name: Slug = Field(description="How reports call it.")
@@ -130,7 +130,9 @@ class Watch(Section):
         None, description="Or one SELECT of your own, whose rows are then the table; needs raw_sql: true."
     )
     where: dict[Name, Wanted] = Field({}, description="What fields have to be; a list: any of these.")
-    change: Change | None = Field(None, description="A value that moved by more than a percentage within a window.")
+    change: ChangeCondition | None = Field(
+        None, description="A value that moved by more than a percentage within a window."
+    )
     new_since: Name | None = Field(None, description="New rows, by a field that only ever grows.")
     top: Top | None = Field(None, description="The first rows in an order; told when they are others.")
     threshold: Threshold | None = Field(None, description="A value out of bounds; told when it gets there.")
@@ -170,20 +172,20 @@ class Watch(Section):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _named(cls, value: Any, handler: ModelWrapValidatorHandler[Watch]) -> Watch:
+    def _named(cls, value: Any, handler: ModelWrapValidatorHandler[DatabaseWatch]) -> DatabaseWatch:
         try:
             return handler(value)
         except ValidationError as error:
             raise ValueError(_complaint(value, error)) from None
 
     @model_validator(mode="after")
-    def _whole(self) -> Watch:
+    def _whole(self) -> DatabaseWatch:
         for complaint in _complaints(self):
             raise ValueError(complaint)
         return self
 
 
-def _complaints(watch: Watch) -> tuple[str, ...]:
+def _complaints(watch: DatabaseWatch) -> tuple[str, ...]:
     kinds = [kind for kind in KINDS if getattr(watch, kind) is not None]
     values = [name for name in ("value", "count", "sum") if getattr(watch, name)]
     told = {
@@ -203,7 +205,7 @@ def _complaints(watch: Watch) -> tuple[str, ...]:
     return tuple(text for text, wrong in told.items() if wrong)
 
 
-class Settings(Section):
+class DatabaseSettings(ObserverSection):
     """What is watched in a database; its address comes from the environment."""
 
     backend: Literal["sqlalchemy", "prisma"] = Field("sqlalchemy", description="Which client asks.")
@@ -214,12 +216,12 @@ class Settings(Section):
         "DATABASE_URL", description="The environment's variable that holds the address; its name ends in DATABASE_URL."
     )
     raw_sql: bool = Field(False, strict=True, description="Whether a watch may be SQL of its own.")
-    watches: Annotated[tuple[Watch, ...], AfterValidator(lambda watches: _distinct(watches))] = Field(
+    watches: Annotated[tuple[DatabaseWatch, ...], AfterValidator(lambda watches: _distinct(watches))] = Field(
         (), max_length=100, description="What is watched."
     )
 
     @model_validator(mode="after")
-    def _possible(self) -> Settings:
+    def _possible(self) -> DatabaseSettings:
         if self.backend == "prisma" and self.prisma_schema is None:
             raise ValueError("the backend prisma needs prisma_schema, such as prisma/schema.prisma")
         for watch in (one for one in self.watches if one.sql):
@@ -230,7 +232,7 @@ class Settings(Section):
         return self
 
 
-def _distinct(watches: tuple[Watch, ...]) -> tuple[Watch, ...]:
+def _distinct(watches: tuple[DatabaseWatch, ...]) -> tuple[DatabaseWatch, ...]:
     if len({watch.name for watch in watches}) < len(watches):
         raise ValueError("give each watch a name of its own")
     return watches
@@ -253,7 +255,12 @@ def _complaint(value: object, error: ValidationError) -> str:
 
 
 def _nearest(path: list[str]) -> str:
-    sections: dict[str, type[BaseModel]] = {"change": Change, "top": Top, "threshold": Threshold, "outlier": Outlier}
-    known = list((sections.get(path[0], Watch) if len(path) > 1 else Watch).model_fields)
+    sections: dict[str, type[BaseModel]] = {
+        "change": ChangeCondition,
+        "top": Top,
+        "threshold": Threshold,
+        "outlier": Outlier,
+    }
+    known = list((sections.get(path[0], DatabaseWatch) if len(path) > 1 else DatabaseWatch).model_fields)
     close = difflib.get_close_matches(path[-1], known, n=1)
     return f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"

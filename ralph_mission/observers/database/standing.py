@@ -9,13 +9,13 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
-from ralph_mission.gateways.database.queries import GROUPS, SERIES, Filter, Order, Query, Row, Value
+from ralph_mission.gateways.database.queries import GROUPS, SERIES, Filter, Query, Row, RowOrder, Value
 from ralph_mission.observers.database import found as tell
 from ralph_mission.observers.database import moving
-from ralph_mission.observers.database.exact import decimal, median, number, plain, rounded, written
-from ralph_mission.observers.database.found import Answers, Found, Outcome
+from ralph_mission.observers.database.exact import decimal, format_value, median, number, plain, round_exact
+from ralph_mission.observers.database.found import Answers, RowFact, WatchOutcome
 from ralph_mission.observers.database.settings import Outlier
-from ralph_mission.observers.database.state import Episode, State
+from ralph_mission.observers.database.state import WatchEpisode, WatchState
 from ralph_mission.observers.database.targets import Target
 
 UNKNOWN = "the value now is unknown (null or not a number)"
@@ -27,12 +27,12 @@ ALL_EQUAL = "all earlier values of the window are equal, so nothing says how far
 # --- threshold ------------------------------------------------------------------------
 
 
-def plan_threshold(target: Target, state: State, now: datetime) -> dict[str, Query]:
+def plan_threshold(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
     """The latest value of each series."""
     return {"now": moving.latest(target, now)}
 
 
-def judge_threshold(target: Target, answers: Answers, state: State, now: datetime) -> Outcome:
+def judge_threshold(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
     """Who is out of bounds; the occurrence is when that was first seen. Exactly at a bound is within."""
     out: dict[str, tuple[Row, Decimal, tuple[str, Decimal]]] = {}
     reasons, keep = [], []
@@ -41,16 +41,18 @@ def judge_threshold(target: Target, answers: Answers, state: State, now: datetim
         if value is None:
             reasons.append(UNKNOWN)
             keep += [one for one in state.episodes if one.group == group]  # neither back nor gone
-        elif bound := _crossed(target, value):
+        elif bound := _crossed_bound(target, value):
             out[group] = (row, value, bound)
     began = {group: _since(target, state, row, group, bound[0], now) for group, (row, _, bound) in out.items()}
-    told = tell.crowded(state, began)
+    told = tell.limit_episodes(state, began)
     found = (_beyond(target, row, value, bound, told[group]) for group, (row, value, bound) in out.items())
     more = (*tell.full(answers["now"], GROUPS), *tell.crowd(told))
-    return Outcome(tuple(found), tell.telling(state, told, keep), (*tell.notes(reasons, len(answers["now"])), *more))
+    return WatchOutcome(
+        tuple(found), tell.telling(state, told, keep), (*tell.notes(reasons, len(answers["now"])), *more)
+    )
 
 
-def _crossed(target: Target, value: Decimal) -> tuple[str, Decimal] | None:
+def _crossed_bound(target: Target, value: Decimal) -> tuple[str, Decimal] | None:
     bounds = target.watch.threshold
     assert bounds is not None
     if bounds.above is not None and value > bounds.above:
@@ -60,23 +62,23 @@ def _crossed(target: Target, value: Decimal) -> tuple[str, Decimal] | None:
     return None
 
 
-def _beyond(target: Target, row: Row, value: Decimal, bound: tuple[str, Decimal], since: Episode) -> Found:
+def _beyond(target: Target, row: Row, value: Decimal, bound: tuple[str, Decimal], since: WatchEpisode) -> RowFact:
     way, limit = bound
     words = f"is {plain(value)}, {way} {plain(limit)}"
     facts: dict[str, Value] = {"value": value, "limit": limit, "direction": way, "since": since.since}
-    return tell.found(target, row, since.group, written(since.since), words, **facts)
+    return tell.make_row_fact(target, row, since.group, format_value(since.since), words, **facts)
 
 
 # --- outlier --------------------------------------------------------------------------
 
 
-def plan_outlier(target: Target, state: State, now: datetime) -> dict[str, Query]:
+def plan_outlier(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
     """The window's rows, latest first."""
     window = (Filter(target.at, ">", now - _outlier(target).within), Filter(target.at, "<=", now))
-    return {"window": target.query(*window, order=(Order(target.at, descending=True),), limit=SERIES)}
+    return {"window": target.query(*window, order=(RowOrder(target.at, descending=True),), limit=SERIES)}
 
 
-def judge_outlier(target: Target, answers: Answers, state: State, now: datetime) -> Outcome:
+def judge_outlier(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
     """Whose latest value is far from the earlier ones of the window."""
     series: dict[str, list[Row]] = defaultdict(list)
     for row in answers["window"]:
@@ -84,7 +86,7 @@ def judge_outlier(target: Target, answers: Answers, state: State, now: datetime)
     judged = {group: _strange(target, rows) for group, rows in series.items()}
     far = {group: one for group, one in judged.items() if isinstance(one, _Far)}
     began = {group: _since(target, state, series[group][0], group, one.way, now) for group, one in far.items()}
-    told = tell.crowded(state, began)
+    told = tell.limit_episodes(state, began)
     found = tuple(
         replace(_far(target, series[group][0], one, told[group], now), series=_values(target, series[group]))
         for group, one in far.items()
@@ -92,7 +94,7 @@ def judge_outlier(target: Target, answers: Answers, state: State, now: datetime)
     reasons = [one for one in judged.values() if isinstance(one, str)]
     more = (*tell.full(answers["window"], SERIES), *tell.crowd(told))
     keep = [one for one in state.episodes if isinstance(judged.get(one.group), str)]
-    return Outcome(found, tell.telling(state, told, keep), (*tell.notes(reasons, len(judged)), *more))
+    return WatchOutcome(found, tell.telling(state, told, keep), (*tell.notes(reasons, len(judged)), *more))
 
 
 def _values(target: Target, rows: Sequence[Row]) -> tuple[tuple[datetime, float], ...]:
@@ -126,10 +128,10 @@ def _strange(target: Target, rows: Sequence[Row]) -> _Far | str | None:
     earlier = [Fraction(one) for row in rows[1:] if (one := number(row[target.value])) is not None]
     if len(earlier) < _outlier(target).least:
         return f"its window has fewer than {_outlier(target).least} earlier values"
-    return _scored(value, earlier, Fraction(_outlier(target).score))
+    return _score_outlier(value, earlier, Fraction(_outlier(target).score))
 
 
-def _scored(value: Decimal, earlier: Sequence[Fraction], limit: Fraction) -> _Far | str | None:
+def _score_outlier(value: Decimal, earlier: Sequence[Fraction], limit: Fraction) -> _Far | str | None:
     usual = median(earlier)
     distances = [abs(one - usual) for one in earlier]
     spread, factor, measure = median(distances), BY_MEDIAN, "median absolute deviation"
@@ -143,8 +145,8 @@ def _scored(value: Decimal, earlier: Sequence[Fraction], limit: Fraction) -> _Fa
     return _Far(value, usual, spread, score, measure, len(earlier)) if score > limit else None
 
 
-def _far(target: Target, row: Row, one: _Far, since: Episode, now: datetime) -> Found:
-    usual, score = decimal(one.usual), rounded(one.score, 1)
+def _far(target: Target, row: Row, one: _Far, since: WatchEpisode, now: datetime) -> RowFact:
+    usual, score = decimal(one.usual), round_exact(one.score, 1)
     words = f"is {plain(one.value)}, usual is {usual} (score {score}, by {one.measure} of {one.values} values)"
     facts: dict[str, Value] = {
         "value": one.value,
@@ -158,27 +160,27 @@ def _far(target: Target, row: Row, one: _Far, since: Episode, now: datetime) -> 
         "window_from": now - _outlier(target).within,
         "window_to": now,
     }
-    return tell.found(target, row, since.group, written(since.since), words, **facts)
+    return tell.make_row_fact(target, row, since.group, format_value(since.since), words, **facts)
 
 
 # --- missing --------------------------------------------------------------------------
 
 
-def plan_missing(target: Target, state: State, now: datetime) -> dict[str, Query]:
+def plan_missing(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
     """The last row of each series that is not of the future: one of those would say for ever that all is well.
 
     Beside it what tells why there is none: the next row to come, and any row.
     """
-    order = (Order(target.at, descending=True),)
+    order = (RowOrder(target.at, descending=True),)
     come = Filter(target.at, "<=", now)
     return {
         "last": target.query(come, order=order, first_of=target.by, limit=GROUPS if target.by else 1),
-        "next": target.query(Filter(target.at, ">", now), order=(Order(target.at),), limit=1),
+        "next": target.query(Filter(target.at, ">", now), order=(RowOrder(target.at),), limit=1),
         "any": target.query(limit=1),
     }
 
 
-def judge_missing(target: Target, answers: Answers, state: State, now: datetime) -> Outcome:
+def judge_missing(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
     """Which series ended; the occurrence is their last row's time. One without any row was never there."""
     patience = target.watch.missing
     assert patience is not None
@@ -188,8 +190,8 @@ def judge_missing(target: Target, answers: Answers, state: State, now: datetime)
     found = [_silent(target, row, at, patience, now) for row, at in silent]
     if not answers["last"]:
         why = _never(target, answers)
-        found = [tell.found(target, {}, "", "never", why, longer_than=_hours(patience), unit_of_age="h")]
-    return Outcome(tuple(found), tell.telling(state, {}), tell.full(answers["last"], GROUPS))
+        found = [tell.make_row_fact(target, {}, "", "never", why, longer_than=_hours(patience), unit_of_age="h")]
+    return WatchOutcome(tuple(found), tell.telling(state, {}), tell.full(answers["last"], GROUPS))
 
 
 def _never(target: Target, answers: Answers) -> str:
@@ -199,20 +201,20 @@ def _never(target: Target, answers: Answers) -> str:
     return f"has rows, and none of them has a time ({target.at})" if answers["any"] else "has no row at all"
 
 
-def _silent(target: Target, row: Row, at: datetime, patience: timedelta, now: datetime) -> Found:
+def _silent(target: Target, row: Row, at: datetime, patience: timedelta, now: datetime) -> RowFact:
     words = f"has no row since {tell.moment(at)}, for longer than {_hours(patience)} h"
     facts: dict[str, Value] = {"last": at, "age": _hours(now - at), "longer_than": _hours(patience), "unit_of_age": "h"}
-    return tell.found(target, row, target.group(row), written(at), words, **facts)
+    return tell.make_row_fact(target, row, target.group(row), format_value(at), words, **facts)
 
 
 def _hours(span: timedelta) -> Decimal:
-    return plain(rounded(Fraction(span // timedelta(seconds=1), 3600)))
+    return plain(round_exact(Fraction(span // timedelta(seconds=1), 3600)))
 
 
 # --- what lasts -----------------------------------------------------------------------
 
 
-def _since(target: Target, state: State, row: Row, group: str, way: str, now: datetime) -> Episode:
+def _since(target: Target, state: WatchState, row: Row, group: str, way: str, now: datetime) -> WatchEpisode:
     """When it began: as remembered while it lasts, else the time of its first row, or now."""
     at = row.get(target.at) if target.at else None
-    return tell.episode(state, group, way) or Episode(group, at if isinstance(at, datetime) else now, way)
+    return tell.episode(state, group, way) or WatchEpisode(group, at if isinstance(at, datetime) else now, way)

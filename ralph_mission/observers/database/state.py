@@ -12,8 +12,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from ralph_mission.gateways.database.queries import Value
-from ralph_mission.observers.database.exact import written
-from ralph_mission.observers.database.settings import Watch
+from ralph_mission.observers.database.exact import format_value
+from ralph_mission.observers.database.settings import DatabaseWatch
 
 EPISODES = 200  # groups that are told of at a time
 SAMPLES = 400  # values remembered for one watch
@@ -21,7 +21,7 @@ ROOM = 80_000  # characters for all watches: memory has room for everybody's cur
 
 
 @dataclass(frozen=True, slots=True)
-class Episode:
+class WatchEpisode:
     """What was told of a group: `since` is its occurrence, `way` says up or down."""
 
     group: str
@@ -39,7 +39,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class WatchState:
     """`started`: a first look was taken. `since` is how far `new_since` got, null before any row;
     `border` are the rows at that very value which are known: several may share a time. `passed`: all of them are.
     `odd` are rows without a finite value that were told: nothing comes after them. `crowd` is there when more groups
@@ -50,39 +50,39 @@ class State:
     since: Value = None
     border: tuple[str, ...] = ()
     passed: bool = False
-    episodes: tuple[Episode, ...] = ()
+    episodes: tuple[WatchEpisode, ...] = ()
     samples: tuple[Sample, ...] = ()
     odd: tuple[str, ...] = ()
     crowd: datetime | None = None
 
 
-def about(watch: Watch) -> str:
+def about(watch: DatabaseWatch) -> str:
     """Which question a state answers. Another kind, unit or severity does not make it another question."""
     asked = watch.model_dump(mode="json", exclude={"name", "kind", "unit", "severity", "include"})
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def load(kept: str, watches: tuple[Watch, ...]) -> dict[str, State]:
+def load(kept: str, watches: tuple[DatabaseWatch, ...]) -> dict[str, WatchState]:
     """By watch. What cannot be read, or belongs to other settings, is a first look."""
     try:
         found = json.loads(kept)
     except (ValueError, RecursionError):
         found = {}
     entries = found if isinstance(found, dict) else {}
-    return {watch.name: _loaded(entries.get(watch.name), about(watch)) for watch in watches}
+    return {watch.name: _load(entries.get(watch.name), about(watch)) for watch in watches}
 
 
-def dump(states: Mapping[str, State], watches: tuple[Watch, ...]) -> str:
+def dump(states: Mapping[str, WatchState], watches: tuple[DatabaseWatch, ...]) -> str:
     """On one line; only what differs from a first look."""
-    kept = {watch.name: _dumped(states[watch.name], about(watch)) for watch in watches if watch.name in states}
+    kept = {watch.name: _dump(states[watch.name], about(watch)) for watch in watches if watch.name in states}
     kept = {name: entry for name, entry in kept.items() if len(entry) > 1}
     sizes = {name: len(json.dumps(entry)) for name, entry in kept.items()}
-    while sum(sizes.values()) > ROOM and _shortened(kept[largest := max(sizes, key=lambda name: sizes[name])]):
+    while sum(sizes.values()) > ROOM and _shorten(kept[largest := max(sizes, key=lambda name: sizes[name])]):
         sizes[largest] = len(json.dumps(kept[largest]))
     return json.dumps(kept, separators=(",", ":"))
 
 
-def _shortened(entry: dict[str, Any]) -> bool:
+def _shorten(entry: dict[str, Any]) -> bool:
     """With the later half of its longest list; False when it has none."""
     longest = max(("border", "odd", "told", "values"), key=lambda name: len(entry.get(name, ())))
     if not entry.get(longest):
@@ -98,41 +98,41 @@ def _shortened(entry: dict[str, Any]) -> bool:
     return True
 
 
-def _dumped(state: State, asked: str) -> dict[str, Any]:
+def _dump(state: WatchState, asked: str) -> dict[str, Any]:
     entry = {
-        "since": _encoded(state.since) if state.started else None,
+        "since": _encode(state.since) if state.started else None,
         "border": list(state.border),
         "passed": state.passed,
         "odd": list(state.odd),
-        "told": [[one.group, written(one.since), one.way] for one in state.episodes[:EPISODES]],
-        "crowd": written(state.crowd) if state.crowd else None,
-        "values": [[one.group, written(one.at), str(one.value)] for one in state.samples[-SAMPLES:]],
+        "told": [[one.group, format_value(one.since), one.way] for one in state.episodes[:EPISODES]],
+        "crowd": format_value(state.crowd) if state.crowd else None,
+        "values": [[one.group, format_value(one.at), str(one.value)] for one in state.samples[-SAMPLES:]],
     }
     return {"about": asked, **{name: value for name, value in entry.items() if value}}
 
 
-def _loaded(entry: Any, asked: str) -> State:
+def _load(entry: Any, asked: str) -> WatchState:
     with suppress(ValueError, TypeError, KeyError, InvalidOperation):
         if entry["about"] == asked:
-            return State(
+            return WatchState(
                 "since" in entry,
-                _decoded(entry["since"]) if "since" in entry else None,
+                _decode(entry["since"]) if "since" in entry else None,
                 tuple(map(str, entry.get("border", ()))),
                 bool(entry.get("passed", False)),
-                tuple(Episode(str(group), _time(at), str(way)) for group, at, way in entry.get("told", ())),
+                tuple(WatchEpisode(str(group), _time(at), str(way)) for group, at, way in entry.get("told", ())),
                 tuple(Sample(str(group), _time(at), _finite(value)) for group, at, value in entry.get("values", ())),
                 tuple(map(str, entry.get("odd", ()))),
                 _time(entry["crowd"]) if "crowd" in entry else None,
             )
-    return State()
+    return WatchState()
 
 
-def _encoded(value: Value) -> list[str]:
+def _encode(value: Value) -> list[str]:
     kinds = {bool: "bool", int: "int", Decimal: "decimal", datetime: "time", type(None): "null"}
-    return [kinds.get(type(value), "text"), written(value)]
+    return [kinds.get(type(value), "text"), format_value(value)]
 
 
-def _decoded(pair: Any) -> Value:
+def _decode(pair: Any) -> Value:
     kind, said = pair
     if not isinstance(said, str):
         raise TypeError

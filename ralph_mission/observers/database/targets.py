@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from ralph_mission.gateways.database.queries import CAP, Aggregate, Filter, Order, Query, Row, Value
+from ralph_mission.gateways.database.queries import CAP, Aggregate, Filter, Query, Row, RowOrder, Value
 from ralph_mission.gateways.database.shapes import Catalog, Column, Relation, Shape, nearest
-from ralph_mission.observers.database.exact import joined, written
-from ralph_mission.observers.database.settings import Watch
-from ralph_mission.trouble import Trouble
+from ralph_mission.observers.database.exact import format_value, join_key
+from ralph_mission.observers.database.settings import DatabaseWatch
+from ralph_mission.trouble import UserError
 
 VALUE = "#value"  # what no field is called: a number made of related rows
 NUMBERS = ("int", "decimal", "float")
@@ -22,7 +22,7 @@ UNTELLABLE = ("bytes", "other")
 class Target:
     """`value` is where the number stands in a row; with an `aggregate`, `at` is a field of the related rows."""
 
-    watch: Watch
+    watch: DatabaseWatch
     shape: Shape
     value: str = ""
     by: str = ""
@@ -41,11 +41,11 @@ class Target:
 
     def group(self, row: Row) -> str:
         """Which series a row belongs to; "" when there is one."""
-        return joined([row[name] for name in self.series]) if self.series else ""
+        return join_key([row[name] for name in self.series]) if self.series else ""
 
     def identity(self, row: Row) -> str:
         """Which row it is; of a table without a key, by what was asked of it."""
-        return joined([row[name] for name in self.shape.key or self.fields])
+        return join_key([row[name] for name in self.shape.key or self.fields])
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -54,32 +54,32 @@ class Target:
         names = (*self.shape.key, self.by, *own, self.field, *self.include)
         return tuple(dict.fromkeys(filter(None, names)))
 
-    def query(self, *where: Filter, order: tuple[Order, ...] = (), first_of: str = "", limit: int = CAP) -> Query:
+    def query(self, *where: Filter, order: tuple[RowOrder, ...] = (), first_of: str = "", limit: int = CAP) -> Query:
         """Of this table; ties are broken by the key, so that equal databases answer equally."""
         taken = {one.field for one in order}
-        ties = tuple(Order(name, order[0].descending if order else False) for name in self.shape.key)
+        ties = tuple(RowOrder(name, order[0].descending if order else False) for name in self.shape.key)
         ordered = (*order, *(tie for tie in ties if tie.field not in taken))
         return Query(self.shape.name, self.fields, (*self.where, *where), ordered, first_of, limit=limit)
 
 
-def target(watch: Watch, catalog: Catalog) -> Target:
+def target(watch: DatabaseWatch, catalog: Catalog) -> Target:
     """Raises Trouble that names the watch, what is not there, and what is nearest to it."""
     try:
         return _Finder(watch, catalog).target()
-    except Trouble as trouble:
-        raise Trouble(f"watch {watch.name}: {trouble.what}", trouble.next_step) from None
+    except UserError as trouble:
+        raise UserError(f"watch {watch.name}: {trouble.what}", trouble.next_step) from None
 
 
 @dataclass(frozen=True, slots=True)
 class _Finder:
-    watch: Watch
+    watch: DatabaseWatch
     catalog: Catalog
 
     def target(self) -> Target:
         watch, shape = self.watch, self.catalog.shape(self.watch.source)
         aggregate, at = self._aggregate(shape) if watch.derived else (None, self._time(shape, watch.at))
         if not shape.key and (aggregate or (watch.sort in ("change", "threshold") and not (watch.by or at))):
-            raise Trouble(f"{shape.place} has no key to tell its rows by", "name by, or at, or a table with a key")
+            raise UserError(f"{shape.place} has no key to tell its rows by", "name by, or at, or a table with a key")
         return Target(
             watch,
             shape,
@@ -98,7 +98,7 @@ class _Finder:
             return ""
         column = self._column(shape, name)
         if types and column.type not in types:
-            raise Trouble(f"{shape.name}.{name} is {column.type}", f"name a field that is {', '.join(types)}")
+            raise UserError(f"{shape.name}.{name} is {column.type}", f"name a field that is {', '.join(types)}")
         return column.name
 
     def _column(self, shape: Shape, name: str) -> Column:
@@ -106,10 +106,10 @@ class _Finder:
         if column is None:
             what = f"{shape.name} (table {shape.place}) has no field {name} in {self.catalog.origin}"
             if shape.relation(name):
-                raise Trouble(f"{shape.name}.{name} is a relation", f"name a field of it, such as {name}.id")
-            raise Trouble(what, nearest(name, _names(shape)))
+                raise UserError(f"{shape.name}.{name} is a relation", f"name a field of it, such as {name}.id")
+            raise UserError(what, nearest(name, _names(shape)))
         if column.many or column.type in UNTELLABLE:
-            raise Trouble(f"{shape.name}.{name} is {'a list' if column.many else column.type}", "name another field")
+            raise UserError(f"{shape.name}.{name} is {'a list' if column.many else column.type}", "name another field")
         return column
 
     def _time(self, shape: Shape, name: str | None) -> str:
@@ -119,10 +119,10 @@ class _Finder:
         relation = shape.relation(name)
         if relation is None:
             what = f"{shape.name} (table {shape.place}) has no relation {name} in {self.catalog.origin}"
-            raise Trouble(what, nearest(name, [one.name for one in shape.relations]))
+            raise UserError(what, nearest(name, [one.name for one in shape.relations]))
         if relation.many != many:
             leads = "many rows" if relation.many else "one row"
-            raise Trouble(
+            raise UserError(
                 f"{shape.name}.{name} leads to {leads}", "use count or sum" if relation.many else "include it"
             )
         return relation
@@ -144,15 +144,15 @@ class _Finder:
     def _filter(self, shape: Shape, name: str, wanted: Value | tuple[Value, ...]) -> Filter:
         column = self._column(shape, name)
         if isinstance(wanted, tuple):
-            return Filter(column.name, "in", tuple(_typed(shape, column, one) for one in wanted))
-        return Filter(column.name, "=", _typed(shape, column, wanted))
+            return Filter(column.name, "in", tuple(_to_column_type(shape, column, one) for one in wanted))
+        return Filter(column.name, "=", _to_column_type(shape, column, wanted))
 
 
-def _typed(shape: Shape, column: Column, value: Value) -> Value:
+def _to_column_type(shape: Shape, column: Column, value: Value) -> Value:
     """What a file says as what the column holds."""
     if value is None:
         return None
-    said = written(value)
+    said = format_value(value)
     if column.type == "enum" and column.values:
         return _member(shape, column, said)
     if column.type == "time" and isinstance(value, str):
@@ -165,14 +165,14 @@ def _typed(shape: Shape, column: Column, value: Value) -> Value:
         "text": not isinstance(value, str),
     }
     if wrong.get(column.type, column.type in ("json", "time")):
-        raise Trouble(f"where: {shape.name}.{column.name} is {column.type}, not {said!a}", "mend the watch")
+        raise UserError(f"where: {shape.name}.{column.name} is {column.type}, not {said!a}", "mend the watch")
     return Decimal(value) if column.type in ("decimal", "float") and isinstance(value, int) else value
 
 
 def _member(shape: Shape, column: Column, said: str) -> str:
     names = {stored: name for name, stored in column.values} | {name: name for name, _ in column.values}
     if said not in names:
-        raise Trouble(f"where: {shape.name}.{column.name} is never {said!a}", nearest(said, dict(column.values)))
+        raise UserError(f"where: {shape.name}.{column.name} is never {said!a}", nearest(said, dict(column.values)))
     return names[said]
 
 
@@ -180,7 +180,7 @@ def _moment(shape: Shape, column: Column, said: str) -> datetime:
     try:
         at = datetime.fromisoformat(said)
     except ValueError:
-        raise Trouble(
+        raise UserError(
             f"where: {shape.name}.{column.name} is a time, not {said!a}", "write it as 2030-01-31T12:00:00Z"
         ) from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ralph_mission.mission.model import Signal
-from ralph_mission.observers.database.exact import written
-from ralph_mission.observers.database.found import Found
-from ralph_mission.observers.database.settings import Watch
+from ralph_mission.observers.database.exact import format_value
+from ralph_mission.observers.database.found import RowFact
+from ralph_mission.observers.database.settings import DatabaseWatch
 from ralph_mission.observers.text import block, one_line
 from ralph_mission.safety.secrets import redact
 
@@ -15,7 +15,7 @@ UNTRUSTED = "cells of the row, untrusted, quoted"
 CELL = 200  # characters
 
 
-def signal(watch: Watch, found: Found, hidden: Sequence[str] = ()) -> Signal:
+def signal(watch: DatabaseWatch, found: RowFact, hidden: Sequence[str] = ()) -> Signal:
     """One finding. `hidden` are values that must not be shown, such as a password."""
     cells = [f"> {name}: {_cell(value, hidden)}" for name, value in found.pairs() if name.startswith("row.")]
     quoted = f"\n({UNTRUSTED}):\n" + "\n".join(cells) if cells else ""
@@ -35,10 +35,12 @@ def signal(watch: Watch, found: Found, hidden: Sequence[str] = ()) -> Signal:
     )
 
 
-def subject(watch: Watch, found: Found) -> str:
+def subject(watch: DatabaseWatch, found: RowFact) -> str:
     """What it is about, as people call it: what is included first, else the group, else the table."""
     first = watch.include[0] if watch.include else None
-    names = [written(value) for name, value in found.fields if first and (name == first or name.endswith(f".{first}"))]
+    names = [
+        format_value(value) for name, value in found.fields if first and (name == first or name.endswith(f".{first}"))
+    ]
     return ", ".join(filter(None, names)) or found.group or watch.source
 
 

@@ -13,8 +13,8 @@ from datetime import datetime
 
 from ralph_mission.gateways.database.queries import Query
 from ralph_mission.observers.database import listing, moving, standing
-from ralph_mission.observers.database.found import Answers, Outcome
-from ralph_mission.observers.database.state import State
+from ralph_mission.observers.database.found import Answers, WatchOutcome
+from ralph_mission.observers.database.state import WatchState
 from ralph_mission.observers.database.targets import Target
 
 
@@ -22,8 +22,8 @@ from ralph_mission.observers.database.targets import Target
 class Sort:
     """One kind of watch. `complete`: what it found is all there is now, not only what is new."""
 
-    plan: Callable[[Target, State, datetime], dict[str, Query]]
-    judge: Callable[[Target, Answers, State, datetime], Outcome]
+    plan: Callable[[Target, WatchState, datetime], dict[str, Query]]
+    judge: Callable[[Target, Answers, WatchState, datetime], WatchOutcome]
     complete: bool = True
 
 
@@ -38,11 +38,11 @@ SORTS: Mapping[str, Sort] = {
 }
 
 
-def plan(target: Target, state: State, now: datetime) -> dict[str, Query]:
+def plan(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
     """What has to be asked, by names that `judge` knows."""
     return SORTS[target.watch.sort].plan(target, state, now)
 
 
-def judge(target: Target, answers: Answers, state: State, now: datetime) -> Outcome:
+def judge(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
     """What was found, what to remember, and what could not be judged and why."""
     return SORTS[target.watch.sort].judge(target, answers, state, now)

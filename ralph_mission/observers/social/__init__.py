@@ -9,17 +9,17 @@ from ralph_mission.gateways.telegram import ADDRESS, TOKEN, Bot
 from ralph_mission.gateways.telegram import API as TELEGRAM_API
 from ralph_mission.mission.posts import Posted
 from ralph_mission.observers.social import discord, telegram, x
-from ralph_mission.observers.social.discord import Discord
+from ralph_mission.observers.social.discord import DiscordReader
 from ralph_mission.observers.social.observer import Network, Social
-from ralph_mission.observers.social.settings import Settings
-from ralph_mission.observers.social.telegram import Overheard, Telegram
-from ralph_mission.observers.social.x import X
+from ralph_mission.observers.social.settings import SocialSettings
+from ralph_mission.observers.social.telegram import Overheard, TelegramReader
+from ralph_mission.observers.social.x import XReader
 
-__all__ = ["Network", "Settings", "Social", "build", "networks"]
+__all__ = ["Network", "Social", "SocialSettings", "build", "networks"]
 
 
 def build(
-    settings: Settings,
+    settings: SocialSettings,
     posted: Callable[[], Iterable[Posted]],
     overheard: Overheard | None = None,
     environment: Mapping[str, str] = os.environ,
@@ -29,15 +29,15 @@ def build(
 
 
 def networks(
-    settings: Settings, environment: Mapping[str, str], overheard: Overheard | None = None
+    settings: SocialSettings, environment: Mapping[str, str], overheard: Overheard | None = None
 ) -> Iterator[tuple[str, Network]]:
     """Those that can be asked, by the names that people know."""
     if bearer := environment.get("TWITTER_BEARER_TOKEN"):
-        yield x.NAME, X(bearer, environment.get("TWITTER_API_URL") or x.USUAL, settings)
+        yield x.X_NAME, XReader(bearer, environment.get("TWITTER_API_URL") or x.USUAL, settings)
     if token := environment.get(TOKEN):
         bot = Bot(token, environment.get(ADDRESS) or TELEGRAM_API)
-        yield telegram.NAME, Telegram(bot, environment.get("TELEGRAM_CHANNEL_ID", ""), overheard)
+        yield telegram.TELEGRAM, TelegramReader(bot, environment.get("TELEGRAM_CHANNEL_ID", ""), overheard)
     hook, token = environment.get("DISCORD_WEBHOOK_URL", ""), environment.get("DISCORD_BOT_TOKEN", "")
     if hook or (token and settings.channel):
         api = environment.get("DISCORD_API_URL") or discord.API
-        yield discord.NAME, Discord(hook, token, api, settings.channel or "")
+        yield discord.DISCORD, DiscordReader(hook, token, api, settings.channel or "")

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from ralph_mission.mission.model import Sighting
-from ralph_mission.mission.ports import Gaze
+from ralph_mission.mission.model import Observation
+from ralph_mission.mission.ports import ObservationContext
 from ralph_mission.mission.posts import Posted
-from ralph_mission.observers.social.seen import LARGEST, Seen, following
-from ralph_mission.observers.social.telegram import Telegram
-from ralph_mission.trouble import Trouble
+from ralph_mission.observers.social.seen import LARGEST, NetworkNews, following
+from ralph_mission.observers.social.telegram import TelegramReader
+from ralph_mission.trouble import UserError
 
 OBSERVER = "social"
 PUNCTUAL = 0.9  # of `every`: a cycle that is a little early is not too early
@@ -24,7 +24,7 @@ NOTHING = "not configured: no network has its token in the environment (docs/soc
 class Network(Protocol):
     """One network."""
 
-    def look(self, posted: Iterable[Posted], now: datetime) -> Seen:
+    def look(self, posted: Iterable[Posted], now: datetime) -> NetworkNews:
         """Everything that is asked of it. Raises Trouble."""
         ...
 
@@ -62,22 +62,22 @@ class Social:
     posted: Callable[[], Iterable[Posted]]
     name: str = OBSERVER
 
-    def observe(self, gaze: Gaze) -> Sighting:
+    def observe(self, gaze: ObservationContext) -> Observation:
         """One look at all of them; within `every` only what came by itself."""
         if not self.networks:
-            return Sighting(self.name, "skipped", detail=NOTHING, cursor=gaze.cursor)
+            return Observation(self.name, "skipped", detail=NOTHING, cursor=gaze.cursor)
         before = Before.parse(gaze.cursor)
         posts = [post for post in self.posted() if gaze.now - post.at < FRESH]
         if before.at and before.at <= gaze.now < before.at + self.every * PUNCTUAL:
             return self._in_between(before, posts, gaze)
         return self._look(before, posts, gaze)
 
-    def _look(self, before: Before, posts: list[Posted], gaze: Gaze) -> Sighting:
-        seen, troubles = dict[str, Seen](), dict[str, str]()
+    def _look(self, before: Before, posts: list[Posted], gaze: ObservationContext) -> Observation:
+        seen, troubles = dict[str, NetworkNews](), dict[str, str]()
         for name, network in self.networks.items():
             try:
                 seen[name] = network.look(posts, gaze.now)
-            except Trouble as trouble:
+            except UserError as trouble:
                 troubles[name] = f"{trouble.what}; {trouble.next_step}"
         known = dict(before.followers or {})
         now = known | {name: one.followers for name, one in seen.items() if one.followers is not None}
@@ -88,18 +88,18 @@ class Social:
             return replace(found, status="unavailable", cursor=gaze.cursor)
         return replace(found, signals=(*found.signals, *told))
 
-    def _in_between(self, before: Before, posts: list[Posted], gaze: Gaze) -> Sighting:
+    def _in_between(self, before: Before, posts: list[Posted], gaze: ObservationContext) -> Observation:
         """What Telegram told whoever looked for orders would not be told again."""
         detail = f"looked at {before.at:%Y-%m-%d %H:%M} UTC; not again so soon"
         chat = self.networks.get("Telegram")
-        updates = chat.overheard() if isinstance(chat, Telegram) and chat.overheard else ()
-        if not updates or not isinstance(chat, Telegram):
-            return Sighting(self.name, "skipped", detail=detail, cursor=gaze.cursor)
+        updates = chat.overheard() if isinstance(chat, TelegramReader) and chat.overheard else ()
+        if not updates or not isinstance(chat, TelegramReader):
+            return Observation(self.name, "skipped", detail=detail, cursor=gaze.cursor)
         seen = chat.heard(updates, posts, gaze.now)
         return self._told([seen], f"{detail}; Telegram: {seen.words}", gaze.cursor)
 
-    def _told(self, seen: Iterable[Seen], detail: str, cursor: str) -> Sighting:
+    def _told(self, seen: Iterable[NetworkNews], detail: str, cursor: str) -> Observation:
         every = list(seen)
         signals = tuple(signal for one in every for signal in one.signals)
         measured = tuple(number for one in every for number in one.measured)
-        return Sighting(self.name, "ok", signals, detail=detail, cursor=cursor, complete=False, measured=measured)
+        return Observation(self.name, "ok", signals, detail=detail, cursor=cursor, complete=False, measured=measured)

@@ -21,7 +21,7 @@ JUMP, JUMP_SHARE = 10, 0.1  # followers since the last look: both so many and su
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class NetworkNews:
     """`words` say it for people, without the network's name. `followers` None: not told."""
 
     words: str
@@ -31,7 +31,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NetworkQuestion:
     """Somebody's question: `id` is the network's, `url` where it can be answered, "" where it has no address."""
 
     id: str
@@ -45,13 +45,13 @@ def is_question(text: str) -> bool:
     return any(mark in text for mark in QUESTION)
 
 
-def questions(network: str, found: Iterable[Asked], now: datetime) -> tuple[Signal, ...]:
+def questions(network: str, found: Iterable[NetworkQuestion], now: datetime) -> tuple[Signal, ...]:
     """Those that wait for an answer, newest first."""
     newest = sorted(found, key=lambda asked: asked.at, reverse=True)[:MOST]
-    return tuple(_question(network, asked, now) for asked in newest)
+    return tuple(_question_signal(network, asked, now) for asked in newest)
 
 
-def _question(network: str, asked: Asked, now: datetime) -> Signal:
+def _question_signal(network: str, asked: NetworkQuestion, now: datetime) -> Signal:
     said = without_invisible(asked.text)
     quoted = "\n".join(f"> {line}" for line in block(said, EXCERPT).split("\n"))
     where = f"{asked.url or network}, {asked.at:%Y-%m-%d %H:%M} UTC ({UNTRUSTED})"

@@ -7,12 +7,12 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from ralph_mission.observers.settings import Duration, Section
+from ralph_mission.observers.settings import Duration, ObserverSection
 
 Place = Annotated[int, Field(strict=True, ge=1)]
 
 
-class Settings(Section):
+class SocialSettings(ObserverSection):
     """Social networks, asked about our own posts, questions and topics."""
 
     every: Duration = Field(timedelta(hours=24), description="How often to look at most.")

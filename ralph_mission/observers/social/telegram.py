@@ -12,27 +12,27 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ralph_mission.gateways.telegram import Bot
-from ralph_mission.gateways.telegram_orders import ALLOWED, AT_ONCE, numbered
+from ralph_mission.gateways.telegram_orders import ALLOWED, AT_ONCE, read_updates
 from ralph_mission.mission.posts import Measured, Posted
-from ralph_mission.observers.social.seen import Asked, Seen, is_question, number, ours, questions
-from ralph_mission.observers.text import counted
+from ralph_mission.observers.social.seen import NetworkNews, NetworkQuestion, is_question, number, ours, questions
+from ralph_mission.observers.text import count_noun
 
-NAME = "Telegram"
-NETWORK = "telegram"
+TELEGRAM = "Telegram"
+TELEGRAM_NETWORK = "telegram"
 Update = Mapping[str, Any]
 Overheard = Callable[[], Sequence[Update]]
 """What was read in this cycle while looking for orders."""
 
 
 @dataclass(frozen=True, slots=True)
-class Telegram:
+class TelegramReader:
     """A bot and its channel. `overheard` None: nobody else reads what the bot is told."""
 
     bot: Bot
     channel: str
     overheard: Overheard | None = None
 
-    def look(self, posted: Iterable[Posted], now: datetime) -> Seen:
+    def look(self, posted: Iterable[Posted], now: datetime) -> NetworkNews:
         """Everything that is asked of it. Raises Trouble."""
         members = number(self.bot.ask("getChatMemberCount", chat_id=self.channel)) if self.channel else None
         updates = self.overheard() if self.overheard else self._waiting()
@@ -40,19 +40,19 @@ class Telegram:
 
     def heard(
         self, updates: Sequence[Update], posted: Iterable[Posted], now: datetime, members: int | None = None
-    ) -> Seen:
+    ) -> NetworkNews:
         """What updates tell, without asking anybody."""
-        measured = _measured(updates, ours(posted, NETWORK), self.channel)
-        asked = questions(NAME, _asked(updates), now)
-        words = f"{counted(len(measured), 'post')} measured, {counted(len(asked), 'question')}"
-        return Seen(words, measured, asked, members)
+        measured = _measure_reactions(updates, ours(posted, TELEGRAM_NETWORK), self.channel)
+        asked = questions(TELEGRAM, _open_questions(updates), now)
+        words = f"{count_noun(len(measured), 'post')} measured, {count_noun(len(asked), 'question')}"
+        return NetworkNews(words, measured, asked, members)
 
     def _waiting(self) -> list[Update]:
         """Without a number to begin with nothing is confirmed: the same is given again, for a day."""
-        return numbered(self.bot.ask("getUpdates", limit=AT_ONCE, timeout=0, allowed_updates=list(ALLOWED)))
+        return read_updates(self.bot.ask("getUpdates", limit=AT_ONCE, timeout=0, allowed_updates=list(ALLOWED)))
 
 
-def _measured(updates: Iterable[Update], posts: Mapping[str, Posted], channel: str) -> tuple[Measured, ...]:
+def _measure_reactions(updates: Iterable[Update], posts: Mapping[str, Posted], channel: str) -> tuple[Measured, ...]:
     """The newest count of each post."""
     found: dict[str, Measured] = {}
     for update in updates:
@@ -73,12 +73,12 @@ def _is(chat: object, channel: str) -> bool:
     return channel in (str(chat.get("id")), f"@{chat.get('username', '')}")
 
 
-def _asked(updates: Iterable[Update]) -> tuple[Asked, ...]:
+def _open_questions(updates: Iterable[Update]) -> tuple[NetworkQuestion, ...]:
     """Messages of people in groups that ask something and that nobody replied to."""
     messages = [m for update in updates if isinstance(m := update.get("message"), dict)]
     answered = {_name(m, to) for m in messages if isinstance(to := m.get("reply_to_message"), dict)}
     waiting = (m for m in messages if _name(m, m) not in answered)
-    return tuple(asked for m in waiting if (asked := _question(m)))
+    return tuple(asked for m in waiting if (asked := _telegram_question(m)))
 
 
 def _name(there: Mapping[str, Any], message: Mapping[str, Any]) -> str:
@@ -91,7 +91,7 @@ def _chat(message: Mapping[str, Any]) -> object:
     return chat.get("id") if isinstance(chat, dict) else None
 
 
-def _question(message: Mapping[str, Any]) -> Asked | None:
+def _telegram_question(message: Mapping[str, Any]) -> NetworkQuestion | None:
     text, at, sender = message.get("text"), message.get("date"), message.get("from")
     chat = message.get("chat")
     group = isinstance(chat, dict) and chat.get("type") in ("group", "supergroup")
@@ -100,4 +100,4 @@ def _question(message: Mapping[str, Any]) -> Asked | None:
         return None
     if type(at) is not int or not 0 <= at < 2**33:
         return None
-    return Asked(_name(message, message), text, datetime.fromtimestamp(at, UTC))
+    return NetworkQuestion(_name(message, message), text, datetime.fromtimestamp(at, UTC))

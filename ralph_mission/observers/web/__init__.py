@@ -10,12 +10,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from ralph_mission.observers.web.asking import Unset
+from ralph_mission.observers.web.asking import SearchUnset
 from ralph_mission.observers.web.errands import Errands
-from ralph_mission.observers.web.settings import Settings
+from ralph_mission.observers.web.settings import WebSettings
 from ralph_mission.observers.web.source import Source
 
-__all__ = ["ALLOW", "ENDPOINT", "Errands", "Settings", "Source", "Unset", "build"]
+__all__ = ["ALLOW", "ENDPOINT", "Errands", "SearchUnset", "Source", "WebSettings", "build"]
 
 ENDPOINT = "SEARCH_URL"
 """The environment's name for where a search goes: a SearXNG instance, or any URL with `{query}` in it."""
@@ -24,7 +24,7 @@ ALLOW = "RALPH_WEB_ALLOW"
 
 
 def build(
-    settings: Settings,
+    settings: WebSettings,
     cache: Path | None = None,
     environment: Mapping[str, str] = os.environ,
     errands: Errands | None = None,

@@ -16,12 +16,12 @@ from ralph_mission.observers import cache
 from ralph_mission.observers.result import Result
 from ralph_mission.observers.web.errands import Errands
 from ralph_mission.observers.web.robots import Robots
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 KEPT = 100_000  # characters of a robots.txt that is kept for the day
 
 
-class Unset(Trouble):
+class SearchUnset(UserError):
     """Nobody said where to search."""
 
 
@@ -36,14 +36,14 @@ class Conditions:
 def search(endpoint: str, query: str, allow: Collection[str], seconds: float) -> WebAnswer:
     """Send a query. Raises Unset without an endpoint, Trouble as the web does."""
     if not endpoint:
-        raise Unset("not configured: nobody says where to search", "set SEARCH_URL in the environment")
+        raise SearchUnset("not configured: nobody says where to search", "set SEARCH_URL in the environment")
     words = quote(query, safe="")
     usual = f"{endpoint.rstrip('/')}/search?format=json&q={words}"  # as SearXNG has it
     url = endpoint.replace("{query}", words) if "{query}" in endpoint else usual
     try:
         own = parse_address(url).door  # whoever names an endpoint in the environment means it, private or not
     except AddressRefused as refused:
-        raise Trouble(f"SEARCH_URL: {refused.what}", "set it to a plain http or https address", who="you") from None
+        raise UserError(f"SEARCH_URL: {refused.what}", "set it to a plain http or https address", who="you") from None
     return GuardedWeb((*allow, own), seconds).get(url, headers={"Accept": "application/json"})
 
 

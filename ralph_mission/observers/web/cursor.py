@@ -14,7 +14,7 @@ _WIDTH = 8  # hex digits of an item: one in four billion is mistaken for another
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class WebCursor:
     """`about` says of which settings it is; `text` is the digest of what stood there, `seen` those of the items."""
 
     about: str
@@ -25,7 +25,7 @@ class Cursor:
     seen: tuple[str, ...] = ()
 
     @classmethod
-    def parse(cls, kept: str, about: str) -> Cursor:
+    def parse(cls, kept: str, about: str) -> WebCursor:
         """From the memory file; what cannot be read, or is about another place, is a first look."""
         try:
             found = json.loads(kept)
@@ -46,7 +46,7 @@ class Cursor:
         kept = {"about": self.about, "at": at, "etag": self.etag, "modified": self.modified, "text": self.text}
         return json.dumps({**kept, "seen": "".join(self.seen)}, separators=(",", ":"))
 
-    def having_seen(self, names: Iterable[str]) -> Cursor:
+    def having_seen(self, names: Iterable[str]) -> WebCursor:
         """With these items; earlier ones are known a while longer, because lists come and go."""
         return replace(self, seen=tuple(dict.fromkeys((*map(mark, names), *self.seen)))[:SEEN])
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import datetime
 
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 
 class Errands:
@@ -37,8 +37,8 @@ class Errands:
 def _run(ask: Callable[[], str], answer: Future[str]) -> None:
     try:
         answer.set_result(ask())
-    except Trouble as trouble:
+    except UserError as trouble:
         answer.set_exception(trouble)
     except BaseException as error:
-        answer.set_exception(Trouble("the question was cut off", "nothing was lost; the next cycle tries again"))
+        answer.set_exception(UserError("the question was cut off", "nothing was lost; the next cycle tries again"))
         raise error

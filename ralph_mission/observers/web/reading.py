@@ -38,7 +38,7 @@ AROUND = frozenset("aside footer header nav".split())
 MAIN = ("main", "[role=main]", "article")
 
 
-class Unreadable(Exception):
+class UnreadablePage(Exception):
     """It is not what it was said to be: the end of a sentence about it."""
 
 
@@ -48,7 +48,7 @@ def main() -> None:
     asked = json.loads(sys.stdin.buffer.readline())
     try:
         answer = read(asked, sys.stdin.buffer.read())
-    except Unreadable as error:
+    except UnreadablePage as error:
         answer = {"complaint": str(error)}
     json.dump(answer, sys.stdout)
 
@@ -74,7 +74,7 @@ def feed(asked: Mapping[str, Any], content: bytes) -> list[dict[str, str]]:
     stream, headers = io.BytesIO(content), {"content-type": asked["type"]}
     told = feedparser.parse(stream, response_headers=headers, sanitize_html=False, resolve_relative_uris=False)
     if not told.get("version") and not told.entries:
-        raise Unreadable("is no feed")
+        raise UnreadablePage("is no feed")
     return [_entry(entry, asked["url"]) for entry in told.entries[:ITEMS]]
 
 
@@ -92,9 +92,9 @@ def document(asked: Mapping[str, Any], content: bytes) -> list[dict[str, str]] |
     try:
         found = jmespath.search(asked["path"] or "@", json.loads(content))
     except (ValueError, RecursionError):
-        raise Unreadable("is no JSON that `path` fits") from None
+        raise UnreadablePage("is no JSON that `path` fits") from None
     if found is None:
-        raise Unreadable("has nothing at `path`")
+        raise UnreadablePage("has nothing at `path`")
     if isinstance(found, list):
         return [_thing(thing, asked["url"]) for thing in found[:ITEMS]]
     text = found if isinstance(found, str) else json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False)
@@ -109,13 +109,13 @@ def _thing(thing: Any, base: str) -> dict[str, str]:
 
 
 def _item(base: str, name: Any, title: Any, url: Any, date: Any, text: Any) -> dict[str, str]:
-    head, link = " ".join(inert(_said(title)).split())[:TITLE], _link(base, _said(url).strip())
-    which = _said(name) or link or f"{head} {_said(date)}"
-    said = inert(_said(text))[:EXCERPT]
-    return {"id": which, "title": head, "url": link, "date": _said(date)[:40], "text": said}
+    head, link = " ".join(inert(_as_text(title)).split())[:TITLE], _link(base, _as_text(url).strip())
+    which = _as_text(name) or link or f"{head} {_as_text(date)}"
+    said = inert(_as_text(text))[:EXCERPT]
+    return {"id": which, "title": head, "url": link, "date": _as_text(date)[:40], "text": said}
 
 
-def _said(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else json.dumps(value)
 
 
@@ -140,7 +140,7 @@ def page(asked: Mapping[str, Any], content: bytes) -> str:
     if (kind.startswith("text/") and "html" not in kind) or kind == "application/json":
         return text[:TEXT]
     if kind and "html" not in kind and "xml" not in kind:
-        raise Unreadable(f"is no page but {kind[:40]}")
+        raise UnreadablePage(f"is no page but {kind[:40]}")
     return "\n".join(_main(text, asked["path"]))[:TEXT]
 
 
@@ -160,7 +160,7 @@ def _main(markup: str, selector: str) -> list[str]:
     tree = LexborHTMLParser(markup)
     if selector:
         if not (chosen := tree.css(selector)):
-            raise Unreadable("has nothing at `path`")
+            raise UnreadablePage("has nothing at `path`")
         return [line for node in chosen for line in _lines(node, INERT)]
     root = next((found[0] for found in map(tree.css, MAIN) if len(found) == 1), tree.body)
     return list(_lines(root, INERT | AROUND))
@@ -175,13 +175,13 @@ def _lines(root: Any, without: frozenset[str]) -> Iterator[str]:
             pieces.append(node)
         elif node.tag == "-text":
             pieces.append(re.sub(r"\s+", " ", node.text_content or ""))
-        elif node is root or (node.tag not in without and not _hidden(node.attributes)):
+        elif node is root or (node.tag not in without and not _is_hidden(node.attributes)):
             edge = ["\n"] if node.tag in BLOCKS else []
             waiting += [*edge, *reversed(list(node.iter(include_text=True))), *edge]
     return (line for one in "".join(pieces).split("\n") if (line := " ".join(one.split())))
 
 
-def _hidden(attributes: Mapping[str, str | None]) -> bool:
+def _is_hidden(attributes: Mapping[str, str | None]) -> bool:
     style = re.sub(r"\s+", "", attributes.get("style") or "").lower()
     return "hidden" in attributes or "display:none" in style or "visibility:hidden" in style
 

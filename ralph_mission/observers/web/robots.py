@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ralph_mission.gateways.http.address import parse_address
 from ralph_mission.gateways.http.guard import AGENT, GuardedWeb
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 CAP = 512_000  # bytes: RFC 9309 wants 500 KiB at least
 
@@ -32,12 +32,12 @@ class Robots:
             self.known[there.origin] = self.once(there.origin, lambda: self._text(there.origin))
         if not Protego.parse(self.known[there.origin]).can_fetch(there.url, AGENT):
             what = f"{there.authority} asks programs not to read this (robots.txt)"
-            raise Trouble(what, "take the source out of ralph.yml, or ask its owner", who="network")
+            raise UserError(what, "take the source out of ralph.yml, or ask its owner", who="network")
 
     def _text(self, origin: str) -> str:
         answer = self.web.get(f"{origin}/robots.txt", cap=CAP)
         if answer.status >= 500 or answer.status == 429:
             host = parse_address(origin).authority
             what = f"{host} cannot say what programs may read (robots.txt, status {answer.status})"
-            raise Trouble(what, "nothing was lost; the next cycle tries again", who="network")
+            raise UserError(what, "nothing was lost; the next cycle tries again", who="network")
         return answer.content.decode("utf-8", "replace") if answer.status == 200 else ""

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from ralph_mission.extras import missing_module
 from ralph_mission.gateways.http.address import AddressRefused, parse_address
 from ralph_mission.mission.model import Severity
-from ralph_mission.observers.settings import Duration, Section, Slug
+from ralph_mission.observers.settings import Duration, ObserverSection, Slug
 
 
 def _address(url: str) -> str:
@@ -34,7 +34,7 @@ Address = Annotated[str, StringConstraints(max_length=2_000), AfterValidator(_ad
 Pattern = Annotated[str, StringConstraints(max_length=1_000), AfterValidator(_pattern)]
 
 
-class Settings(Section):
+class WebSettings(ObserverSection):
     """One source of the web."""
 
     name: Slug = Field(description="How reports call it.")
@@ -50,7 +50,7 @@ class Settings(Section):
     severity: Severity = Field(Severity.LOW, description="Of its news.")
 
     @model_validator(mode="after")
-    def _whole(self) -> Settings:
+    def _whole(self) -> WebSettings:
         if self.kind == "search" and (self.url or not self.query):
             raise ValueError("a search has a query and no url: it goes to SEARCH_URL of the environment")
         if self.kind != "search" and (self.query or not self.url):

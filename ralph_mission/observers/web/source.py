@@ -16,17 +16,17 @@ from typing import Any
 from ralph_mission.gateways.http.address import parse_address
 from ralph_mission.gateways.http.guard import GuardedWeb, WebAnswer
 from ralph_mission.gateways.process import run_foreign
-from ralph_mission.mission.model import Sighting, Signal
-from ralph_mission.mission.ports import Gaze
+from ralph_mission.mission.model import Observation, Signal
+from ralph_mission.mission.ports import ObservationContext
 from ralph_mission.observers import cache
 from ralph_mission.observers.result import Result
-from ralph_mission.observers.text import counted, one_line
+from ralph_mission.observers.text import count_noun, one_line
 from ralph_mission.observers.web import asking, reading, telling
-from ralph_mission.observers.web.asking import Conditions, Unset
-from ralph_mission.observers.web.cursor import Cursor, digest
+from ralph_mission.observers.web.asking import Conditions, SearchUnset
+from ralph_mission.observers.web.cursor import WebCursor, digest
 from ralph_mission.observers.web.errands import Errands
-from ralph_mission.observers.web.settings import Settings
-from ralph_mission.trouble import Trouble
+from ralph_mission.observers.web.settings import WebSettings
+from ralph_mission.trouble import UserError
 
 MOST = 20  # items told of one look
 EXHAUSTED = "cannot be read within its time and memory"
@@ -38,7 +38,7 @@ RESULTS = "results[].{id: url, title: title, url: url, date: publishedDate, text
 class Source:
     """One entry of `observers.web`. `endpoint` is where searches go, `allow` what may be private."""
 
-    settings: Settings
+    settings: WebSettings
     endpoint: str = ""
     allow: Collection[str] = ()
     folder: Path | None = None
@@ -52,23 +52,23 @@ class Source:
         """`web.` and the source's name."""
         return f"web.{self.settings.name}"
 
-    def observe(self, gaze: Gaze) -> Sighting:
+    def observe(self, gaze: ObservationContext) -> Observation:
         """What is new since the last look; `unavailable` with the mend when there is nothing to be had."""
-        before = Cursor.parse(gaze.cursor, self._about())
+        before = WebCursor.parse(gaze.cursor, self._about())
         if before.at and before.at <= gaze.now < before.at + self.settings.every * PUNCTUAL:
             detail = f"looked at {before.at:%Y-%m-%d %H:%M} UTC; not again so soon"
-            return Sighting(self.name, "skipped", detail=detail, cursor=gaze.cursor)
+            return Observation(self.name, "skipped", detail=detail, cursor=gaze.cursor)
         try:
             return self._look(gaze, before)
-        except Trouble as trouble:
+        except UserError as trouble:
             return self._unseen(trouble, gaze.cursor)
 
     def try_out(self, scratch: Path, now: datetime) -> str:
         """One bounded look, of which nothing is remembered: what is there, in words. Raises Trouble."""
-        found = self._read(self._ask(Cursor(""), now), None, scratch)
-        return counted(len(found["items"]), "item") if "items" in found else f"{len(found['text']):,} characters"
+        found = self._read(self._ask(WebCursor(""), now), None, scratch)
+        return count_noun(len(found["items"]), "item") if "items" in found else f"{len(found['text']):,} characters"
 
-    def _look(self, gaze: Gaze, before: Cursor) -> Sighting:
+    def _look(self, gaze: ObservationContext, before: WebCursor) -> Observation:
         answer = self._ask(before, gaze.now)
         after = replace(before, at=gaze.now, etag=answer.etag, modified=answer.modified)
         if answer.status == 304:
@@ -78,39 +78,39 @@ class Source:
         news = self._items if "items" in found else self._text
         return news(found, before, after, gaze.now)
 
-    def _items(self, found: Mapping[str, Any], before: Cursor, after: Cursor, now: datetime) -> Sighting:
+    def _items(self, found: Mapping[str, Any], before: WebCursor, after: WebCursor, now: datetime) -> Observation:
         items = found["items"]
         after = after.having_seen(one["id"] for one in items)
         if before.at is None or before.text:  # a text stood there: every item would seem new
-            return self._seen(after, (), f"first look: {counted(len(items), 'item')} remembered")
+            return self._seen(after, (), f"first look: {count_noun(len(items), 'item')} remembered")
         new = {one["id"]: one for one in items if one["fits"] and not before.knows(one["id"])}
         signals = tuple(telling.item(self.settings, one, self._keys, now) for one in list(new.values())[:MOST])
         rest = f", only the first {MOST} are told" if len(new) > MOST else ""
-        return self._seen(after, signals, f"{counted(len(items), 'item')}, {len(new)} new{rest}")
+        return self._seen(after, signals, f"{count_noun(len(items), 'item')}, {len(new)} new{rest}")
 
-    def _text(self, found: Mapping[str, Any], before: Cursor, after: Cursor, now: datetime) -> Sighting:
+    def _text(self, found: Mapping[str, Any], before: WebCursor, after: WebCursor, now: datetime) -> Observation:
         after = replace(after, text=digest(found["text"]))
         cache.save(self.folder, after.text, [Result(message=found["text"])])
         size = f"{len(found['text']):,} characters"
         if not before.text or before.text == after.text:
             return self._seen(after, (), "unchanged" if before.text else f"first look: {size} remembered")
         told = found["fits"] if found["changes"] else not self.settings.match
-        where = telling.shown(self.settings.url or "")
+        where = telling.without_query(self.settings.url or "")
         signal = telling.change(self.settings, where, found["changes"], self._keys, now, after.text)
         return self._seen(
             after, (signal,) if told else (), f"changed, {size}{'' if told else '; nothing that matches'}"
         )
 
-    def _seen(self, cursor: Cursor, signals: tuple[Signal, ...], detail: str) -> Sighting:
-        return Sighting(self.name, "ok", signals, detail=detail, cursor=cursor.dump(), complete=False)
+    def _seen(self, cursor: WebCursor, signals: tuple[Signal, ...], detail: str) -> Observation:
+        return Observation(self.name, "ok", signals, detail=detail, cursor=cursor.dump(), complete=False)
 
-    def _unseen(self, trouble: Trouble, cursor: str) -> Sighting:
-        if isinstance(trouble, Unset) and not self.speaks:
-            return Sighting(self.name, "skipped", detail="not configured, as another search says", cursor=cursor)
+    def _unseen(self, trouble: UserError, cursor: str) -> Observation:
+        if isinstance(trouble, SearchUnset) and not self.speaks:
+            return Observation(self.name, "skipped", detail="not configured, as another search says", cursor=cursor)
         detail = one_line(f"{trouble.what}; {trouble.next_step}", 300)
-        return Sighting(self.name, "unavailable", detail=detail, cursor=cursor)
+        return Observation(self.name, "unavailable", detail=detail, cursor=cursor)
 
-    def _ask(self, before: Cursor, now: datetime) -> WebAnswer:
+    def _ask(self, before: WebCursor, now: datetime) -> WebAnswer:
         told = self.settings
         if told.kind == "search":
             answer = asking.search(self.endpoint, told.query, self.allow, self.seconds)
@@ -119,14 +119,14 @@ class Source:
             answer = asking.fetch(web, told.url or "", known, self.folder, now, self.errands)
         if answer.status != 200 and not (answer.status == 304 and (before.etag or before.modified)):
             what = f"{parse_address(answer.url).authority} answers with status {answer.status}"
-            raise Trouble(what, "look at its address in ralph.yml if this lasts", who="network")
+            raise UserError(what, "look at its address in ralph.yml if this lasts", who="network")
         return answer
 
     def _read(self, answer: WebAnswer, before: str | None, scratch: Path) -> dict[str, Any]:
         search = self.settings.kind == "search"
         asked = {
             "kind": "json" if search else self.settings.kind,
-            "url": telling.shown(answer.url),
+            "url": telling.without_query(answer.url),
             "type": answer.content_type,
             "path": self.settings.path or (RESULTS if search else ""),
             "match": self.settings.match,
@@ -142,7 +142,7 @@ class Source:
         found: dict[str, Any] = json.loads(done.stdout) if done.code == 0 else {"complaint": EXHAUSTED}
         if "complaint" in found:
             what = f"what {parse_address(answer.url).authority} sent {found['complaint']}"
-            raise Trouble(what, "look at url, kind and path of the source in ralph.yml", who="network")
+            raise UserError(what, "look at url, kind and path of the source in ralph.yml", who="network")
         return found
 
     @property

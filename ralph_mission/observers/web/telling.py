@@ -9,36 +9,38 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from ralph_mission.mission.model import Signal
-from ralph_mission.observers.text import block, counted, one_line
+from ralph_mission.observers.text import block, count_noun, one_line
 from ralph_mission.observers.web.cursor import digest
-from ralph_mission.observers.web.settings import Settings
+from ralph_mission.observers.web.settings import WebSettings
 from ralph_mission.safety.secrets import redact
 
-EXCERPT = 600  # characters of an item
+EXCERPT_CHARS = 600  # characters of an item
 LINES = 12  # of a change
 UNTRUSTED = "untrusted words of strangers, quoted"
 
 
-def item(settings: Settings, found: Mapping[str, Any], hidden: Sequence[str], now: datetime) -> Signal:
+def item(settings: WebSettings, found: Mapping[str, Any], hidden: Sequence[str], now: datetime) -> Signal:
     """One new item. `hidden` are values that must not be shown."""
     title, url, date = (redact(one_line(found[name], 500), hidden) for name in ("title", "url", "date"))
-    said = redact(block(found["text"], EXCERPT), hidden)
+    said = redact(block(found["text"], EXCERPT_CHARS), hidden)
     essence = ("web", settings.name, digest(found["id"]))
     return _signal(settings, title or url or "an item without a title", url, date, f"{title}\n{said}", essence, "", now)
 
 
-def change(settings: Settings, url: str, lines: Sequence[str], hidden: Sequence[str], now: datetime, to: str) -> Signal:
+def change(
+    settings: WebSettings, url: str, lines: Sequence[str], hidden: Sequence[str], now: datetime, to: str
+) -> Signal:
     """A page or a value that changed; `lines` is the difference, empty when what stood there before is not known."""
     more = len(lines) - LINES
     kept = [redact(one_line(line, 200), hidden) for line in lines[:LINES]]
-    said = "\n".join([*kept, *([f"… {counted(more, 'more line')}"] if more > 0 else [])])
+    said = "\n".join([*kept, *([f"… {count_noun(more, 'more line')}"] if more > 0 else [])])
     first = next((line[2:] for line in kept if line.startswith("+")), "")
     title = f"changed: {first}" if first else "changed"
     said = said or "(what it said before is not kept here)"
     return _signal(settings, title, url, f"{now:%Y-%m-%d}", said, ("web", settings.name), to, now)
 
 
-def shown(url: str) -> str:
+def without_query(url: str) -> str:
     """An address without what may be a key: its query and its fragment."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{parts.path}"
@@ -50,7 +52,14 @@ def keys(*urls: str) -> tuple[str, ...]:
 
 
 def _signal(
-    settings: Settings, title: str, url: str, date: str, said: str, essence: tuple[str, ...], which: str, now: datetime
+    settings: WebSettings,
+    title: str,
+    url: str,
+    date: str,
+    said: str,
+    essence: tuple[str, ...],
+    which: str,
+    now: datetime,
 ) -> Signal:
     quoted = "\n".join(f"> {line}" for line in said.strip().split("\n"))
     where = f"{url or 'no address'}, {date or 'no date'}, from the {settings.kind} {settings.name}"

@@ -23,7 +23,7 @@ from ralph_mission.loop.model import Prd
 from ralph_mission.stores.loop import files
 from ralph_mission.stores.loop.progress_log import ProgressLog
 from ralph_mission.stores.loop.stories import Stories
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 LAST_BRANCH = ".last-branch"
 HALF = ".ralph-archiving-"
@@ -39,7 +39,7 @@ def last_branch(folder: Path) -> str:
     """The branch of the run that worked in `folder` last, "" when none did."""
     try:
         return (files.read(folder / LAST_BRANCH, 1000, folder) or b"").decode("utf-8", "replace").strip()
-    except (OSError, Trouble):
+    except (OSError, UserError):
         return ""
 
 
@@ -51,7 +51,7 @@ def turn(stories: Stories, log: ProgressLog, prd: Prd, now: datetime) -> Path | 
     folder, before = log.path.parent, last_branch(log.path.parent)
     if not prd.branch or before == prd.branch:
         return None
-    put = put_away(folder, before, stories.text_of(before), log.text(), now) if before else None
+    put = archive_stories(folder, before, stories.text_of(before), log.text(), now) if before else None
     if before:
         log.begin(now)
     mark(folder, prd.branch)
@@ -63,7 +63,7 @@ def mark(folder: Path, branch: str) -> None:
     files.write(folder / LAST_BRANCH, f"{branch}\n".encode())
 
 
-def put_away(folder: Path, branch: str, listed: str | None, log: str, now: datetime) -> Path | None:
+def archive_stories(folder: Path, branch: str, listed: str | None, log: str, now: datetime) -> Path | None:
     """`archive/YYYY-MM-DD-name/` below `folder` with the list (when it is known) and what the log of `branch` says.
 
     A second one of a day gets a number of its own; what a process that died had put away stays the one. None when
@@ -74,18 +74,18 @@ def put_away(folder: Path, branch: str, listed: str | None, log: str, now: datet
     if not texts:
         return None
     archive = _ready(folder / "archive")
-    return _already(archive, texts) or _placed(_whole(archive, texts), f"{now:%Y-%m-%d}-{_slug(branch)}")
+    return _already(archive, texts) or _place_archive(_whole(archive, texts), f"{now:%Y-%m-%d}-{_slug(branch)}")
 
 
 def _ready(archive: Path) -> Path:
     """Have the folder, without what a process that died had only begun there."""
     safe_paths.own(archive).mkdir(parents=True, exist_ok=True)
-    for half in (place for place in archive.iterdir() if MADE.fullmatch(place.name) and _begun(place)):
+    for half in (place for place in archive.iterdir() if MADE.fullmatch(place.name) and _is_half(place)):
         shutil.rmtree(half, ignore_errors=True)
     return archive
 
 
-def _begun(half: Path) -> bool:
+def _is_half(half: Path) -> bool:
     """Whether it is a folder with nothing but what we put there: what looks like one and is not is somebody's."""
     with suppress(OSError):
         plain = stat.S_ISDIR(half.lstat().st_mode)
@@ -100,7 +100,7 @@ def _already(archive: Path, texts: Mapping[str, bytes]) -> Path | None:
 
 
 def _holds(path: Path, text: bytes) -> bool:
-    with suppress(OSError, Trouble):
+    with suppress(OSError, UserError):
         return files.read(path, len(text), path.parents[1]) == text
     return False
 
@@ -113,7 +113,7 @@ def _whole(archive: Path, texts: Mapping[str, bytes]) -> Path:
     return scratch
 
 
-def _placed(scratch: Path, name: str) -> Path:
+def _place_archive(scratch: Path, name: str) -> Path:
     for number in range(1, 1000):
         place = scratch.with_name(name if number == 1 else f"{name}-{number}")
         try:

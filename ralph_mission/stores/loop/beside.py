@@ -9,19 +9,19 @@ from pathlib import Path
 
 from ralph_mission.loop.items import Guidance
 from ralph_mission.mission.answering import OpenQuestion
-from ralph_mission.mission.posts import Order
-from ralph_mission.stores.codec import Unreadable
+from ralph_mission.mission.posts import ChatCommand
+from ralph_mission.stores.codec import UnreadableDocument
 from ralph_mission.stores.loop import lock, place, signals, state
 from ralph_mission.stores.loop.guidance import Guide, Questions
 from ralph_mission.stores.loop.stories import Stories
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 SHORT = 200  # characters of an objective, on a phone
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """`flows.orders.Loop` of the work tree `root`. A question that waited for `patience` is nobody's any more."""
+    """`flows.orders.RunningLoop` of the work tree `root`. A question that waited for `patience` is nobody's any more."""
 
     root: Path
     git_dir: Path
@@ -29,32 +29,32 @@ class Beside:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def progress(self) -> str:
-        """As in `flows.orders.Loop`."""
+        """As in `flows.orders.RunningLoop`."""
         running = lock.holder(self.git_dir)
         return "\n".join((f"{str(running).capitalize()} is at work.", *self._lines())) if running else ""
 
-    def guide(self, order: Order) -> None:
-        """As in `flows.orders.Loop`: by the order's own id, so that it is said once."""
+    def guide(self, order: ChatCommand) -> None:
+        """As in `flows.orders.RunningLoop`: by the order's own id, so that it is said once."""
         place.prepare(self._folder)
         Guide(self._folder, self.now).keep(Guidance(_name(order), order.words, order.at))
 
     def restart(self) -> None:
-        """As in `flows.orders.Loop`."""
+        """As in `flows.orders.RunningLoop`."""
         signals.write(self._folder, "restart")
 
     def questions(self) -> tuple[OpenQuestion, ...]:
-        """As in `flows.orders.Loop`."""
+        """As in `flows.orders.RunningLoop`."""
         return tuple(
             OpenQuestion(one.id, one.number, one.text, one.at, self.now() - one.at >= self.patience)
             for one in self._questions.open()
         )
 
-    def answered(self, order: Order) -> str:
-        """As in `flows.orders.Loop`: by the order's own id."""
+    def answered(self, order: ChatCommand) -> str:
+        """As in `flows.orders.RunningLoop`: by the order's own id."""
         return next((one.text for one in self._questions.all() if one.by == _name(order)), "")
 
-    def answer(self, question: OpenQuestion, order: Order) -> None:
-        """As in `flows.orders.Loop`: by the order's own id."""
+    def answer(self, question: OpenQuestion, order: ChatCommand) -> None:
+        """As in `flows.orders.RunningLoop`: by the order's own id."""
         self._questions.answer(question.id, order.words, _name(order))
 
     @property
@@ -68,7 +68,7 @@ class Beside:
     def _lines(self) -> tuple[str, ...]:
         try:
             stands, prd = state.load(self.root), Stories(self.root).read()
-        except (Unreadable, Trouble, OSError):
+        except (UnreadableDocument, UserError, OSError):
             return ("Its state cannot be read just now.",)
         if stands is None:
             return ("It has not begun a session yet.",)
@@ -78,5 +78,5 @@ class Beside:
         return f"{stands.objective[:SHORT]}", f"Session {stands.iteration}{passing}.{on}"
 
 
-def _name(order: Order) -> str:
+def _name(order: ChatCommand) -> str:
     return f"telegram-{order.id}"

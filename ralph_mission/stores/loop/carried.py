@@ -17,10 +17,10 @@ from ralph_mission.gateways.files import safe_paths
 from ralph_mission.gateways.workspace.files import REGULAR
 from ralph_mission.gateways.workspace.restore import remove_path, write_file
 from ralph_mission.loop import prd as form
-from ralph_mission.loop.model import Change
+from ralph_mission.loop.model import PathChange
 from ralph_mission.stores.loop import files
 from ralph_mission.stores.loop.stories import LOG, NAME, Stories, target
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 JUDGED = ".ralph/loop/judged.json"
 CAP = 64_000_000  # bytes of one of them
@@ -76,7 +76,7 @@ class Carried:
         texts = {name: text.decode("utf-8", "surrogateescape") for name, text in found.items() if text is not None}
         files.write(self._home / JUDGED, json.dumps({"commit": commit, "lists": texts}).encode())
 
-    def put_back(self, aside: Path, landed: Callable[[str], bool]) -> tuple[Change, ...]:
+    def put_back(self, aside: Path, landed: Callable[[str], bool]) -> tuple[PathChange, ...]:
         """The clone's lists as the user's are, or as they were judged where that `landed`. What a session that died
         wrote goes to `aside`. Raises OSError."""
         judged = self._note(landed)
@@ -88,7 +88,7 @@ class Carried:
             if content != claimed and content is not None:
                 if claimed is not None:
                     files.write(aside / f"cut-off-{ours.name}", claimed)
-                changes.append(Change(ours.name, "deleted" if claimed is None else "modified", REASON))
+                changes.append(PathChange(ours.name, "deleted" if claimed is None else "modified", REASON))
             self._last.pop(ours, None)
         self.bring()
         return tuple(changes)
@@ -134,24 +134,24 @@ class Carried:
         top = next((top for top in (self._place, self._home) if path.is_relative_to(top)), path.parent)
         try:
             return files.read(path, CAP, top)
-        except Trouble:
+        except UserError:
             return None
 
     def _note(self, landed: Callable[[str], bool]) -> dict[str, bytes]:
         """What was judged in the session that died, if its commit landed; anything odd there says nothing."""
         try:
-            said = safe_paths.told(self._home / JUDGED, 3 * CAP)
+            said = safe_paths.read_json(self._home / JUDGED, 3 * CAP)
             lists = {name: text.encode("utf-8", "surrogateescape") for name, text in said["lists"].items()}
             return lists if landed(said["commit"]) else {}
-        except (ValueError, TypeError, KeyError, AttributeError, Trouble):
+        except (ValueError, TypeError, KeyError, AttributeError, UserError):
             return {}
 
 
 def _merged(persons: bytes | None, sessions: bytes) -> bytes | None:
     """A person's list with the stories that a session did; None where it cannot be told apart."""
-    with suppress(ValueError, Trouble):
+    with suppress(ValueError, UserError):
         text = (persons or b"").decode()
-        listed, done = form.parse(text), form.parse(sessions.decode())
+        listed, done = form.parse_prd(text), form.parse_prd(sessions.decode())
         passes = {story.id for story in done.stories if story.passes}
         stories = tuple(replace(story, passes=story.passes or story.id in passes) for story in listed.stories)
         return form.update_progress(text, replace(listed, stories=stories)).encode()

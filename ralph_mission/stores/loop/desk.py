@@ -1,4 +1,4 @@
-"""The desk of a loop (`ports.Desk`): all files that it lives by, put together from what keeps each of them.
+"""The desk of a loop (`ports.RunStore`): all files that it lives by, put together from what keeps each of them.
 
 What cannot be read is as it last could be, with a complaint that the next session and a person see. What a session
 destroyed is put back from what the running loop holds: agents delete `.ralph/`.
@@ -15,21 +15,19 @@ from pathlib import Path
 
 from ralph_mission.gateways.files import safe_paths
 from ralph_mission.loop import completion, handoff
+from ralph_mission.loop.items import Guidance, LoopEvent, StopSignal
 from ralph_mission.loop.model import (
-    Board,
-    Change,
-    Event,
-    Guidance,
+    CheckoutState,
     HatOutput,
-    Notes,
-    Paths,
+    PathChange,
     Prd,
-    Signal,
-    State,
-    Story,
-    Tree,
+    ProgressNotes,
+    RunPaths,
+    RunSnapshot,
+    RunState,
+    UserStory,
 )
-from ralph_mission.loop.order import Account, Order
+from ralph_mission.loop.order import RunResult, RunSpec
 from ralph_mission.stores.loop import archive, files, legacy, lock, runs, said, signals, state
 from ralph_mission.stores.loop import place as places
 from ralph_mission.stores.loop.carried import Carried
@@ -43,7 +41,7 @@ from ralph_mission.stores.loop.shared import TASKS, Shared
 from ralph_mission.stores.loop.stories import Stories
 from ralph_mission.stores.loop.tasks import Tasks
 from ralph_mission.stores.loop.ways import PUT_BACK
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 FRESH = timedelta(seconds=2)  # what a person commits between two sessions is seen, a moment later perhaps
 CAP = 8 * 1024 * 1024  # bytes of the scratchpad
@@ -62,7 +60,7 @@ class Habits:
     restarts: bool = True
 
 
-class Desk:
+class FileRunStore:
     """The files of one work tree `root`, whose git directory is `git_dir`; `tree` says where the checkout stands.
 
     `clone` is where sessions work and have the stories and their log, where that is not the work tree itself.
@@ -71,9 +69,9 @@ class Desk:
     """
 
     def __init__(
-        self, root: Path, git_dir: Path, tree: Callable[[], Tree], now: Callable[[], datetime],
+        self, root: Path, git_dir: Path, tree: Callable[[], CheckoutState], now: Callable[[], datetime],
         habits: Habits = Habits(), *, prd: Path | None = None, owner: str = "",
-        ready: Callable[[Order], None] = lambda order: None,
+        ready: Callable[[RunSpec], None] = lambda order: None,
         clone: Path | None = None,
     ) -> None:  # fmt: skip  # as one reads it
         self._root, self._home, self._git_dir = root, root / ".ralph", git_dir
@@ -87,11 +85,11 @@ class Desk:
         self._events = EventLog(self._home, now)
         self._tasks, self._guide = Tasks(self._home, now), Guide(self._home, now)
         self._owner = owner
-        self._order: Order | None = None
-        self._board, self._asked = Board(), ""
-        self._state: State | None = None
+        self._order: RunSpec | None = None
+        self._board, self._asked = RunSnapshot(), ""
+        self._state: RunState | None = None
         self._known, self._shared = LastKnown(), Shared(self._home)
-        self._stood: tuple[datetime, Tree] | None = None
+        self._stood: tuple[datetime, CheckoutState] | None = None
         self._records = Records(root)
         self.complaints: list[str] = []
 
@@ -101,8 +99,8 @@ class Desk:
         return str(self._home / "loop")
 
     @contextmanager
-    def exclusive(self, order: Order) -> Iterator[None]:
-        """As in `ports.Desk`. What was asked of this run is forgotten with it."""
+    def exclusive(self, order: RunSpec) -> Iterator[None]:
+        """As in `ports.RunStore`. What was asked of this run is forgotten with it."""
         places.prepare(self._home)
         if order.preset.stories:
             self._refuse_elsewhere(self._carried.folder)
@@ -117,7 +115,7 @@ class Desk:
 
     # --- beginning -------------------------------------------------------------------
 
-    def resumed(self, order: Order) -> State | None:
+    def resumed(self, order: RunSpec) -> RunState | None:
         """The state of the same objective's run, ours or one that another tool left. None starts a new one.
 
         Whoever continues has looked at what ended the run: it gets another chance.
@@ -133,19 +131,19 @@ class Desk:
         signals.clear(self._home)
         again = replace(left, failures=0, redispatches=0, idle=0)
         self._bringing = not left.mark  # else what that session claimed is told first
-        stuck = completion.stuck(order, again, self.board())
+        stuck = completion.find_dead_end(order, again, self.board())
         self._stood = None
         return replace(again, skipped=frozenset(), stale=0) if stuck else again
 
-    def open(self, order: Order, now: datetime) -> State:
+    def open(self, order: RunSpec, now: datetime) -> RunState:
         """A new run: what the former one left is put away, memories stay."""
         previous, complaint = state.rescue(self._root)
         self._complain(complaint, *(self._events.verify() if previous else ()))
-        runs.put_away(self._root, previous, self._events, now)
+        runs.archive_run(self._root, previous, self._events, now)
         self._shared.forget()
         if order.preset.stories and self._habits.archive:
             self._archive(now)
-        begun = State(runs.fresh_id(self._root, str(order.preset.name), now), order.objective, now, kind=order.kind)
+        begun = RunState(runs.fresh_id(self._root, str(order.preset.name), now), order.objective, now, kind=order.kind)
         self._stood = None
         state.save(self._root, begun)
         return begun
@@ -155,32 +153,32 @@ class Desk:
         if prd := ours.read():
             archive.turn(ours, ProgressLog(ours.folder, self._root), prd, now)
 
-    def _left_by_others(self, order: Order) -> State | None:
-        left = legacy.left(self._root)
+    def _left_by_others(self, order: RunSpec) -> RunState | None:
+        left = legacy.left_by_others(self._root)
         if left is None:
             return None
         now = self._now()
         name = runs.fresh_id(self._root, str(order.preset.name), now)
-        return State(name, left.objective, left.started_at or now, left.iteration, item=left.item, stale=left.stale,
+        return RunState(name, left.objective, left.started_at or now, left.iteration, item=left.item, stale=left.stale,
                      feedback=left.feedback, kind=order.kind)  # fmt: skip  # one value
 
     # --- before a session ------------------------------------------------------------
 
-    def board(self) -> Board:
-        """As in `ports.Desk`."""
+    def board(self) -> RunSnapshot:
+        """As in `ports.RunStore`."""
         stories = bool(self._order and self._order.preset.stories)
         self._known.look()
         if self._bringing:
             self._carried.bring()
         read = self._known.read
-        board = Board(
+        board = RunSnapshot(
             read("stories", self._stories.read, None) if stories else None,
             read("tasks", self._tasks.all, ()) if self._habits.tasks else (),
             read("memories", Memories(self._home).text, ""),
             read("scratchpad", self._notes_of_run, ""),
             read("guidance", self._guide.pending, ()),
-            read("progress", self._log.read, Notes()) if stories else Notes(),
-            read("git", self._readable_tree, Tree(readable=False)),
+            read("progress", self._log.read, ProgressNotes()) if stories else ProgressNotes(),
+            read("git", self._readable_tree, CheckoutState(readable=False)),
             paths=self.paths,
         )
         told = (self._stories.complaint if stories else "", self._log.complaint if stories else "")
@@ -188,54 +186,54 @@ class Desk:
         self._shared.hold()
         return self._board
 
-    def signal(self) -> Signal:
-        """As in `ports.Desk`. Once heard it holds, even if a session deletes the file."""
+    def signal(self) -> StopSignal:
+        """As in `ports.RunStore`. Once heard it holds, even if a session deletes the file."""
         found = signals.read(self._home)
         if found != "restart" or self._habits.restarts:
             self._asked = found or self._asked
         return self._asked  # type: ignore[return-value]  # only what `read` gave is ever kept
 
     def heard(self) -> bool:
-        """As in `ports.Desk`."""
+        """As in `ports.RunStore`."""
         return bool(self.signal() or self._guide.pending())
 
     def brief(self, prompt: str) -> None:
-        """As in `ports.Desk`."""
+        """As in `ports.RunStore`."""
         files.write(self._home / "loop/prompt.txt", prompt.encode("utf-8", "replace"))
         if self._mirrored:
             legacy.brief(self._root, prompt)
 
     # --- after a session -------------------------------------------------------------
 
-    def said(self) -> tuple[Event, ...]:
-        """As in `ports.Desk`."""
-        return said.heard(self._home)
+    def said(self) -> tuple[LoopEvent, ...]:
+        """As in `ports.RunStore`."""
+        return said.read_events(self._home)
 
-    def record(self, event: Event) -> None:
-        """As in `ports.Desk`."""
+    def record(self, event: LoopEvent) -> None:
+        """As in `ports.RunStore`."""
         self._events.record(event)
 
     def acknowledge(self, guidance: Sequence[Guidance]) -> None:
-        """As in `ports.Desk`."""
+        """As in `ports.RunStore`."""
         if guidance:
             self._guide.acknowledge(one.id for one in guidance)
 
     def stories(self, prd: Prd) -> None:
-        """As in `ports.Desk`."""
+        """As in `ports.RunStore`."""
         self._tell(self._stories.write(prd))
 
     def judged(self, commit: str) -> None:
-        """As in `ports.Desk`."""
+        """As in `ports.RunStore`."""
         self._carried.judged(commit)
 
     def note(self, entry: str) -> None:
-        """As in `ports.Desk`."""
+        """As in `ports.RunStore`."""
         self._tell(self._log.append(entry, self._now()))
 
-    def restore(self) -> tuple[Change, ...]:
-        """As in `ports.Desk`: folders, stories, the logs, records, and what sessions share."""
+    def restore(self) -> tuple[PathChange, ...]:
+        """As in `ports.RunStore`: folders, stories, the logs, records, and what sessions share."""
         names = safe_paths.unlink(self._root, places.FOLDERS)
-        linked = (*(Change(name, "made a link", PUT_BACK) for name in names), *self._shared.unstrange())
+        linked = (*(PathChange(name, "made a link", PUT_BACK) for name in names), *self._shared.unstrange())
         stories = bool(self._order and self._order.preset.stories)
         lists = (*self._stories.restore(), *self._log.restore()) if stories else ()
         mended = (*linked, *lists, *self._events.restore(), *self._shared.restore(), *self._records.restore())
@@ -243,8 +241,8 @@ class Desk:
             self._tasks.release(self._owner)
         return mended
 
-    def keep(self, state_now: State, output: HatOutput | None) -> None:
-        """As in `ports.Desk`: state, handoff, the session's record, and the other tool's files where it shares ours."""
+    def keep(self, state_now: RunState, output: HatOutput | None) -> None:
+        """As in `ports.RunStore`: state, handoff, the session's record, and the other tool's files where it shares ours."""
         self._state = state_now
         if state_now.mark:
             self._carried.begin()
@@ -257,14 +255,14 @@ class Desk:
         assert self._order is not None  # `exclusive` came first
         # Without stories nothing was written since the board was last read.
         board = self.board() if output and self._order.preset.stories else self._board
-        document = handoff.document(self._order, state_now, board)
+        document = handoff.handoff_document(self._order, state_now, board)
         shown = json.dumps(document, indent=2).encode() + b"\n"
         files.write(self._home / "loop/handoff.json", shown, lasting=False)  # it only shows what the state holds
         if self._mirrored:
             legacy.mirror(self._root, state_now, document, active=True)
 
     def tidy(self) -> None:
-        """As in `ports.Desk`: what belongs to the issue that is done goes to the run's folder."""
+        """As in `ports.RunStore`: what belongs to the issue that is done goes to the run's folder."""
         assert self._state is not None  # a session was played
         where = self._root / state.RUNS / self._state.run_id
         named = self._habits.scratchpad
@@ -274,8 +272,8 @@ class Desk:
         self._tasks.archive(where / f"tasks-{self._state.iteration:04d}.jsonl")
         self._shared.forget(TASKS)
 
-    def put_back(self, landed: Callable[[str], bool]) -> tuple[Change, ...]:
-        """As in `ports.Desk`; what stood there goes to the run's folder."""
+    def put_back(self, landed: Callable[[str], bool]) -> tuple[PathChange, ...]:
+        """As in `ports.RunStore`; what stood there goes to the run's folder."""
         left, _ = state.rescue(self._root)
         self._stood = None
         self._bringing = True
@@ -283,8 +281,8 @@ class Desk:
             return ()
         return self._carried.put_back(self._root / state.RUNS / left.run_id, landed)
 
-    def close(self, account: Account) -> None:
-        """As in `ports.Desk`. Raises OSError."""
+    def close(self, account: RunResult) -> None:
+        """As in `ports.RunStore`. Raises OSError."""
         if account.ending.reason == "cancel" and self._state:
             runs.retire(self._root, self._state)
 
@@ -293,25 +291,25 @@ class Desk:
         stories = self._board.prd.stories if self._board.prd else ()
         return (sum(story.passes for story in stories), len(stories)) if self._board.prd else None
 
-    def item(self) -> Story | None:
+    def item(self) -> UserStory | None:
         """The story that is being worked on, None when it is none."""
         stories = self._board.prd.stories if self._board.prd and self._state else ()
         return next((story for story in stories if self._state and story.id == self._state.item), None)
 
     @property
-    def paths(self) -> Paths:
+    def paths(self) -> RunPaths:
         """Where the shared files stand."""
         notes = self._habits.scratchpad
         named = self._named(self._clone / notes) if notes and (self._clone / notes).is_file() else ""
         prd, progress = self._named(self._stories.place), self._named(self._log.path)
-        return Paths(prd, progress, named)
+        return RunPaths(prd, progress, named)
 
     # --- inside ----------------------------------------------------------------------
 
     def _refuse_elsewhere(self, folder: Path) -> None:
         """A person's link is theirs: what a session makes one later is taken away, and told."""
         if folder.is_relative_to(self._root) and not safe_paths.stays(folder, self._root):
-            raise Trouble(f"{folder} leads out of the work tree", files.STRANGE)
+            raise UserError(f"{folder} leads out of the work tree", files.STRANGE)
 
     def _named(self, path: Path) -> str:
         return path.relative_to(self._clone).as_posix() if path.is_relative_to(self._clone) else str(path)
@@ -324,17 +322,17 @@ class Desk:
     def _notes_of_run(self) -> str:
         return runs.scratchpad(self._root, self._clone, self._habits.scratchpad, CAP)[1]
 
-    def _readable_tree(self) -> Tree:
+    def _readable_tree(self) -> CheckoutState:
         """Where the checkout stands; asked anew after each session (`keep`), and not again within moments."""
         now = self._now()
         if self._stood is None or now - self._stood[0] > FRESH:
             tree = self._tree()
             if not tree.readable:
-                raise Trouble("git gives no answer about the checkout", "run git status")
+                raise UserError("git gives no answer about the checkout", "run git status")
             self._stood = (now, tree)
         return self._stood[1]
 
-    def _tell(self, mended: Sequence[Change]) -> None:
+    def _tell(self, mended: Sequence[PathChange]) -> None:
         """Say what was put back after the session was judged: what the checks ran did it."""
         self._complain(*(f"{change.path} was {change.how}; {change.reverted}" for change in mended))
 

@@ -16,11 +16,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.loop.items import Event
-from ralph_mission.loop.model import Change
+from ralph_mission.loop.items import LoopEvent
+from ralph_mission.loop.model import PathChange
 from ralph_mission.stores.loop import files
 from ralph_mission.stores.loop.said import parse
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 CAP = 256 * 1024 * 1024
 """Bytes of the log."""
@@ -37,7 +37,7 @@ class EventLog:
     folder: Path
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     _kept: bytes | None = None
-    _mended: list[Change] = field(default_factory=list)
+    _mended: list[PathChange] = field(default_factory=list)
 
     @property
     def path(self) -> Path:
@@ -49,23 +49,23 @@ class EventLog:
         """How many lines the log has, and the hash of its last one."""
         return self.folder / "loop" / "events.head"
 
-    def record(self, event: Event) -> None:
+    def record(self, event: LoopEvent) -> None:
         """Append an event. What was done to the log since the last call is undone, and told by `restore`."""
-        with files.locked(self.path):
+        with files.hold_file_lock(self.path):
             kept = self._put_back()
             line = _line(event, event.at or self.now(), _hash(_last(kept)))
             files.write(self.path, kept + line)
             self._kept = kept + line
             self._write_head()
 
-    def restore(self) -> tuple[Change, ...]:
+    def restore(self) -> tuple[PathChange, ...]:
         """Put the log back as this process wrote it. What was wrong with it."""
-        with files.locked(self.path):
+        with files.hold_file_lock(self.path):
             self._put_back()
         mended, self._mended = tuple(self._mended), []
         return mended
 
-    def read(self) -> tuple[Event, ...]:
+    def read(self) -> tuple[LoopEvent, ...]:
         """All events, oldest first; lines that are none are left out."""
         return tuple(event for raw in self._content().splitlines() if (event := parse(raw)))
 
@@ -76,7 +76,7 @@ class EventLog:
         """
         try:
             _, wrong = self._judged()
-        except Trouble as trouble:
+        except UserError as trouble:
             wrong = trouble.what
         return (wrong,) if wrong else ()
 
@@ -85,12 +85,12 @@ class EventLog:
 
         What is not proven is set aside in a file beside it, which is named.
         """
-        with files.locked(self.path):
+        with files.hold_file_lock(self.path):
             return self._begin() if self._kept is None else ()
 
     def archive(self, place: Path) -> None:
         """Move the log away: a new run begins a new one."""
-        with files.locked(self.path):
+        with files.hold_file_lock(self.path):
             if self.path.exists():
                 place.parent.mkdir(parents=True, exist_ok=True)
                 self.path.replace(place)
@@ -104,7 +104,7 @@ class EventLog:
     def _begin(self) -> tuple[str, ...]:
         try:
             self._kept, wrong = self._judged()
-        except Trouble as trouble:
+        except UserError as trouble:
             self._kept = b""
             return (f"{trouble.what}; it is set aside in {files.aside(self.path).name}",)
         found = _whole(self._content())
@@ -129,7 +129,7 @@ class EventLog:
         try:
             said = json.loads(files.read(self.head, 1024) or b"")
             return int(said["lines"]), str(said["last"])
-        except (Trouble, ValueError, TypeError, KeyError, RecursionError):
+        except (UserError, ValueError, TypeError, KeyError, RecursionError):
             return None
 
     def _write_head(self) -> None:
@@ -138,20 +138,20 @@ class EventLog:
     def _put_back(self) -> bytes:
         """The log as it should be; the file is that too now."""
         if self._kept is None:
-            self._mended += [Change(NAME, "edited", wrong) for wrong in self._begin()]
+            self._mended += [PathChange(NAME, "edited", wrong) for wrong in self._begin()]
         kept = self._kept or b""
         try:
             found = files.read(self.path, CAP)
-        except Trouble:
+        except UserError:
             files.aside(self.path)
             found = None
         if (found or b"") != kept:
-            self._mended.append(Change(NAME, _how(found, kept), "the log is the loop's own"))
+            self._mended.append(PathChange(NAME, _how(found, kept), "the log is the loop's own"))
             files.write(self.path, kept)
         return kept
 
 
-def _line(event: Event, at: datetime, previous: str) -> bytes:
+def _line(event: LoopEvent, at: datetime, previous: str) -> bytes:
     said: dict[str, Any] = {"ts": at.isoformat(), "iteration": event.iteration, "hat": event.hat}
     said |= {"topic": event.topic, "payload": event.payload}
     if event.issues:

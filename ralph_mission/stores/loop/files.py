@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from ralph_mission.gateways.files import atomic, locks, safe_paths
 from ralph_mission.gateways.files.safe_paths import RALPH
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 STRANGE = "move it away, then run again"
 
@@ -33,7 +33,7 @@ def read(path: Path, cap: int, top: Path | None = None) -> bytes | None:
     if top is None and safe_paths.top_of(path) == path.parent:
         return read_named(path, cap)
     return _read(
-        path, cap, lambda: safe_paths.within(path, top) if top else safe_paths.opened(path, safe_paths.top_of(path))
+        path, cap, lambda: safe_paths.within(path, top) if top else safe_paths.open_plain(path, safe_paths.top_of(path))
     )
 
 
@@ -56,7 +56,7 @@ def _read(path: Path, cap: int, opened: Callable[[], int]) -> bytes | None:
         if len(content) > size:  # it grew, or it is one of the kernel's, which have no size
             content += file.read(cap + 1 - len(content))
     if len(content) > cap:
-        raise Trouble(f"{path} is larger than {cap:,} bytes", "shorten it or move it away, then run again")
+        raise UserError(f"{path} is larger than {cap:,} bytes", "shorten it or move it away, then run again")
     return content
 
 
@@ -73,14 +73,14 @@ def append(path: Path, line: bytes, lasting: bool = True) -> None:
     """Add one line under the file's lock, lastingly unless told otherwise; makes the file. A torn last line is ended
     first, so that it stays the only one that cannot be read. Raises OSError, and Trouble when the lock stays taken or
     it is no file."""
-    with locked(path):
+    with hold_file_lock(path):
         add(path, line, lasting)
 
 
 def add(path: Path, line: bytes, lasting: bool = True) -> None:
     """As `append`, for those who all hold one lock already while they write there."""
     _make_folder(path.parent)
-    descriptor = _opened(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK)
+    descriptor = _open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK)
     try:
         atomic.append(descriptor, _mend(descriptor) + line.rstrip(b"\n") + b"\n", path)
         if lasting:
@@ -111,7 +111,7 @@ def name_aside(path: Path) -> Path:
 
 
 @contextmanager
-def locked(path: Path, wait: float = 30) -> Iterator[None]:
+def hold_file_lock(path: Path, wait: float = 30) -> Iterator[None]:
     """Held while `path` is read and written, among processes and threads; makes the folder. Not reentrant.
 
     The lock is a file beside it, `<name>.lock`, because the file itself is replaced; the kernel drops it when its
@@ -126,7 +126,7 @@ def locked(path: Path, wait: float = 30) -> Iterator[None]:
             raise _strange(lock, error) from None
         if not held:
             what = f"another process has held {lock} for {wait:g} seconds"
-            raise Trouble(what, f"see who: fuser {lock}; then run again")
+            raise UserError(what, f"see who: fuser {lock}; then run again")
         yield
 
 
@@ -148,7 +148,7 @@ def _ours(folder: Path) -> tuple[Path, ...]:
     return tuple(Path(*names[: end + 1]) for end in range(first, len(names)))
 
 
-def _opened(path: Path, flags: int) -> int:
+def _open(path: Path, flags: int) -> int:
     try:
         return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     except OSError as error:
@@ -159,15 +159,15 @@ def _regular(path: Path, descriptor: int) -> BinaryIO:
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
-    raise Trouble(f"{path} is not a regular file", STRANGE)
+    raise UserError(f"{path} is not a regular file", STRANGE)
 
 
 def _strange(path: Path, error: OSError) -> Exception:
     """What to raise for a link, a socket or a folder in the place of a file; any other error is what it is."""
     if error.errno == errno.EPERM:
-        return Trouble(f"{path} may be somebody else's file too: it has a second name, or another owner", STRANGE)
+        return UserError(f"{path} may be somebody else's file too: it has a second name, or another owner", STRANGE)
     strange = error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.EINVAL)
-    return Trouble(f"{path} is not a regular file", STRANGE) if strange else error
+    return UserError(f"{path} is not a regular file", STRANGE) if strange else error
 
 
 def _mend(descriptor: int) -> bytes:

@@ -19,7 +19,7 @@ from typing import Any
 from ralph_mission.gateways.files import locks
 from ralph_mission.loop.items import Guidance
 from ralph_mission.stores.loop import files
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 CAP = 16 * 1024 * 1024
 LENGTH = 4000
@@ -45,17 +45,17 @@ class Guide:
         words = text.strip()
         if not words or len(words) > LENGTH:
             wrong = "is too long" if words else "needs words"
-            raise Trouble(
+            raise UserError(
                 f"guidance {wrong}", f"say in at most {LENGTH:,} characters what the next session has to know"
             )
         said = Guidance(f"guidance-{os.urandom(4).hex()}", words, self.now())
-        files.append(self.path, _dumped({"id": said.id, "ts": said.at.isoformat(), "text": said.text}))
+        files.append(self.path, _dump({"id": said.id, "ts": said.at.isoformat(), "text": said.text}))
         return said
 
     def keep(self, said: Guidance) -> None:
         """A word that was said elsewhere, under the id it has there; one that is here already is not said again."""
         if said.id not in {known.id for known, _ in self.all()}:
-            files.append(self.path, _dumped({"id": said.id, "ts": said.at.isoformat(), "text": said.text}))
+            files.append(self.path, _dump({"id": said.id, "ts": said.at.isoformat(), "text": said.text}))
 
     def all(self) -> tuple[tuple[Guidance, bool], ...]:
         """Everything that was said, oldest first, and whether it was given."""
@@ -73,7 +73,7 @@ class Guide:
         waiting = {said.id for said in self.pending()}
         for id in dict.fromkeys(ids):
             if id in waiting:
-                files.append(self.path, _dumped({"acknowledged": id, "ts": self.now().isoformat()}))
+                files.append(self.path, _dump({"acknowledged": id, "ts": self.now().isoformat()}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Questions:
         words = text.strip()
         if not words or len(words) > LONGEST_QUESTION:
             what = "the question is too long" if words else "there is no question"
-            raise Trouble(what, f"ask in at most {LONGEST_QUESTION:,} characters", usage=True)
+            raise UserError(what, f"ask in at most {LONGEST_QUESTION:,} characters", usage=True)
         id, at = f"question-{os.urandom(4).hex()}", self.now()
         self._add({"id": id, "ts": at.isoformat(), "text": words})
         return next(one for one in self.all() if one.id == id)
@@ -143,7 +143,7 @@ class Questions:
         return locks.hold_file(self.folder / "loop" / "questions.lock")
 
     def _add(self, values: dict[str, str]) -> None:
-        files.append(self._path, _dumped(values))
+        files.append(self._path, _dump(values))
 
 
 def _guidance(values: dict[str, Any]) -> Guidance | None:
@@ -169,7 +169,7 @@ def _values(raw: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _dumped(values: dict[str, str]) -> bytes:
+def _dump(values: dict[str, str]) -> bytes:
     return json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
 
 

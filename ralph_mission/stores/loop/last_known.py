@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 Value = TypeVar("Value")
 
@@ -25,7 +25,7 @@ class LastKnown:
         """What `read` gives, or gave when it last could; `default` where it never could."""
         try:
             self._known[what] = read()
-        except Trouble as trouble:
+        except UserError as trouble:
             self.doubts.append(f"{trouble.what}; what was known before is used")
         except OSError as error:
             reason = (error.strerror or "no reason given").lower()

@@ -15,9 +15,9 @@ from typing import Any
 
 from ralph_mission.gateways.files import safe_paths
 from ralph_mission.loop import handoff
-from ralph_mission.loop.model import State
+from ralph_mission.loop.model import RunState
 from ralph_mission.stores.loop import files
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 FOLDER = ".omc/state"
 MARKER, HANDOFF, PROMPT = "ralph-fresh-state.json", "ralph-fresh-handoff.json", "iteration-prompt.txt"
@@ -45,17 +45,17 @@ def active(root: Path, now: datetime) -> Iterator[Mode]:
                 yield Mode(mode, path.relative_to(root).as_posix())
 
 
-def left(root: Path) -> handoff.Left | None:
+def left_by_others(root: Path) -> handoff.Left | None:
     """What a run of others left to go on from; None when there is nothing, or it is complete. Raises Trouble when it
     names no task."""
     said = _document(root, root / FOLDER / HANDOFF)
     if not said or said.get("by") == BY:
         return None
-    found = handoff.read(said)
+    found = handoff.read_handoff(said)
     return None if found.completed else found
 
 
-def mirror(root: Path, state: State, document: Mapping[str, Any], active: bool) -> None:
+def mirror(root: Path, state: RunState, document: Mapping[str, Any], active: bool) -> None:
     """Write the state and the handoff where the other tool looks for them. Raises OSError."""
     _write(root, root / FOLDER / MARKER, {**handoff.marker(state, active), "by": BY})
     _write(root, root / FOLDER / HANDOFF, {**document, "by": BY})
@@ -63,7 +63,7 @@ def mirror(root: Path, state: State, document: Mapping[str, Any], active: bool) 
 
 def brief(root: Path, prompt: str) -> None:
     """The prompt of the session that is about to start. Raises OSError."""
-    _put(root, root / FOLDER / PROMPT, prompt.encode("utf-8", "replace"))
+    _write_inside(root, root / FOLDER / PROMPT, prompt.encode("utf-8", "replace"))
 
 
 def inactive(root: Path) -> bool:
@@ -90,16 +90,16 @@ def _stale(path: Path, now: datetime) -> bool:
 def _document(root: Path, path: Path) -> dict[str, Any]:
     try:
         said = json.loads(files.read(path, CAP, root) or b"{}")
-    except (OSError, ValueError, RecursionError, Trouble):
+    except (OSError, ValueError, RecursionError, UserError):
         return {}
     return said if isinstance(said, dict) else {}
 
 
 def _write(root: Path, path: Path, document: Mapping[str, Any]) -> None:
-    _put(root, path, json.dumps(document, indent=2).encode() + b"\n")
+    _write_inside(root, path, json.dumps(document, indent=2).encode() + b"\n")
 
 
-def _put(root: Path, path: Path, content: bytes) -> None:
+def _write_inside(root: Path, path: Path, content: bytes) -> None:
     """Where a session may have left a link: ours is written in the work tree, or not at all."""
     safe_paths.keep_within(path, root)
     files.write(path, content)

@@ -20,7 +20,7 @@ from ralph_mission.gateways.files import locks, safe_paths
 from ralph_mission.gateways.process import end_orphans
 from ralph_mission.safety.hidden import without_controls, without_invisible
 from ralph_mission.stores.loop import files, legacy, owners
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 LOCK = "ralph-running"
 """In the git directory of a work tree; held while a loop runs there, as that folder is."""
@@ -46,7 +46,7 @@ class Holder:
 @contextmanager
 def exclusive(git_dir: Path, root: Path, mode: str, now: datetime) -> Iterator[None]:
     """Held while a loop runs in the work tree `root` of `git_dir`. Raises Trouble when another one does."""
-    with _alone(git_dir), _opened(git_dir, os.O_CREAT) as note:
+    with _alone(git_dir), _open_note(git_dir, os.O_CREAT) as note:
         if former(git_dir):
             raise _busy(Holder())
         if not locks.try_lock(note, GLANCE):
@@ -60,7 +60,7 @@ def exclusive(git_dir: Path, root: Path, mode: str, now: datetime) -> Iterator[N
 
 def holder(git_dir: Path) -> Holder | None:
     """Who runs a loop in this checkout right now, None when nobody does."""
-    return _said(git_dir) if held(git_dir) else None
+    return _read_holder(git_dir) if held(git_dir) else None
 
 
 def held(git_dir: Path) -> bool:
@@ -75,7 +75,7 @@ def former(git_dir: Path) -> bool:
 
 def clear(git_dir: Path) -> bool:
     """Forget the note of a loop that died; False when there is none of ours. Only when nobody runs."""
-    with suppress(OSError), _opened(git_dir) as note:
+    with suppress(OSError), _open_note(git_dir) as note:
         died = os.fstat(note).st_size > 0
         os.ftruncate(note, 0)
         return died
@@ -89,7 +89,7 @@ def _alone(git_dir: Path) -> Iterator[None]:
     try:
         with suppress(OSError):  # no folder can be locked on NFS: there the note alone counts, and stays what it is
             if not locks.try_lock(folder, GLANCE):
-                raise _busy(_said(git_dir))
+                raise _busy(_read_holder(git_dir))
             _clear_way(git_dir)
         yield
     finally:
@@ -98,7 +98,7 @@ def _alone(git_dir: Path) -> Iterator[None]:
 
 def _clear_way(git_dir: Path) -> None:
     try:
-        with _opened(git_dir):
+        with _open_note(git_dir):
             pass
     except FileNotFoundError:
         pass
@@ -107,11 +107,11 @@ def _clear_way(git_dir: Path) -> None:
 
 
 @contextmanager
-def _opened(git_dir: Path, flags: int = 0) -> Iterator[int]:
+def _open_note(git_dir: Path, flags: int = 0) -> Iterator[int]:
     """The note, by no link: a session may write beside it. Raises OSError, with the whole path."""
     place = git_dir / LOCK
     try:
-        descriptor = safe_paths.opened(place, git_dir, os.O_RDWR | flags)
+        descriptor = safe_paths.open_plain(place, git_dir, os.O_RDWR | flags)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(place)) from None
     try:
@@ -132,8 +132,8 @@ def _held(place: Path) -> bool:
     return False
 
 
-def _said(git_dir: Path) -> Holder:
-    with suppress(OSError), _opened(git_dir) as note:
+def _read_holder(git_dir: Path) -> Holder:
+    with suppress(OSError), _open_note(git_dir) as note:
         return _note(note)
     return Holder()  # a session took the note away
 
@@ -145,15 +145,15 @@ def _end_left(died: Holder) -> None:
         end_orphans(f"RALPH_OWNER={owner}")
 
 
-def _busy(holder: Holder) -> Trouble:
-    return Trouble(f"{holder} works in this checkout", "wait for it, or end it with: ralph cancel")
+def _busy(holder: Holder) -> UserError:
+    return UserError(f"{holder} works in this checkout", "wait for it, or end it with: ralph cancel")
 
 
 def _refuse_others(root: Path, now: datetime) -> None:
     found = next(legacy.active(root, now), None)
     if found:
         mend = f"cancel it there (/oh-my-claudecode:cancel); if nothing runs, delete {found.path}"
-        raise Trouble(f"{found.mode} is active in this checkout, says {found.path}", mend)
+        raise UserError(f"{found.mode} is active in this checkout, says {found.path}", mend)
 
 
 def _note(descriptor: int) -> Holder:

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ralph_mission.loop import memories_text
-from ralph_mission.loop.memories_text import Memory
+from ralph_mission.loop.memories_text import LoopMemory
 from ralph_mission.stores.loop import files
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 CAP = 8 * 1024 * 1024
 LENGTH, TAGS = 4000, 10
@@ -36,27 +36,29 @@ class Memories:
         """The file as it is, "" when there is none; bytes that are no text are shown as such."""
         return (files.read(self.path, CAP) or b"").decode(errors="replace")
 
-    def all(self) -> tuple[Memory, ...]:
+    def all(self) -> tuple[LoopMemory, ...]:
         """The memories, in the file's order."""
-        return memories_text.parse(self.text())
+        return memories_text.parse_memories(self.text())
 
-    def search(self, query: str) -> tuple[Memory, ...]:
+    def search(self, query: str) -> tuple[LoopMemory, ...]:
         """Those that hold every word of the query."""
-        return memories_text.found(self.all(), query)
+        return memories_text.find_memories(self.all(), query)
 
-    def add(self, content: str, kind: str = "pattern", tags: Sequence[str] = ()) -> Memory:
+    def add(self, content: str, kind: str = "pattern", tags: Sequence[str] = ()) -> LoopMemory:
         """Remember something. Raises Trouble for an unknown kind, nothing, a book, and a file that is full."""
         if kind not in memories_text.KINDS:
-            raise Trouble(f"{kind!r} is no kind of memory", f"choose {', '.join(memories_text.KINDS)}")
+            raise UserError(f"{kind!r} is no kind of memory", f"choose {', '.join(memories_text.KINDS)}")
         if not content.strip() or len(content) > LENGTH:
-            raise Trouble("a memory has some words and not a book", f"write at most {LENGTH:,} characters")
+            raise UserError("a memory has some words and not a book", f"write at most {LENGTH:,} characters")
         names = tuple(filter(None, map(memories_text.tag, tags)))[:TAGS]
-        with files.locked(self.path):
+        with files.hold_file_lock(self.path):
             words = content.strip().encode("utf-8", "replace").decode()
-            memory = Memory(self._fresh(), words, kind, names, f"{self.now():%Y-%m-%d}")
-            text = memories_text.inserted(self._whole(), memory).encode("utf-8", "surrogateescape")
+            memory = LoopMemory(self._fresh(), words, kind, names, f"{self.now():%Y-%m-%d}")
+            text = memories_text.insert_memory(self._whole(), memory).encode("utf-8", "surrogateescape")
             if len(text) > CAP:
-                raise Trouble(f"{self.path} would be larger than {CAP:,} bytes", "take out what nobody needs any more")
+                raise UserError(
+                    f"{self.path} would be larger than {CAP:,} bytes", "take out what nobody needs any more"
+                )
             files.write(self.path, text)
         return memory
 
@@ -64,17 +66,17 @@ class Memories:
         """The same as `text`, but nothing of a file that cannot be read: `note` is told why."""
         try:
             return self.text()
-        except Trouble as trouble:
+        except UserError as trouble:
             note(f"memories are left out: {trouble.what}")
         except OSError as error:
             note(f"memories are left out: {self.path}: {(error.strerror or 'no reason given').lower()}")
         return ""
 
-    def news(self, theirs: Memories, note: Callable[[str], None]) -> tuple[Memory, ...]:
+    def news(self, theirs: Memories, note: Callable[[str], None]) -> tuple[LoopMemory, ...]:
         """What another file, which sessions wrote, remembers more. What is too long or too much is left out and noted,
         so that no memory costs the work of whoever had it."""
-        known = {memory.content for memory in memories_text.parse(self.known(note))}
-        found = {memory.content: memory for memory in memories_text.parse(theirs.known(note))}
+        known = {memory.content for memory in memories_text.parse_memories(self.known(note))}
+        found = {memory.content: memory for memory in memories_text.parse_memories(theirs.known(note))}
         new = [memory for content, memory in found.items() if content not in known]
         fitting = [memory for memory in new if len(memory.content) <= LENGTH]
         if left_out := len(new) - len(fitting[:NEWS]):

@@ -33,10 +33,10 @@ def dead(owner: str) -> bool:
     if host != os.uname().nodename or not boot or not process:
         return False
     pid = process.partition(":")[0]
-    return boot != _boot() or (pid.isdecimal() and _ended(int(pid)))
+    return boot != _boot() or (pid.isdecimal() and _has_ended(int(pid)))
 
 
-def _ended(pid: int) -> bool:
+def _has_ended(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

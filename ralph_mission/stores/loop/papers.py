@@ -11,8 +11,8 @@ CAP = 4 * 1024 * 1024  # bytes of one of them
 
 
 @dataclass(frozen=True, slots=True)
-class Papers:
-    """`ports.Papers` in `folder`, the `.ralph` of a checkout. Raises Trouble for what is no file, OSError."""
+class FileArtifactStore:
+    """`ports.ArtifactStore` in `folder`, the `.ralph` of a checkout. Raises Trouble for what is no file, OSError."""
 
     folder: Path
 

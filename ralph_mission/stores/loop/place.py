@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ralph_mission.gateways.files import safe_paths
 from ralph_mission.stores.loop import files
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 IGNORED = b"/.ralph/"
 FOLDERS = (".ralph/agent", ".ralph/apart", ".ralph/cache", ".ralph/cycles", ".ralph/events", ".ralph/forge",
@@ -26,14 +26,14 @@ def folder(repo: Path | None, environ: Mapping[str, str]) -> Path:
     top = next((place for place in (here, *here.parents) if (place / ".git").exists()), None)
     if top is None:
         what = f"{here} is not in the work tree of a git repository"
-        raise Trouble(what, "run it there, or give --repo DIR", usage=True)
+        raise UserError(what, "run it there, or give --repo DIR", usage=True)
     return top / ".ralph"
 
 
 def prepare(place: Path) -> None:
     """Make the folder, and keep it out of git when it is new. Raises OSError, and Trouble for a link in its place."""
     if found := safe_paths.links(place.parent, FOLDERS):
-        raise Trouble(f"{place.parent / found[0]} is a link", files.STRANGE)
+        raise UserError(f"{place.parent / found[0]} is a link", files.STRANGE)
     if place.is_dir():
         return
     place.mkdir(parents=True, exist_ok=True)

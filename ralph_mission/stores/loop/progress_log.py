@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ralph_mission.gateways.files import atomic, safe_paths
 from ralph_mission.loop import progress_log as form
-from ralph_mission.loop.model import Change, Notes
+from ralph_mission.loop.model import PathChange, ProgressNotes
 from ralph_mission.stores.loop import files, ways
 
 MAX_BYTES = 4_000_000
@@ -29,31 +29,31 @@ class ProgressLog:
         self.complaint = ""
         self._before: str | None = None
 
-    def read(self) -> Notes:
+    def read(self) -> ProgressNotes:
         """What the log teaches, with the patterns of AGENTS.md and CLAUDE.md; remembers the log as it is now."""
         self.complaint = ""
         text = self._remember()
         found = form.notes(text if text is not None else self._before or "")
         guides = (pattern for name in GUIDES for pattern in form.patterns(_guide(self.root / name, self.root)))
         patterns = tuple(dict.fromkeys((*found.patterns, *guides)))
-        return Notes(patterns, found.learnings, found.last_completed)
+        return ProgressNotes(patterns, found.learnings, found.last_completed)
 
-    def restore(self) -> tuple[Change, ...]:
+    def restore(self) -> tuple[PathChange, ...]:
         """Put back what is gone since the last reading, keeping what was added. Raises OSError."""
         if not self._before:
             return ()
         after = self._now() or ""
         if _size(self.path) > MAX_BYTES >= len(self._before):
             after = ""
-        if not form.lost(self._before, after):
+        if not form.has_lost_entries(self._before, after):
             return ()
-        text, links = form.mended(self._before, after), ways.within(self.path, self.root)
+        text, links = form.restore_entries(self._before, after), ways.within(self.path, self.root)
         files.write(self.path, text.encode())
         self._before = text
         how = "shortened" if after else "deleted"
-        return (*links, Change(self._name(), how, "the log is only ever added to; its past is back"))
+        return (*links, PathChange(self._name(), how, "the log is only ever added to; its past is back"))
 
-    def append(self, entry: str, now: datetime) -> tuple[Change, ...]:
+    def append(self, entry: str, now: datetime) -> tuple[PathChange, ...]:
         """Add an entry at the end of a whole log, on disk when this returns; what had to be put back first.
 
         Raises OSError.
@@ -71,7 +71,7 @@ class ProgressLog:
         self._remember()
         return mended
 
-    def begin(self, now: datetime) -> tuple[Change, ...]:
+    def begin(self, now: datetime) -> tuple[PathChange, ...]:
         """A new log with nothing but its head; the links that had led its folder elsewhere. Raises OSError."""
         links = ways.within(self.path, self.root)
         files.write(self.path, form.header(now).encode())

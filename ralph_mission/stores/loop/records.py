@@ -10,7 +10,7 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ralph_mission.loop.model import Change, HatOutput
+from ralph_mission.loop.model import HatOutput, PathChange
 from ralph_mission.stores.loop import files, state
 from ralph_mission.stores.loop.ways import PUT_BACK
 
@@ -32,16 +32,16 @@ class Records:
         if len(self._held) > HELD:
             del self._held[next(iter(self._held))]
 
-    def restore(self) -> tuple[Change, ...]:
+    def restore(self) -> tuple[PathChange, ...]:
         """Put back what is not as it was written, and tell."""
         return tuple(
             self._again(place, content) for place, content in self._held.items() if not _stands(place, content)
         )
 
-    def _again(self, place: Path, content: bytes) -> Change:
+    def _again(self, place: Path, content: bytes) -> PathChange:
         how = "modified" if os.path.lexists(place) else "deleted"
         files.write(place, content)
-        return Change(place.relative_to(self.root).as_posix(), how, PUT_BACK)
+        return PathChange(place.relative_to(self.root).as_posix(), how, PUT_BACK)
 
 
 def _stands(place: Path, content: bytes) -> bool:

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import chain, count
 from pathlib import Path
 
-from ralph_mission.loop.model import State
+from ralph_mission.loop.model import RunState
 from ralph_mission.stores.loop import files, legacy, lock, said, signals, state
 from ralph_mission.stores.loop.events import EventLog
 from ralph_mission.stores.loop.state import RUNS, STATE
@@ -26,7 +26,7 @@ def fresh_id(root: Path, mode: str, now: datetime) -> str:
     return next(one for one in names if not (root / RUNS / one).exists())
 
 
-def put_away(root: Path, previous: State | None, log: EventLog, now: datetime) -> None:
+def archive_run(root: Path, previous: RunState | None, log: EventLog, now: datetime) -> None:
     """Make room for a new run: the previous one's files are moved, what it said and was asked is forgotten.
 
     Tasks go with it unless somebody has touched the list since: those are meant for the next run. Raises OSError.
@@ -38,7 +38,7 @@ def put_away(root: Path, previous: State | None, log: EventLog, now: datetime) -
     log.archive(place / "events.jsonl")
     for name in FILES:
         _move(home / name, place)
-    said.heard(home)
+    said.read_events(home)
     signals.clear(home)
 
 
@@ -62,7 +62,7 @@ def clear_up(root: Path, git_dir: Path, *, forget: bool) -> list[str]:
     return done
 
 
-def retire(root: Path, run: State) -> None:
+def retire(root: Path, run: RunState) -> None:
     """Put the state of a cancelled run into its folder: it is not continued. Raises OSError."""
     _move(root / STATE, root / RUNS / run.run_id)
 

@@ -11,44 +11,44 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from ralph_mission.loop.items import Event, Issue
+from ralph_mission.loop.items import LoopEvent, ReviewIssue
 from ralph_mission.stores.loop import files, saying
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
-CAP = 4 * 1024 * 1024
+SAID_CAP = 4 * 1024 * 1024
 """Bytes that are said in one session."""
 MALFORMED = "event.malformed"
 
 
-def say(folder: Path, event: Event) -> None:
+def say_event(folder: Path, event: LoopEvent) -> None:
     """Append what an agent says for the loop to hear. `folder` is `.ralph`."""
-    saying.say(folder, event.topic, event.payload, event.hat, event.iteration, event.at)
+    saying.append_event(folder, event.topic, event.payload, event.hat, event.iteration, event.at)
 
 
-def heard(folder: Path) -> tuple[Event, ...]:
+def read_events(folder: Path) -> tuple[LoopEvent, ...]:
     """What agents said since the last call, oldest first; a line that is no event says so itself.
 
     The file is taken away before it is read: what comes later is heard later, and nobody's editing can repeat or hide
     what was heard. A kill in between leaves it for the next call.
     """
     path = saying.path_of(folder)
-    with files.locked(path):
+    with files.hold_file_lock(path):
         with suppress(FileNotFoundError):
             path.replace(path.with_name(f"{path.name}.{time.time_ns()}.taken"))
         taken = sorted(path.parent.glob(f"{path.name}.*.taken"))
-        events = [event for place in taken for event in _heard(place)]
+        events = [event for place in taken for event in _read_lines(place)]
         for place in taken:
             _discard(place)
     return tuple(events)
 
 
-def _heard(place: Path) -> list[Event]:
+def _read_lines(place: Path) -> list[LoopEvent]:
     try:
-        content = files.read(place, CAP) or b""
-    except Trouble as trouble:
-        return [Event(MALFORMED, trouble.what)]
+        content = files.read(place, SAID_CAP) or b""
+    except UserError as trouble:
+        return [LoopEvent(MALFORMED, trouble.what)]
     return [
-        parse(raw) or Event(MALFORMED, raw[:200].decode(errors="replace"))
+        parse(raw) or LoopEvent(MALFORMED, raw[:200].decode(errors="replace"))
         for raw in content.split(b"\n")
         if raw.strip()
     ]
@@ -61,7 +61,7 @@ def _discard(place: Path) -> None:
         place.unlink()
 
 
-def parse(raw: bytes) -> Event | None:
+def parse(raw: bytes) -> LoopEvent | None:
     """The event in a line of ours or of ralph-orchestrator's: the payload is a text or an object. None for neither."""
     try:
         values = json.loads(raw)
@@ -70,7 +70,7 @@ def parse(raw: bytes) -> Event | None:
     if not isinstance(values, dict) or not isinstance(values.get("topic"), str) or not values["topic"].strip():
         return None
     hat, iteration = values.get("hat"), values.get("iteration")
-    return Event(
+    return LoopEvent(
         values["topic"].strip(),
         _text(values.get("payload")),
         _issues(values.get("issues")),
@@ -86,13 +86,17 @@ def _text(payload: object) -> str:
     return payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
 
 
-def _issues(found: object) -> tuple[Issue, ...]:
+def _issues(found: object) -> tuple[ReviewIssue, ...]:
     """Only the shape that we write: what reviewers say in their own is read elsewhere."""
-    known = [Issue(**_checked(issue)) for issue in found if _checked(issue)] if isinstance(found, list) else []
+    known = (
+        [ReviewIssue(**_check_issue(issue)) for issue in found if _check_issue(issue)]
+        if isinstance(found, list)
+        else []
+    )
     return tuple(known)
 
 
-def _checked(issue: object) -> dict[str, Any]:
+def _check_issue(issue: object) -> dict[str, Any]:
     kinds = {"message": str, "file": str, "line": int, "kind": str, "severity": str}
     values = cast("dict[str, Any]", issue) if isinstance(issue, dict) else {}
     fits = set(values) == set(kinds) and all(type(values[name]) is kind for name, kind in kinds.items())

@@ -10,7 +10,7 @@ from typing import Any
 from ralph_mission.stores.loop import files
 
 
-def say(
+def append_event(
     folder: Path, topic: str, payload: str = "", hat: str = "", iteration: int = 0, at: datetime | None = None
 ) -> None:
     """Append one line for the loop to hear. `folder` is `.ralph`. Raises OSError and Trouble."""

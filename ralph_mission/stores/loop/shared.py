@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ralph_mission.gateways.files import safe_paths
-from ralph_mission.loop.model import Change
+from ralph_mission.loop.model import PathChange
 from ralph_mission.stores.loop import files
 from ralph_mission.stores.loop.ways import PUT_BACK
 
@@ -16,7 +16,7 @@ TASKS = "agent/tasks.jsonl"
 OURS = ("agent/memories.md", TASKS, "loop/guidance.jsonl")
 """Files below `.ralph/` that no session may take away."""
 SCRATCHPAD = "agent/scratchpad.md"
-HELD = 32 * 1024 * 1024  # bytes of one that are kept at hand
+HELD_BYTES = 32 * 1024 * 1024  # bytes of one that are kept at hand
 
 
 class Shared:
@@ -29,7 +29,7 @@ class Shared:
     def hold(self) -> None:
         """Keep at hand what stands there now."""
         for name in OURS:
-            if (found := safe_paths.content(self._home / name, HELD)) is not None and len(found) < HELD:
+            if (found := safe_paths.content(self._home / name, HELD_BYTES)) is not None and len(found) < HELD_BYTES:
                 self._held[name] = found
 
     def forget(self, *names: str) -> None:
@@ -37,16 +37,16 @@ class Shared:
         for name in names or OURS:
             self._held.pop(name, None)
 
-    def unstrange(self) -> tuple[Change, ...]:
+    def unstrange(self) -> tuple[PathChange, ...]:
         """What stands in the place of such a file and is none of ours goes away, unread."""
         wrong = [name for name in (*OURS, SCRATCHPAD) if not safe_paths.plain(self._home / name)]
         for name in wrong:
             files.remove(self._home / name)
-        return tuple(Change(f".ralph/{name}", "made no file of its own", PUT_BACK) for name in wrong)
+        return tuple(PathChange(f".ralph/{name}", "made no file of its own", PUT_BACK) for name in wrong)
 
-    def restore(self) -> tuple[Change, ...]:
+    def restore(self) -> tuple[PathChange, ...]:
         """What is gone stands again as it was held."""
         gone = [name for name in self._held if not (self._home / name).exists()]
         for name in gone:
             files.write(self._home / name, self._held[name])
-        return tuple(Change(f".ralph/{name}", "deleted", "it is every session's; it is back") for name in gone)
+        return tuple(PathChange(f".ralph/{name}", "deleted", "it is every session's; it is back") for name in gone)

@@ -5,23 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_args
 
-from ralph_mission.loop.items import Signal
+from ralph_mission.loop.items import StopSignal
 from ralph_mission.stores.loop import files
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
-WORDS: dict[str, Signal] = {word: word for word in get_args(Signal) if word}
+WORDS: dict[str, StopSignal] = {word: word for word in get_args(StopSignal) if word}
 
 
-def read(folder: Path) -> Signal:
+def read(folder: Path) -> StopSignal:
     """What was asked; "" for nothing and for anything that is not one of the words. `folder` is `.ralph`."""
     try:
         word = files.read(_path(folder), 64) or b""
-    except Trouble:
+    except UserError:
         return ""
     return WORDS.get(word.decode(errors="replace").strip(), "")
 
 
-def write(folder: Path, signal: Signal) -> None:
+def write(folder: Path, signal: StopSignal) -> None:
     """Ask the running loop. Raises OSError."""
     files.write(_path(folder), f"{signal}\n".encode())
 

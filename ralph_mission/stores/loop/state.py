@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
-from ralph_mission.loop.model import HatOutput, State
+from ralph_mission.loop.model import HatOutput, RunState
 from ralph_mission.stores import codec
 from ralph_mission.stores.loop import files
 
@@ -22,43 +22,43 @@ class Saved:
     """The document: a version first, so that a later one can tell its own from ours."""
 
     version: int
-    state: State
+    state: RunState
 
 
-def load(root: Path) -> State | None:
+def load(root: Path) -> RunState | None:
     """The state in the work tree `root`, None when there is none. Raises Unreadable, and Trouble for no plain file."""
     content = files.read(root / STATE, LARGEST)
     if content is None:
         return None
     saved: Saved = codec.load(Saved, content)
     if saved.version != VERSION:
-        raise codec.Unreadable(f"of version {saved.version}, and this one reads version {VERSION}")
+        raise codec.UnreadableDocument(f"of version {saved.version}, and this one reads version {VERSION}")
     if "/" in saved.state.run_id or saved.state.run_id in ("", ".", ".."):  # a folder of ours is named after it
-        raise codec.Unreadable(f"its run is called {saved.state.run_id!r}")
+        raise codec.UnreadableDocument(f"its run is called {saved.state.run_id!r}")
     return saved.state
 
 
-def of_run(root: Path, run_id: str) -> State | None:
+def of_run(root: Path, run_id: str) -> RunState | None:
     """The last state of a run that was put away, None when none is known. A run's id is a folder's name."""
     folders = (folder for folder in (root / RUNS).glob("*/") if folder.name == run_id)
     content = next((files.read(folder / Path(STATE).name, LARGEST) for folder in folders), None)
     try:
         saved: Saved | None = codec.load(Saved, content) if content is not None else None
-    except codec.Unreadable:
+    except codec.UnreadableDocument:
         return None
     return saved.state if saved and saved.version == VERSION else None
 
 
-def save(root: Path, state: State) -> None:
+def save(root: Path, state: RunState) -> None:
     """Keep `state`: all of it or what stood there before. Raises OSError."""
     files.write(root / STATE, codec.dump(Saved, Saved(VERSION, state)))
 
 
-def rescue(root: Path) -> tuple[State | None, str]:
+def rescue(root: Path) -> tuple[RunState | None, str]:
     """The state, and a complaint when the file was broken: it is put aside, not lost. Raises OSError and Trouble."""
     try:
         return load(root), ""
-    except codec.Unreadable as error:
+    except codec.UnreadableDocument as error:
         aside = _free(root / STATE)
         (root / STATE).rename(aside)
         return None, f"{STATE} cannot be read ({error}); put aside as {aside.name}"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from ralph_mission.gateways.files import safe_paths
 from ralph_mission.loop import prd as form
-from ralph_mission.loop.model import Change, Prd
+from ralph_mission.loop.model import PathChange, Prd
 from ralph_mission.stores.loop import files, ways
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 FOLDERS = ("", "scripts/ralph", ".ralph", ".omc")
 """Where the originals keep their stories, in the order they are looked for; progress.txt stands beside."""
@@ -80,7 +80,7 @@ class Stories:
         self._keep(text, self._known)
         return self._known
 
-    def write(self, prd: Prd) -> tuple[Change, ...]:
+    def write(self, prd: Prd) -> tuple[PathChange, ...]:
         """Write which stories pass, into the text that holds these stories: the file's, or the last one known.
 
         Gives the links that had led its folder elsewhere. Raises OSError.
@@ -93,7 +93,7 @@ class Stories:
         self._keep(text, prd)
         return links
 
-    def restore(self) -> tuple[Change, ...]:
+    def restore(self) -> tuple[PathChange, ...]:
         """Put the file back when a session took it away or left it unreadable; what it left is kept aside."""
         if self._path is None or not self._text:
             return ()
@@ -109,7 +109,7 @@ class Stories:
             return links
         files.write(self._path, self._text.encode())
         why = "the stories are the run's own; they are back as they were"
-        return (*links, Change(self._name(self._path), how, why))
+        return (*links, PathChange(self._name(self._path), how, why))
 
     def text_of(self, branch: str) -> str | None:
         """The last readable list of `branch`, whatever the file holds by now; None when none is known."""
@@ -126,7 +126,7 @@ class Stories:
 
     def _inside(self, path: Path) -> tuple[str, Prd]:
         if path != self.named and not path.resolve().is_relative_to(self.root.resolve()):
-            raise form.Unreadable("it leads out of the work tree")
+            raise form.UnreadablePrd("it leads out of the work tree")
         return _read(path, self._top(path))
 
     def _top(self, path: Path) -> Path | None:
@@ -159,7 +159,7 @@ class Stories:
             return last
         if not path.is_file():
             return None
-        with suppress(OSError, Trouble):
+        with suppress(OSError, UserError):
             head = files.read(path, CAP, self._top(path)) or b""
             return last if last and last.branch and last.branch.encode() in head else None
         return None
@@ -189,18 +189,18 @@ class Stories:
             with suppress(ValueError):
                 bare = text.removeprefix(MARK)
                 return text[: len(text) - len(bare)] + form.update_progress(bare, prd)
-        return form.render(prd)
+        return form.render_prd(prd)
 
 
 def _read(path: Path, top: Path | None = None) -> tuple[str, Prd]:
     try:
         content = files.read(path, CAP, top)
-    except Trouble as trouble:
-        raise form.Unreadable(trouble.what.removeprefix(f"{path} is ").removeprefix(f"{path} ")) from None
+    except UserError as trouble:
+        raise form.UnreadablePrd(trouble.what.removeprefix(f"{path} is ").removeprefix(f"{path} ")) from None
     if content is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     text = content.decode("utf-8")
-    return text, form.parse(text.removeprefix(MARK))
+    return text, form.parse_prd(text.removeprefix(MARK))
 
 
 def _reason(error: Exception) -> str:

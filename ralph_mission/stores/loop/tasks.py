@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from ralph_mission.loop import tasks as lifecycle
-from ralph_mission.loop.task import Task, TaskStatus
+from ralph_mission.loop.task import LoopTask, TaskStatus
 from ralph_mission.stores.loop import files, owners
 
 CAP = 32 * 1024 * 1024
@@ -28,7 +28,7 @@ CAP = 32 * 1024 * 1024
 PAGE = 4096
 """Bytes between two places where a kill may cut a write."""
 
-All = tuple[Task, ...]
+All = tuple[LoopTask, ...]
 
 WRITTEN: dict[TaskStatus, str] = {
     "pending": "open", "ready": "open", "active": "in_progress", "done": "closed", "failed": "failed",
@@ -46,7 +46,7 @@ class Line(NamedTuple):
     """One line of the file. `task` is None when it is none, and `wrong` says why ("" for an empty line)."""
 
     raw: bytes
-    task: Task | None = None
+    task: LoopTask | None = None
     wrong: str = ""
 
 
@@ -68,62 +68,66 @@ class Tasks(NamedTuple):
 
     def all(self) -> All:
         """The tasks, in the order they were added."""
-        return _settled(self._lines())
+        return _update_readiness(self._lines())
 
     def complaints(self) -> tuple[str, ...]:
         """What a person should mend: lines that cannot be read, tasks that can never become ready."""
         found = self._lines()
         unread = (f"{self.path.name} line {at}: {line.wrong}" for at, line in enumerate(found, 1) if line.wrong)
-        return (*unread, *lifecycle.blocked(_settled(found)))
+        return (*unread, *lifecycle.find_blocked(_update_readiness(found)))
 
     def add(
         self, title: str, needs: Sequence[str] = (), priority: int = 3, description: str = "", id: str = ""
-    ) -> Task:
+    ) -> LoopTask:
         """Put a task on the list. Raises Trouble as `lifecycle.add` does."""
 
-        def change(tasks: All) -> tuple[All, Task]:
+        def change(tasks: All) -> tuple[All, LoopTask]:
             name = id or self._fresh(tasks)
-            task = Task(name, " ".join(title.split()), needs=tuple(needs), priority=priority, description=description)
+            task = LoopTask(
+                name, " ".join(title.split()), needs=tuple(needs), priority=priority, description=description
+            )
             after = lifecycle.add(tasks, task)
             return after, after[-1]
 
         return self._change(change)
 
-    def claim(self, owner: str, id: str = "") -> Task:
+    def claim(self, owner: str, id: str = "") -> LoopTask:
         """Make a task active for `owner`; nobody else can have it until it is over or its owner is proven dead."""
         return self._change(lambda tasks: lifecycle.claim(tasks, id, owner, owners.dead))
 
-    def done(self, id: str) -> Task:
+    def done(self, id: str) -> LoopTask:
         """Mark a task done."""
-        return self._change(lambda tasks: lifecycle.done(tasks, id))
+        return self._change(lambda tasks: lifecycle.mark_done(tasks, id))
 
-    def fail(self, id: str, why: str = "") -> Task:
+    def fail(self, id: str, why: str = "") -> LoopTask:
         """Mark a task failed; what needs it stays pending."""
-        return self._change(lambda tasks: lifecycle.fail(tasks, id), {id: {"why": why}} if why else {})
+        return self._change(lambda tasks: lifecycle.mark_failed(tasks, id), {id: {"why": why}} if why else {})
 
     def release(self, owner: str) -> All:
         """Give back what `owner` left active, once it is known to have ended. The tasks it gave back."""
-        with files.locked(self.path):
+        with files.hold_file_lock(self.path):
             raw = self._raw()
-            before = _settled(_parse(raw))
-            after = lifecycle.released(before, owner)
+            before = _update_readiness(_parse(raw))
+            after = lifecycle.release_tasks(before, owner)
             if after != before:
                 self._put(raw, before, after, {})
         return tuple(task for task, old in zip(after, before, strict=True) if old.status == "active" != task.status)
 
     def archive(self, place: Path) -> bool:
         """Move the list away, for a fresh one. Whether there was one."""
-        with files.locked(self.path):
+        with files.hold_file_lock(self.path):
             if not self.path.exists():
                 return False
             place.parent.mkdir(parents=True, exist_ok=True)
             self.path.replace(place)
         return True
 
-    def _change(self, change: Callable[[All], tuple[All, Task]], more: dict[str, dict[str, str]] | None = None) -> Task:
-        with files.locked(self.path):
+    def _change(
+        self, change: Callable[[All], tuple[All, LoopTask]], more: dict[str, dict[str, str]] | None = None
+    ) -> LoopTask:
+        with files.hold_file_lock(self.path):
             raw = self._raw()
-            before = _settled(_parse(raw))
+            before = _update_readiness(_parse(raw))
             after, task = change(before)
             if after != before:
                 self._put(raw, before, after, more or {})
@@ -160,11 +164,11 @@ class Tasks(NamedTuple):
         return name
 
 
-def _settled(found: tuple[Line, ...]) -> All:
-    return lifecycle.settled([line.task for line in found if line.task])
+def _update_readiness(found: tuple[Line, ...]) -> All:
+    return lifecycle.update_readiness([line.task for line in found if line.task])
 
 
-def _entry(task: Task, before: str, moment: str, environ: Mapping[str, str]) -> bytes:
+def _entry(task: LoopTask, before: str, moment: str, environ: Mapping[str, str]) -> bytes:
     who = {"owner": task.owner, "hat": environ.get("RALPH_HAT", ""), "iteration": environ.get("RALPH_ITERATION", "")}
     said = {"ts": moment, "topic": f"task.{task.status}", "task": task.id, "from": before}
     return json.dumps(said | {name: value for name, value in who.items() if value}).encode()
@@ -182,7 +186,9 @@ def _parse(content: bytes) -> tuple[Line, ...]:
     return tuple(found if len(set(ids)) == len(ids) else (_once(line, seen) for line in found))
 
 
-def _render(found: tuple[Line, ...], tasks: tuple[Task, ...], moment: str, more: dict[str, dict[str, str]]) -> bytes:
+def _render(
+    found: tuple[Line, ...], tasks: tuple[LoopTask, ...], moment: str, more: dict[str, dict[str, str]]
+) -> bytes:
     """The file with `tasks` in it. `more` are fields to set by id; `moment` (ISO 8601) dates what changed."""
     known = {line.task.id for line in found if line.task}
     now = {task.id: task for task in tasks}
@@ -196,7 +202,7 @@ def _render(found: tuple[Line, ...], tasks: tuple[Task, ...], moment: str, more:
     return b"".join(line + b"\n" for line in kept if line) + _render_new(new, moment, more)
 
 
-def _render_new(tasks: tuple[Task, ...], moment: str, more: dict[str, dict[str, str]]) -> bytes:
+def _render_new(tasks: tuple[LoopTask, ...], moment: str, more: dict[str, dict[str, str]]) -> bytes:
     """The lines of tasks that are in no file yet."""
     return b"".join(_dumped(_new(task, moment) | more.get(task.id, {})) + b"\n" for task in tasks)
 
@@ -219,7 +225,7 @@ def _once(line: Line, seen: set[str]) -> Line:
     return line
 
 
-def _task(found: object) -> Task:
+def _task(found: object) -> LoopTask:
     if not isinstance(found, dict):
         raise ValueError("no JSON object")
     values = cast("dict[str, Any]", found)
@@ -229,7 +235,7 @@ def _task(found: object) -> Task:
     needs: object = next((values[name] for name in NEEDS if values.get(name)), [])
     if not isinstance(needs, list) or not all(isinstance(need, str) for need in needs):
         raise ValueError("what it needs is no list of ids")
-    return Task(
+    return LoopTask(
         _named(values, "id"),
         _named(values, "title"),
         "ready" if status == "pending" and not needs else status,
@@ -256,7 +262,7 @@ def _priority(value: object) -> int:
     return min(5, max(1, value)) if type(value) is int else 3
 
 
-def _rewritten(line: Line, task: Task | None, moment: str, more: dict[str, dict[str, str]]) -> bytes | None:
+def _rewritten(line: Line, task: LoopTask | None, moment: str, more: dict[str, dict[str, str]]) -> bytes | None:
     if task is None:
         return None
     same = line.task is task or (line.task is not None and _written(task) == _written(line.task))
@@ -266,7 +272,7 @@ def _rewritten(line: Line, task: Task | None, moment: str, more: dict[str, dict[
     return _dumped(_dated(values, task.status, moment))
 
 
-def _written(task: Task) -> tuple[str, str]:
+def _written(task: LoopTask) -> tuple[str, str]:
     """The part of a line that a task's life changes; ready is not written."""
     return WRITTEN[task.status], task.owner
 
@@ -281,7 +287,7 @@ def _dated(values: dict[str, Any], status: TaskStatus, moment: str) -> dict[str,
     return {name: value for name, value in values.items() if name != "owner" or value}
 
 
-def _new(task: Task, moment: str) -> dict[str, Any]:
+def _new(task: LoopTask, moment: str) -> dict[str, Any]:
     said = {"description": task.description} if task.description else {}
     return {"id": task.id, "title": task.title, **said, "status": WRITTEN[task.status], "priority": task.priority,
             "blocked_by": list(task.needs), "created": moment}  # fmt: skip  # one line of the file

@@ -9,11 +9,11 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from ralph_mission.loop.convergence import Verdict
-from ralph_mission.loop.model import CONVERGED, State
+from ralph_mission.loop.convergence import AcceptanceVerdict
+from ralph_mission.loop.model import CONVERGED, RunState
 from ralph_mission.stores import codec
 from ralph_mission.stores.loop import files, state
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 NAME = ".ralph/loop/verdicts.jsonl"
 CAP = 16 * 1024 * 1024  # bytes of it
@@ -25,34 +25,34 @@ def path(root: Path) -> Path:
     return (root.parents[2] if linked else root) / NAME
 
 
-def say(root: Path, accepted: bool, run_id: str = "") -> tuple[str, Verdict]:
+def say(root: Path, accepted: bool, run_id: str = "") -> tuple[str, AcceptanceVerdict]:
     """Keep a person's word on a run ("": the last one): its id and the verdict. Raises Trouble (usage), OSError."""
     run = _run(root, run_id)
     if run.pending.topic != CONVERGED:
-        raise Trouble(
+        raise UserError(
             f"no reviewer was content with {run.run_id}", "only a run that a reviewer ended is judged", usage=True
         )
     place = path(root)
-    if run.run_id in _judged(place):
-        raise Trouble(f"{run.run_id} is judged already", f"take its line out of {place} first", usage=True)
-    verdict = Verdict(run.kind or run.run_id.split("-", 2)[-1], len(run.pending.issues), accepted)
+    if run.run_id in _judged_ids(place):
+        raise UserError(f"{run.run_id} is judged already", f"take its line out of {place} first", usage=True)
+    verdict = AcceptanceVerdict(run.kind or run.run_id.split("-", 2)[-1], len(run.pending.issues), accepted)
     said = {"kind": verdict.kind, "left": verdict.left, "accepted": accepted, "run": run.run_id}
     files.append(place, json.dumps(said).encode())
     return run.run_id, verdict
 
 
-def _run(root: Path, run_id: str) -> State:
+def _run(root: Path, run_id: str) -> RunState:
     found = None
-    with suppress(codec.Unreadable):
+    with suppress(codec.UnreadableDocument):
         found = state.load(root)
     if run_id and (found is None or found.run_id != run_id):
         found = state.of_run(root, run_id)
     if found is None:
-        raise Trouble(f"there is no run {run_id}".rstrip(), "their names are in .ralph/loop/runs", usage=True)
+        raise UserError(f"there is no run {run_id}".rstrip(), "their names are in .ralph/loop/runs", usage=True)
     return found
 
 
-def _judged(place: Path) -> set[str]:
+def _judged_ids(place: Path) -> set[str]:
     found: set[str] = set()
     for line in (files.read(place, CAP) or b"").split(b"\n"):
         with suppress(ValueError, RecursionError, KeyError, TypeError):

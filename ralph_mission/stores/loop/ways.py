@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from ralph_mission.gateways.files import safe_paths
-from ralph_mission.loop.model import Change
+from ralph_mission.loop.model import PathChange
 
 PUT_BACK = "put back"
 
 
-def within(path: Path, root: Path) -> tuple[Change, ...]:
+def within(path: Path, root: Path) -> tuple[PathChange, ...]:
     """Have nothing on the way to `path` lead out of the work tree `root`; gives what is told of it.
 
     A person's own link is met before the first session, and refused (`Desk.exclusive`). Raises OSError.
     """
-    return tuple(Change(name, "made a link", PUT_BACK) for name in safe_paths.keep_within(path, root))
+    return tuple(PathChange(name, "made a link", PUT_BACK) for name in safe_paths.keep_within(path, root))

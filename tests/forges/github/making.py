@@ -18,7 +18,7 @@ from ralph_mission.mission.effects import (
     marker,
 )
 from ralph_mission.mission.ledger import key_of
-from tests.contract.forge_contract import KEY, WHEN, comment, new_file, open_issue
+from tests.contract.forge_world import KEY, WHEN, comment, new_file, open_issue
 from tests.forges.github_world import GitHubWorld
 
 Making = Callable[[GitHubWorld, str], tuple[Effect, tuple[str, str]]]

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from ralph_mission.forges.github.api import LONGEST, Api
-from ralph_mission.forges.github.etags import Kept
+from ralph_mission.forges.github.etags import ReadCache
 from ralph_mission.forges.github.limits import Absent, Doubt
-from ralph_mission.forges.refusal import Refused
-from ralph_mission.gateways.place import Place
-from ralph_mission.trouble import Trouble
+from ralph_mission.forges.refusal import ForgeRefused
+from ralph_mission.gateways.place import RepositoryPlace
+from ralph_mission.trouble import UserError
 
 HOME = "https://api.example.org"
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -21,7 +21,12 @@ Reply = tuple[int, dict[str, str], str]
 
 def api(monkeypatch: pytest.MonkeyPatch, answer: Callable[[str, int], Reply], most: int = 20) -> Api:
     """An API that answers a path, and how often anything was asked, like this; it is not asked without end."""
-    made = Api(Place("o/r", HOME, "https://example.org", "t"), Kept(None, ""), sleep=lambda seconds: None, pace=0)
+    made = Api(
+        RepositoryPlace("o/r", HOME, "https://example.org", "t"),
+        ReadCache(None, ""),
+        sleep=lambda seconds: None,
+        pace=0,
+    )
 
     def request(method: str, path: str, body: object, headers: object) -> Reply:
         assert made.counts.total <= most
@@ -33,7 +38,7 @@ def api(monkeypatch: pytest.MonkeyPatch, answer: Callable[[str, int], Reply], mo
 
 def test_list_whose_next_page_is_itself_ends_as_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
     link = f'<{HOME}/repos/o/r/issues>; rel="next"'
-    with pytest.raises(Trouble, match="no end"):
+    with pytest.raises(UserError, match="no end"):
         api(monkeypatch, lambda path, count: (200, {"link": link}, "[1]")).all("/issues")
 
 
@@ -41,13 +46,13 @@ def test_list_that_always_has_another_page_ends_as_trouble(monkeypatch: pytest.M
     def answer(path: str, count: int) -> Reply:
         return 200, {"link": f'<{HOME}/repos/o/r/issues?page={count}>; rel="next"'}, "[1]"
 
-    with pytest.raises(Trouble, match="no end"):
+    with pytest.raises(UserError, match="no end"):
         api(monkeypatch, answer, most=LONGEST).all("/issues")
 
 
 def test_list_that_goes_on_at_another_address_is_not_taken_for_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     link = '<https://evil.example/repos/o/r/issues?page=2>; rel="next"'
-    with pytest.raises(Trouble, match="another address"):
+    with pytest.raises(UserError, match="another address"):
         api(monkeypatch, lambda path, count: (200, {"link": link}, "[1]")).all("/issues")
 
 
@@ -64,7 +69,7 @@ def test_redirect_in_a_circle_is_followed_once(monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.mark.parametrize("depth", [900, 100_000])
 def test_json_of_any_depth_is_trouble_with_the_forge(monkeypatch: pytest.MonkeyPatch, depth: int) -> None:
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(UserError) as caught:
         api(monkeypatch, lambda path, count: (200, {}, "[" * depth + "]" * depth)).get("/issues")
     assert caught.value.who == "forge"
 
@@ -82,9 +87,9 @@ def test_wait_that_makes_no_sense_is_a_rate_limit_like_any(
     def answer(path: str, count: int) -> Reply:
         return 403, {"x-ratelimit-remaining": "0", header: said}, "{}"
 
-    with pytest.raises(Trouble, match="rate limit"):
+    with pytest.raises(UserError, match="rate limit"):
         api(monkeypatch, answer).get("/issues")
-    with pytest.raises(Refused, match="rate limit"):
+    with pytest.raises(ForgeRefused, match="rate limit"):
         api(monkeypatch, answer).send("POST", "/issues", {})
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.forges.github.etags import MOST, Kept, slim
+from ralph_mission.forges.github.etags import MOST, ReadCache, slim
 from tests.forges.github_world import GitHubWorld, kept_file
 
 
@@ -120,14 +120,14 @@ def test_answers_to_another_account_are_not_used(world: GitHubWorld) -> None:
 
 
 def test_memory_of_requests_is_bounded_and_keeps_the_newest(tmp_path: Path) -> None:
-    kept = Kept(tmp_path / "x.json", "scope")
+    kept = ReadCache(tmp_path / "x.json", "scope")
     for place in range(10):
         kept.put(str(place), "x" * (MOST // 4))
     kept.get("2")
     kept.save()
     assert (tmp_path / "x.json").stat().st_size < MOST + 1000
-    assert set(Kept(tmp_path / "x.json", "scope").values) == {"2", "8", "9"}
-    assert Kept(tmp_path / "x.json", "other").values == {}
+    assert set(ReadCache(tmp_path / "x.json", "scope").values) == {"2", "8", "9"}
+    assert ReadCache(tmp_path / "x.json", "other").values == {}
 
 
 def test_json_is_kept_without_its_ballast() -> None:
@@ -146,7 +146,7 @@ def test_json_is_kept_without_its_ballast() -> None:
 def test_whoever_left_a_file_there_does_not_choose_who_reads_and_writes_it(tmp_path: Path) -> None:
     (place := tmp_path / "github.json").write_text("{}")
     place.chmod(0o666)
-    kept = Kept(place, "scope")
+    kept = ReadCache(place, "scope")
     kept.put("GET /", {})
     kept.save()
     assert place.stat().st_mode & 0o777 == 0o600

@@ -8,7 +8,7 @@ import pytest
 
 from ralph_mission.forges.github.labelling import OWED
 from ralph_mission.mission.effects import Label
-from tests.contract.forge_contract import KEY, OTHER, comment, open_issue, open_pull, pulled, push_branch
+from tests.contract.forge_world import KEY, OTHER, comment, open_issue, open_pull, pulled, push_branch
 from tests.forges.github_world import GitHubWorld, kept_file
 
 GIVING = ("POST", "/issues/*/labels")

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from ralph_mission.forges.github import merging
-from ralph_mission.forges.refusal import Refused
+from ralph_mission.forges.refusal import ForgeRefused
 from ralph_mission.mission.effects import MergePull
 from ralph_mission.mission.ledger import NEEDS_PERSON, NOT_ATTEMPTED
-from tests.contract.forge_contract import merge_pull, outcome, pulled
+from tests.contract.forge_world import merge_pull, outcome, pulled
 from tests.forges.github_world import GitHubWorld
 from tests.mission.build import HEAD, MARA, review
 
@@ -290,10 +290,10 @@ def test_a_merge_names_the_commit_that_was_approved_and_reads_reviews_afresh() -
     ids=lambda wire: "-".join(map(str, wire.values())),
 )
 def test_what_may_not_be_merged_is_not(wire: dict[str, Any]) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(ForgeRefused):
         merged(**wire)
 
 
 def test_another_way_of_merging_is_refused() -> None:
-    with pytest.raises(Refused, match="method"):
+    with pytest.raises(ForgeRefused, match="method"):
         merged(replace(MERGE, method="rebase"))

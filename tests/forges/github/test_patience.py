@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.mission.ledger import Anchor
-from ralph_mission.trouble import Trouble
-from tests.contract.forge_contract import open_issue
+from ralph_mission.trouble import UserError
+from tests.contract.forge_world import open_issue
 from tests.forges.github.making import an_issue, new_pull
 from tests.forges.github_world import GitHubWorld
 
@@ -69,7 +69,7 @@ def test_read_is_tried_again(world: GitHubWorld) -> None:
 )
 def test_read_that_keeps_failing_is_one_line(world: GitHubWorld, kind: str, who: str) -> None:
     fault = world.fake.fail(kind, ("GET", "/issues"), times=9)
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(UserError) as caught:
         world.forge.issues()
     assert (caught.value.who, fault.used) == (who, 4)
     assert "\n" not in caught.value.what
@@ -82,7 +82,7 @@ def test_read_waits_for_a_rate_limit_within_a_cap(world: GitHubWorld, kind: str)
     assert world.forge.issues() == ()
     assert world.slept == [60, 60] and world.notes == ["GitHub's rate limit: waiting 60 s"] * 2
     world.fake.fail(kind, ("GET", "/labels"))
-    with pytest.raises(Trouble, match="rate limit") as caught:
+    with pytest.raises(UserError, match="rate limit") as caught:
         world.forge.api.get("/labels")
     assert caught.value.who == "forge" and "12:03 UTC" in caught.value.next_step
     assert world.slept == [60, 60]
@@ -90,13 +90,13 @@ def test_read_waits_for_a_rate_limit_within_a_cap(world: GitHubWorld, kind: str)
 
 def test_limit_that_lifts_too_late_is_told_with_its_time(world: GitHubWorld) -> None:
     world.fake.fail("rate_primary", ("GET", "/issues"))
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(UserError) as caught:
         world.forge.issues()
     assert "12:30 UTC" in caught.value.next_step and world.slept == []
 
 
 def test_token_that_is_not_accepted_is_the_users_to_mend(world: GitHubWorld) -> None:
     world.fake.revoke(world.token)
-    with pytest.raises(Trouble, match="does not accept the token") as caught:
+    with pytest.raises(UserError, match="does not accept the token") as caught:
         world.forge.issues()
     assert (caught.value.who, world.slept) == ("you", [])

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.mission.model import Actor
-from tests.contract.forge_contract import merge_pull, open_issue, pulled
+from ralph_mission.mission.threads import Actor
+from tests.contract.forge_world import merge_pull, open_issue, pulled
 from tests.forges.github_world import GitHubWorld
 
 

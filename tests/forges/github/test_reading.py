@@ -8,9 +8,9 @@ import pytest
 
 from ralph_mission.forges.github import reading
 from ralph_mission.mission.effects import OpenIssue, marker
-from ralph_mission.mission.model import Actor
-from ralph_mission.trouble import Missing, Trouble
-from tests.contract.forge_contract import KEY
+from ralph_mission.mission.threads import Actor
+from ralph_mission.trouble import Missing, UserError
+from tests.contract.forge_world import KEY
 from tests.forges.github_world import GitHubWorld
 
 
@@ -25,7 +25,7 @@ def test_deleted_issue_is_missing(world: GitHubWorld) -> None:
 def test_what_an_unreadable_repository_lacks_is_no_proof(world: GitHubWorld) -> None:
     forge = world.connected(world.fake.token("jonas", scopes=()))
     world.fake.world.private = True
-    with pytest.raises(Trouble, match="may not see it") as caught:
+    with pytest.raises(UserError, match="may not see it") as caught:
         forge.issue(7)
     assert not isinstance(caught.value, Missing)
 
@@ -55,7 +55,7 @@ def test_redirect_to_another_host_is_not_followed(world: GitHubWorld) -> None:
             response.status, response.headers["Location"] = 301, "http://127.0.0.2:9/repositories/723001/issues"
 
     world.fake.after(elsewhere)
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         world.forge.issues()
 
 
@@ -97,7 +97,7 @@ def test_who_left_is_the_ghost() -> None:
 
 @pytest.mark.parametrize("changes", [{"number": None}, {"head": None}, {"state": "odd"}, {"created_at": "yesterday"}])
 def test_answer_of_another_shape_is_trouble_with_the_forge(changes: dict[str, Any]) -> None:
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(UserError) as caught:
         reading.read(reading.PullWire, a_pull(**changes))
     assert caught.value.who == "forge" and "\n" not in caught.value.what
 

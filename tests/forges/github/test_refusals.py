@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.forges.github import GitHubForge
+from ralph_mission.forges.github.forge import GitHubForge
 from ralph_mission.mission.effects import (
     Effect,
     PushBranch,
 )
 from ralph_mission.mission.ledger import NEEDS_PERSON
-from ralph_mission.trouble import Trouble
-from tests.contract.forge_contract import KEY, WHEN, merge_pull, new_file, open_issue, pulled
+from ralph_mission.trouble import UserError
+from tests.contract.forge_world import KEY, WHEN, merge_pull, new_file, open_issue, pulled
 from tests.forges.github.making import Making, new_branch, new_pull, opening_issue, opening_pull
 from tests.forges.github_world import GitHubWorld
 
@@ -48,7 +48,7 @@ def test_missing_right_to_merge_is_named(world: GitHubWorld) -> None:
 
 def test_missing_right_to_read_is_named(world: GitHubWorld) -> None:
     forge = world.connected(world.fake.token(permissions={"contents": "read", "issues": "write"}))
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(UserError) as caught:
         forge.pulls()
     assert caught.value.who == "you" and "pull-requests: read" in caught.value.next_step
 
@@ -100,7 +100,7 @@ def test_refusal_to_read_names_the_setting_behind_it(world: GitHubWorld, words: 
             response.status, response.content = 403, json.dumps({"message": words}).encode()
 
     world.fake.after(told)
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(UserError) as caught:
         world.forge.issues()
     assert caught.value.who == "you" and READ_403[words] in caught.value.next_step
     assert "permissions:" not in caught.value.next_step and world.slept == []
@@ -113,6 +113,6 @@ def test_token_that_single_sign_on_keeps_out_is_told_when_it_is_asked_whose_it_i
             response.status, response.content = 403, json.dumps({"message": words}).encode()
 
     world.fake.after(told)
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(UserError) as caught:
         world.connected(world.fake.token("robin")).identity()
     assert "single sign-on" in caught.value.next_step

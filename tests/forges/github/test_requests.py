@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.forges.github import GitHubForge
+from ralph_mission.forges.github.forge import GitHubForge
 from ralph_mission.mission.ledger import Anchor, key_of
-from ralph_mission.mission.model import Actor
-from tests.contract.forge_contract import open_issue
+from ralph_mission.mission.threads import Actor
+from tests.contract.forge_world import open_issue
 from tests.forges.github_world import GitHubWorld
 
 

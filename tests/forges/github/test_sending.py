@@ -14,8 +14,8 @@ from ralph_mission.mission.effects import (
     marker,
 )
 from ralph_mission.mission.ledger import NOT_ATTEMPTED
-from tests.contract.forge_contract import KEY, comment, open_issue, pulled
-from tests.fakes.github import Request
+from tests.contract.forge_world import KEY, comment, open_issue, pulled
+from tests.fakes.github.nouns import Request
 from tests.forges.github.making import MAKING, Making, an_issue, new_branch
 from tests.forges.github_world import GitHubWorld
 

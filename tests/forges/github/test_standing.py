@@ -6,7 +6,7 @@ import pytest
 
 from ralph_mission.mission.effects import marker
 from ralph_mission.mission.ledger import Anchor, key_of
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.forges.github_world import GitHubWorld, kept_file
 
 
@@ -58,7 +58,7 @@ def test_standing_issue_that_a_person_edited_on_the_page_is_read(world: GitHubWo
 def test_damaged_standing_issue_is_told(world: GitHubWorld) -> None:
     world.forge.set_anchor(Anchor("lineage", 1, "c" * 40))
     world.human("mara").edit_issue(1, body=f"Hello\n{marker(key_of('anchor'))}")
-    with pytest.raises(Trouble, match="issue #1 are damaged"):
+    with pytest.raises(UserError, match="issue #1 are damaged"):
         world.connected().anchor()
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.forges.github import GitHubForge
+from ralph_mission.forges.github.forge import GitHubForge
 from ralph_mission.mission.ledger import key_of
-from ralph_mission.trouble import Trouble
-from tests.contract.forge_contract import open_issue
+from ralph_mission.trouble import UserError
+from tests.contract.forge_world import open_issue
 from tests.forges.github.making import new_branch
 from tests.forges.github_world import GitHubWorld
 
@@ -44,7 +44,7 @@ def test_token_stands_in_no_receipt_error_note_log_file_or_argument(
 def _trouble(forge: GitHubForge) -> str:
     try:
         return str(forge.issues("all"))
-    except Trouble as trouble:
+    except UserError as trouble:
         return f"{trouble.what} {trouble.next_step} {trouble.__context__!r} {trouble.__cause__!r}"
 
 

@@ -14,11 +14,11 @@ import pytest
 
 from ralph_mission.forges.github import wire
 from ralph_mission.forges.github.api import Api
-from ralph_mission.forges.github.etags import Kept
+from ralph_mission.forges.github.etags import ReadCache
 from ralph_mission.forges.github.limits import Doubt
-from ralph_mission.gateways.place import Place
-from ralph_mission.trouble import Trouble
-from tests.contract.forge_contract import open_issue
+from ralph_mission.gateways.place import RepositoryPlace
+from ralph_mission.trouble import UserError
+from tests.contract.forge_world import open_issue
 from tests.forges.github_world import GitHubWorld
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -41,7 +41,7 @@ def test_answer_without_measure_is_trouble_with_the_forge_and_not_asked_for_agai
     world: GitHubWorld, packed: bool
 ) -> None:
     swollen(world, wire.LARGEST + 1, packed)
-    with pytest.raises(Trouble, match="answers with more than 33,554,432 bytes") as caught:
+    with pytest.raises(UserError, match="answers with more than 33,554,432 bytes") as caught:
         world.forge.issues()
     assert caught.value.who == "forge" and "GITHUB_API_URL" in caught.value.next_step
     assert world.fake.count(below="/issues") == 1
@@ -68,7 +68,7 @@ def test_connection_is_used_again_but_for_one_whose_answer_was_given_up(world: G
         world.forge.api.get("/labels")
     assert len(world.fake._server.connections) == 1
     swollen(world, wire.LARGEST + 1, packed=False)
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         world.forge.issues()
     assert world.forge.api.get("/labels") == []
 
@@ -104,8 +104,8 @@ def dripping(request: pytest.FixtureRequest) -> Iterator[str]:
 
 def test_answer_that_drips_is_given_up(dripping: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "SLOWEST", 0.2)
-    api = Api(Place("o/r", dripping, dripping, "t"), Kept(None, ""), sleep=lambda seconds: None, pace=0)
-    with pytest.raises(Trouble, match="did not answer in time") as caught:
+    api = Api(RepositoryPlace("o/r", dripping, dripping, "t"), ReadCache(None, ""), sleep=lambda seconds: None, pace=0)
+    with pytest.raises(UserError, match="did not answer in time") as caught:
         api.get("/issues")
     assert (caught.value.who, api.counts.total) == ("forge", 1)
     with pytest.raises(Doubt, match="did not answer in time"):

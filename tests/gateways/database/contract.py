@@ -5,17 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from ralph_mission.gateways.database.queries import Aggregate, Filter, Interest, Order, Query
+from ralph_mission.gateways.database.queries import Aggregate, Filter, Interest, Query, RowOrder
 from tests.gateways.database.world import ONE, THREE, TWO
 
 SMALLEST = Decimal("13.000000000000000000000000000001")
 JUNE = datetime(2030, 6, 1, 11, tzinfo=UTC)
 MAY = datetime(2030, 5, 30, 12, tzinfo=UTC)
-BY_ID = (Order("id"),)
+BY_ID = (RowOrder("id"),)
 
 QUESTIONS = {
     "numbers beyond 2^53 are exact": (
-        Query("Chain", ("id", "supply"), order=(Order("supply", True),)),
+        Query("Chain", ("id", "supply"), order=(RowOrder("supply", True),)),
         [
             {"id": 11, "supply": 9223372036854775807},
             {"id": 7, "supply": 9007199254740993},
@@ -49,7 +49,7 @@ QUESTIONS = {
         [{"id": 4}],
     ),
     "enums have the schema's names": (
-        Query("Proposal", ("key", "status", "open"), (Filter("status", "=", "VOTING_PERIOD"),), (Order("key"),)),
+        Query("Proposal", ("key", "status", "open"), (Filter("status", "=", "VOTING_PERIOD"),), (RowOrder("key"),)),
         [
             {"key": ONE, "status": "VOTING_PERIOD", "open": True},
             {"key": TWO, "status": "VOTING_PERIOD", "open": False},
@@ -63,11 +63,11 @@ QUESTIONS = {
     "nor neither yes nor no": (Query("Proposal", ("key",), (Filter("open", "in", ()),)), []),
     "nor nothing where there is always something": (Query("Tag", ("id",), (Filter("word", "=", None),)), []),
     "any of several, nothing among them": (
-        Query("Proposal", ("key",), (Filter("chainId", "in", (9, None)),), (Order("key"),)),
+        Query("Proposal", ("key",), (Filter("chainId", "in", (9, None)),), (RowOrder("key"),)),
         [{"key": TWO}, {"key": THREE}],
     ),
     "json is sorted and without spaces": (
-        Query("Proposal", ("meta",), order=(Order("key"),)),
+        Query("Proposal", ("meta",), order=(RowOrder("key"),)),
         [{"meta": '{"a":"ö \\" x","aa":{"c":true,"d":1},"b":[1,2.5,null]}'}, {"meta": None}, {"meta": '"text"'}],
     ),
     "related rows over two steps, none where there is none": (
@@ -82,11 +82,11 @@ QUESTIONS = {
         [{"name": 'Ünïcode "quoted" $1 %s :id'}],
     ),
     "nulls come last upwards": (
-        Query("Apr", ("id",), order=(Order("value"), Order("id")), limit=5),
+        Query("Apr", ("id",), order=(RowOrder("value"), RowOrder("id")), limit=5),
         [{"id": n} for n in (1, 2, 3, 4, 5)],
     ),
     "and downwards": (
-        Query("Apr", ("id",), order=(Order("value", True), Order("id"))),
+        Query("Apr", ("id",), order=(RowOrder("value", True), RowOrder("id"))),
         [{"id": n} for n in (4, 3, 2, 1, 5)],
     ),
     "what is known": (
@@ -94,15 +94,15 @@ QUESTIONS = {
         [{"id": 1}, {"id": 2}],
     ),
     "the latest of each series": (
-        Query("Apr", ("id", "chainId"), (), (Order("createdAt", True), Order("id", True)), first_of="chainId"),
+        Query("Apr", ("id", "chainId"), (), (RowOrder("createdAt", True), RowOrder("id", True)), first_of="chainId"),
         [{"id": 4, "chainId": 9}, {"id": 2, "chainId": 7}, {"id": 5, "chainId": 11}],
     ),
     "nulls are one group": (
-        Query("Apr", ("id",), (Filter("createdAt", ">", MAY),), (Order("createdAt", True),), first_of="day"),
+        Query("Apr", ("id",), (Filter("createdAt", ">", MAY),), (RowOrder("createdAt", True),), first_of="day"),
         [{"id": 4}],
     ),
     "a limit counts groups": (
-        Query("Apr", ("id",), (), (Order("createdAt", True), Order("id", True)), first_of="chainId", limit=2),
+        Query("Apr", ("id",), (), (RowOrder("createdAt", True), RowOrder("id", True)), first_of="chainId", limit=2),
         [{"id": 4}, {"id": 2}],
     ),
     "counts of related rows at two moments": (
@@ -122,7 +122,7 @@ QUESTIONS = {
         ],
     ),
     "sums of whole numbers beyond 2^53, zero where there are none": (
-        Query("Proposal", ("key",), order=(Order("key"),), aggregates=(Aggregate("sum", "sum", "votes", "power"),)),
+        Query("Proposal", ("key",), order=(RowOrder("key"),), aggregates=(Aggregate("sum", "sum", "votes", "power"),)),
         [{"key": ONE, "sum": 9007199254740995}, {"key": TWO, "sum": 0}, {"key": THREE, "sum": 1}],
     ),
     "counts and sums over many to many": (
@@ -138,11 +138,11 @@ QUESTIONS = {
         [{"id": 7, "count": 2, "sum": 3}, {"id": 9, "count": 1, "sum": 3}, {"id": 11, "count": 0, "sum": 0}],
     ),
     "nothing, an empty text and a text that reads like nothing are three groups": (
-        Query("Odd", ("id", "word"), order=(Order("id", True),), first_of="word"),
+        Query("Odd", ("id", "word"), order=(RowOrder("id", True),), first_of="word"),
         [{"id": 5, "word": ""}, {"id": 4, "word": None}, {"id": 3, "word": "None"}],
     ),
     "and where some of them have no place": (
-        Query("Odd", ("id", "word"), order=(Order("at", True), Order("id")), first_of="word"),
+        Query("Odd", ("id", "word"), order=(RowOrder("at", True), RowOrder("id")), first_of="word"),
         [{"id": 5, "word": ""}, {"id": 1, "word": None}, {"id": 3, "word": "None"}],
     ),
     "rows that lead nowhere belong to nobody": (
@@ -163,7 +163,7 @@ QUESTIONS = {
     ),
     "nor is it known less": (Query("Odd", ("id",), (Filter("word", "known"),), BY_ID), [{"id": n} for n in (2, 3, 5)]),
     "of no rows there is no first": (
-        Query("Odd", ("id",), (Filter("id", "<", 0),), (Order("at", True),), first_of="word"),
+        Query("Odd", ("id",), (Filter("id", "<", 0),), (RowOrder("at", True),), first_of="word"),
         [],
     ),
     "the way back over one's own table": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.gateways.database.address import read
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_file(said, path):
     ["", "hunter2hunter2", "mysql://u:hunter2@h/db", "postgresql://u:hunter2@h:port/db", "postgresql:", "sqlite://"],
 )
 def test_anything_else_is_refused_without_being_quoted(said):
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(UserError) as caught:
         read(said, "APP_DATABASE_URL")
     assert caught.value.what == "APP_DATABASE_URL is no address of a database"
 

@@ -14,10 +14,10 @@ import pytest
 
 from ralph_mission.gateways.database import prisma_tools
 from ralph_mission.gateways.database.address import read
-from ralph_mission.gateways.database.prisma import opened
-from ralph_mission.gateways.database.queries import Aggregate, Filter, Interest, Order, Query
+from ralph_mission.gateways.database.prisma import open_prisma
+from ralph_mission.gateways.database.queries import Aggregate, Filter, Interest, Query, RowOrder
 from ralph_mission.gateways.database.sessions import Caps
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.gateways.database import world
 from tests.gateways.database.contract import EXACT, QUESTIONS, interest
 from tests.gateways.database.prisma_place import environment
@@ -38,7 +38,7 @@ def asking(postgres, place):
     @contextmanager
     def ask(user="reader", files=world.FILES, server=postgres, query="", **caps):
         address = read(server.url(user=user, query=query), "DATABASE_URL")
-        with opened(address, files, world.parse(files, "prisma"), place, Caps(**caps)) as database:
+        with open_prisma(address, files, world.parse(files, "prisma"), place, Caps(**caps)) as database:
             yield database
 
     return ask
@@ -75,14 +75,14 @@ def test_a_client_is_made_once_for_a_schema(asking, place):
 
 def test_the_latest_of_each_is_found_by_the_server(reader):
     """What the client calls distinct would read the whole table."""
-    query = Query("Apr", ("id",), order=(Order("createdAt", True), Order("id", True)), first_of="chainId")
+    query = Query("Apr", ("id",), order=(RowOrder("createdAt", True), RowOrder("id", True)), first_of="chainId")
     assert reader.questions.firsts(query).method == "group_by"
     assert "distinct" not in reader.questions.rows(query, []).arguments
 
 
 @pytest.mark.parametrize("letter", ["\x85", "\u2028", "\u2029"])
 def test_a_text_that_the_client_would_change_is_refused(reader, letter):
-    with pytest.raises(Trouble, match="ends of lines"):
+    with pytest.raises(UserError, match="ends of lines"):
         reader.rows(Query("Tag", ("id",), (Filter("word", "=", f"a{letter}b"),)))
 
 
@@ -92,8 +92,8 @@ def test_too_many_related_rows_to_add_up_are_told(postgres, reader):
         'INSERT INTO "_ChainToTag" SELECT 11, n FROM generate_series(1000, 2100) n',
     )
     try:
-        with pytest.raises(Trouble, match="more than 1,000 tags"):
-            reader.rows(Query("Chain", ("id",), order=(Order("id"),), aggregates=(Aggregate("n", "count", "tags"),)))
+        with pytest.raises(UserError, match="more than 1,000 tags"):
+            reader.rows(Query("Chain", ("id",), order=(RowOrder("id"),), aggregates=(Aggregate("n", "count", "tags"),)))
     finally:
         postgres.run('DELETE FROM "_ChainToTag" WHERE "A" = 11', "DELETE FROM tags WHERE id > 999")
 
@@ -101,14 +101,14 @@ def test_too_many_related_rows_to_add_up_are_told(postgres, reader):
 def test_a_difference_between_schema_and_database_names_both(asking):
     renamed = world.MAIN.replace('@map("total_supply")', '@map("supply_total")')
     with asking(files={**world.FILES, "prisma/schema.prisma": renamed}) as database:
-        with pytest.raises(Trouble, match=r"field Chain\.supply is column public\.chains\.supply_total"):
+        with pytest.raises(UserError, match=r"field Chain\.supply is column public\.chains\.supply_total"):
             database.describe(Interest("Chain"))
         assert database.describe(Interest("Vote"))
 
 
 def test_a_name_that_would_end_its_sql_is_refused(asking, quoted):
     with asking(files=quoted) as database:
-        with pytest.raises(Trouble, match="quotation mark") as caught:
+        with pytest.raises(UserError, match="quotation mark") as caught:
             database.describe(Interest("Quoted"))
         assert database.describe(Interest("Tag"))
     assert caught.value.next_step == "take the backend sqlalchemy"
@@ -117,13 +117,13 @@ def test_a_name_that_would_end_its_sql_is_refused(asking, quoted):
 def test_what_it_cannot_tell_or_ask_is_one_line_with_the_other_backend(postgres, reader):
     postgres.run("UPDATE gov.\"Odd %s Tabl e\" SET n = 'NaN' WHERE id = 1")
     try:
-        with pytest.raises(Trouble, match="holds a value that Prisma cannot read") as unread:
+        with pytest.raises(UserError, match="holds a value that Prisma cannot read") as unread:
             reader.rows(Query("Odd", ("n",)))
     finally:
         postgres.run('UPDATE gov."Odd %s Tabl e" SET n = 1 WHERE id = 1')
-    with pytest.raises(Trouble, match=r"Proposal\.meta, which is JSON") as unasked:
+    with pytest.raises(UserError, match=r"Proposal\.meta, which is JSON") as unasked:
         reader.rows(Query("Proposal", ("key",), (Filter("meta", "=", None),)))
-    with pytest.raises(Trouble, match="failed over table") as refused:
+    with pytest.raises(UserError, match="failed over table") as refused:
         reader.rows(Query("Tag", ("id",), (Filter("weight", "=", 10**12),)))
     assert all("sqlalchemy" in one.value.next_step for one in (unread, unasked, refused))
 
@@ -131,11 +131,11 @@ def test_what_it_cannot_tell_or_ask_is_one_line_with_the_other_backend(postgres,
 def test_it_waits_for_no_lock_and_takes_no_sql(postgres, asking):
     with asking(lock_seconds=0.2) as database, psycopg.connect(postgres.url()) as other:
         other.execute("LOCK TABLE tags IN ACCESS EXCLUSIVE MODE")
-        with pytest.raises(Trouble, match=r"table public\.tags"):
+        with pytest.raises(UserError, match=r"table public\.tags"):
             database.rows(Query("Tag", ("id",)))
         other.rollback()
         assert len(database.rows(Query("Tag", ("id",)))) == 3
-        with pytest.raises(Trouble, match="takes no sql"):
+        with pytest.raises(UserError, match="takes no sql"):
             database.describe(Interest("query own", (), "SELECT 1"))
 
 
@@ -143,16 +143,16 @@ def test_a_late_answer_is_not_taken_for_the_next_one(postgres, asking, monkeypat
     monkeypatch.setattr("ralph_mission.gateways.database.prisma_process.LATE", -9.9)
     with asking(seconds=9, lock_seconds=1) as database, psycopg.connect(postgres.url()) as other:
         other.execute("LOCK TABLE tags IN ACCESS EXCLUSIVE MODE")
-        with pytest.raises(Trouble, match=r"took too long over table public\.tags"):
+        with pytest.raises(UserError, match=r"took too long over table public\.tags"):
             database.rows(Query("Tag", ("id",)))
-        with pytest.raises(Trouble, match="engine of Prisma ended"):
+        with pytest.raises(UserError, match="engine of Prisma ended"):
             database.rows(Query("Chain", ("id",)))
 
 
 def test_an_answer_that_is_too_large_is_not_carried_away(asking, postgres):
     postgres.run("UPDATE tags SET word = repeat('x', 2000000) WHERE id = 3")
     try:
-        with asking(bytes=1_000_000) as database, pytest.raises(Trouble, match="more than 1 MB"):
+        with asking(bytes=1_000_000) as database, pytest.raises(UserError, match="more than 1 MB"):
             database.rows(Query("Tag", ("word",)))
     finally:
         postgres.run("UPDATE tags SET word = 'unused' WHERE id = 3")
@@ -166,7 +166,7 @@ def test_a_server_that_restarts_is_found_again(postgres, asking):
         for _ in range(2):
             try:
                 told = database.rows(Query("Tag", ("id",)))
-            except Trouble as trouble:
+            except UserError as trouble:
                 assert trouble.who == "network"
         assert len(told) == 3
 
@@ -174,7 +174,7 @@ def test_a_server_that_restarts_is_found_again(postgres, asking):
 @pytest.mark.parametrize("change", [{"user": "nobody-of-here"}, {"query": "?sslmode=require"}, {"port": 1}])
 def test_where_it_is_stands_in_no_complaint(asking, postgres, change, capfd):
     server = replace(postgres, port=change.pop("port", postgres.port))
-    with pytest.raises(Trouble) as caught, asking(server=server, **change) as database:
+    with pytest.raises(UserError) as caught, asking(server=server, **change) as database:
         database.rows(Query("Tag", ("id",)))
     told = f"{caught.value.what} {caught.value.next_step} {caught.value!r} {''.join(capfd.readouterr())}"
     for secret in ("127.0.0.1", str(postgres.port), "a-Pass", "nobody-of"):

@@ -8,14 +8,14 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from ralph_mission.gateways.database.address import read
-from ralph_mission.gateways.database.prisma_address import told
+from ralph_mission.gateways.database.prisma_address import prisma_url
 from ralph_mission.gateways.database.sessions import Caps
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 
 def asked(query: str, native: bool = False, encrypted: bool = False) -> dict[str, str]:
     address = read(f"postgresql://reader:x@db.example.org/app?{query}", "DATABASE_URL")
-    found = dict(parse_qsl(urlsplit(told(address, Caps(), native, encrypted)).query))
+    found = dict(parse_qsl(urlsplit(prisma_url(address, Caps(), native, encrypted)).query))
     return {name: value for name, value in found.items() if name.startswith("ssl")}
 
 
@@ -69,7 +69,7 @@ def test_prismas_own_program_is_told_in_its_words(query: str, own: dict[str, str
     ],
 )
 def test_a_check_that_an_engine_cannot_make_is_refused_and_never_left_out(query: str, native: bool, said: str) -> None:
-    with pytest.raises(Trouble, match=said) as caught:
+    with pytest.raises(UserError, match=said) as caught:
         asked(query, native, True)
     assert "sqlalchemy" in caught.value.next_step
 

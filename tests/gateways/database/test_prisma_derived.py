@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ralph_mission.gateways.database.prisma_derived import Names, derived
+from ralph_mission.gateways.database.prisma_derived import Names, derive_schema
 from ralph_mission.gateways.database.prisma_schema import parse
 from tests.gateways.database import world
 
@@ -31,7 +31,7 @@ model def {
 
 
 def test_the_tables_stay_the_same():
-    text = derived(world.FILES, world.SCHEMA)
+    text = derive_schema(world.FILES, world.SCHEMA)
     made = parse({"derived": text}, "derived")
     names = Names.of(world.SCHEMA)
     for shape in world.SCHEMA.shapes:
@@ -49,7 +49,7 @@ def test_the_tables_stay_the_same():
 
 def test_nothing_that_somebody_wrote_is_a_name_or_a_program():
     files = {"schema.prisma": HOSTILE}
-    text = derived(files, parse(files, "schema.prisma"))
+    text = derive_schema(files, parse(files, "schema.prisma"))
     assert not re.search(r"system|evil|touch|etc|OTHER|default|index|Unsupported|ops", text)
     unquoted = re.sub(r'"(?:[^"\\]|\\.)*"', "", text)
     assert not re.search(r"\b(class|def|import|order_by|json)\b", unquoted)
@@ -59,4 +59,4 @@ def test_nothing_that_somebody_wrote_is_a_name_or_a_program():
 
 def test_equal_schemas_make_equal_texts():
     turned = dict(reversed(world.FILES.items()))
-    assert derived(turned, parse(turned, "prisma")) == derived(world.FILES, world.SCHEMA)
+    assert derive_schema(turned, parse(turned, "prisma")) == derive_schema(world.FILES, world.SCHEMA)

@@ -12,10 +12,10 @@ import pytest
 from ralph_mission.gateways import process
 from ralph_mission.gateways.database import prisma_process, prisma_worker
 from ralph_mission.gateways.database.address import read
-from ralph_mission.gateways.database.prisma_questions import Call
+from ralph_mission.gateways.database.prisma_questions import ClientCall
 from ralph_mission.gateways.database.prisma_tools import Node, Tools
 from ralph_mission.gateways.database.sessions import Caps
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 WORKER = """
 import json, os, subprocess, sys
@@ -31,7 +31,7 @@ os.rename("busy.tmp", "busy")
 engine.wait()
 """
 ADDRESS = read("postgresql://reader:secret@127.0.0.1:1/app", "DATABASE_URL")
-QUESTION = Call("Chain", "find_many", {}, ("id",))
+QUESTION = ClientCall("Chain", "find_many", {}, ("id",))
 
 
 @pytest.fixture
@@ -75,8 +75,8 @@ def running(folder: Path) -> bool:
 def test_a_look_that_is_over_ends_it_at_once(tmp_path: Path, tools: Tools, worker, ready: bool) -> None:
     worker(ready)
     with (
-        pytest.raises(Trouble, match="nobody waits any more"),
-        prisma_process.working(tools, ADDRESS, Caps(seconds=600)) as client,
+        pytest.raises(UserError, match="nobody waits any more"),
+        prisma_process.connect_worker(tools, ADDRESS, Caps(seconds=600)) as client,
     ):
         client.ask(QUESTION, "table chains")
     assert not running(tmp_path)
@@ -85,17 +85,17 @@ def test_a_look_that_is_over_ends_it_at_once(tmp_path: Path, tools: Tools, worke
 def test_one_that_is_asked_again_after_that_says_so(tmp_path: Path, tools: Tools, worker) -> None:
     worker(True)
     token = process.STOPPED.set((tmp_path / "busy").exists)
-    with prisma_process.working(tools, ADDRESS, Caps(seconds=600)) as client:
-        with pytest.raises(Trouble, match="nobody waits any more for table chains"):
+    with prisma_process.connect_worker(tools, ADDRESS, Caps(seconds=600)) as client:
+        with pytest.raises(UserError, match="nobody waits any more for table chains"):
             client.ask(QUESTION, "table chains")
         process.STOPPED.reset(token)
-        with pytest.raises(Trouble, match="engine of Prisma ended"):
+        with pytest.raises(UserError, match="engine of Prisma ended"):
             client.ask(QUESTION, "table tags")
 
 
 def test_a_client_that_does_not_hear_the_goodbye_is_ended_with_its_engine(tmp_path: Path, tools: Tools, worker) -> None:
     worker(True)
-    with prisma_process.working(tools, ADDRESS, Caps()) as client:
+    with prisma_process.connect_worker(tools, ADDRESS, Caps()) as client:
         assert client.process.stdin
         client.process.stdin.write(b"{}\n")
         client.process.stdin.flush()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ralph_mission.gateways.database.prisma_schema import parse
 from ralph_mission.gateways.database.shapes import Catalog, Column, Relation, Shape, Through, drift
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 MAIN = r"""
 datasource db {
@@ -103,7 +103,7 @@ def test_models_and_views_are_found_either_way(catalog):
     assert [one.name for one in catalog.shapes] == ["Chain", "Apr", "Proof", "Tag", "Ranking"]
     for name in ("Apr", "apr_values", "public.apr_values"):
         assert catalog.shape(name).place == "public.apr_values"
-    with pytest.raises(Trouble, match="no model or table aprvalues") as caught:
+    with pytest.raises(UserError, match="no model or table aprvalues") as caught:
         catalog.shape("aprvalues")
     assert caught.value.next_step == "did you mean apr_values?"
 
@@ -161,7 +161,7 @@ def test_many_to_many_goes_through_the_table_that_prisma_keeps(catalog):
     ],
 )
 def test_what_is_wrong_with_a_schema_is_one_line(text, said):
-    with pytest.raises(Trouble, match=said):
+    with pytest.raises(UserError, match=said):
         parse({"s.prisma": text}, "s.prisma")
 
 
@@ -169,7 +169,7 @@ def test_what_is_wrong_with_a_schema_is_one_line(text, said):
 def test_no_text_does_worse_than_trouble(text):
     try:
         parse({"s": "model A {\n" + text}, "s")
-    except Trouble as trouble:
+    except UserError as trouble:
         assert "\n" not in trouble.what
 
 

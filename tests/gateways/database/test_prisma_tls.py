@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.gateways.database.address import read
-from ralph_mission.gateways.database.prisma import opened
-from ralph_mission.gateways.database.queries import Order, Query
-from ralph_mission.trouble import Trouble
+from ralph_mission.gateways.database.prisma import open_prisma
+from ralph_mission.gateways.database.queries import Query, RowOrder
+from ralph_mission.trouble import UserError
 from tests.gateways.database import world
 from tests.gateways.database.prisma_place import environment
 from tests.gateways.database.tls_world import Trusted, speaking_tls
@@ -34,8 +34,8 @@ def trusted(tmp_path_factory: pytest.TempPathFactory, place: dict[str, str]) -> 
 
 
 def words(url: str, place: dict[str, str]) -> list[str]:
-    with opened(read(url, "DATABASE_URL"), world.FILES, world.SCHEMA, place) as database:
-        return [str(row["word"]) for row in database.rows(Query("Tag", ("word",), order=(Order("id"),)))]
+    with open_prisma(read(url, "DATABASE_URL"), world.FILES, world.SCHEMA, place) as database:
+        return [str(row["word"]) for row in database.rows(Query("Tag", ("word",), order=(RowOrder("id"),)))]
 
 
 @pytest.mark.parametrize("mode", ["prefer", "require", "verify-ca", "verify-full"])
@@ -48,5 +48,5 @@ def test_an_authority_of_ones_own_is_believed(trusted: Trusted, place: dict[str,
 
 @pytest.mark.parametrize(("root", "host"), [("other", "localhost"), ("authority", "127.0.0.1")])
 def test_what_does_not_fit_is_one_line(trusted: Trusted, place: dict[str, str], root: str, host: str) -> None:
-    with pytest.raises(Trouble, match="the database's certificate"):
+    with pytest.raises(UserError, match="the database's certificate"):
         words(trusted.url("verify-full", getattr(trusted, root), host), place)

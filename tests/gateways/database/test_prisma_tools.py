@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.gateways.database import prisma_tools
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 
 @pytest.fixture
@@ -30,16 +30,16 @@ def without(monkeypatch):
 )
 def test_what_is_missing_is_named(tmp_path, without, missing, said):
     without(*missing)
-    with pytest.raises(Trouble, match=said) as caught:
-        prisma_tools.prepared("", {"XDG_CACHE_HOME": str(tmp_path)})
+    with pytest.raises(UserError, match=said) as caught:
+        prisma_tools.prepare_tools("", {"XDG_CACHE_HOME": str(tmp_path)})
     assert "pip install 'ralph-mission[prisma]'" in caught.value.next_step
 
 
 def test_a_folder_where_others_may_write_is_none_to_run_code_from(tmp_path):
     (tmp_path / "ralph-prisma").mkdir()
     (tmp_path / "ralph-prisma").chmod(0o777)
-    with pytest.raises(Trouble, match="others may write"):
-        prisma_tools.prepared("", {"XDG_CACHE_HOME": str(tmp_path)})
+    with pytest.raises(UserError, match="others may write"):
+        prisma_tools.prepare_tools("", {"XDG_CACHE_HOME": str(tmp_path)})
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_the_native_engine_is_taken_where_it_was_fetched(monkeypatch, tmp_path):
     fetched.chmod(0o755)
     assert prisma_tools.native({}) == fetched
     assert prisma_tools.native({"PRISMA_QUERY_ENGINE_BINARY": "/bin/sh"}) == Path("/bin/sh")
-    with pytest.raises(Trouble, match="names no program"):
+    with pytest.raises(UserError, match="names no program"):
         prisma_tools.native({"PRISMA_QUERY_ENGINE_BINARY": str(tmp_path / "none")})
 
 

@@ -14,18 +14,18 @@ import sqlalchemy as sa
 import sqlalchemy.dialects.postgresql.psycopg
 
 from ralph_mission.gateways.database.address import read
-from ralph_mission.gateways.database.queries import Aggregate, Filter, Interest, Order, Query
+from ralph_mission.gateways.database.queries import Aggregate, Filter, Interest, Query, RowOrder
 from ralph_mission.gateways.database.sessions import Caps
 from ralph_mission.gateways.database.shapes import Catalog, Column, Shape
-from ralph_mission.gateways.database.sql import opened
+from ralph_mission.gateways.database.sql import open_sql
 from ralph_mission.gateways.database.statements import Dialect, statement
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.gateways.database import world
 from tests.gateways.database.contract import EXACT, QUESTIONS, interest
 
 
 def asking(postgres, user="reader", schema=world.SCHEMA, **caps):
-    return opened(read(postgres.url(user=user), "DATABASE_URL"), schema, Caps(**caps))
+    return open_sql(read(postgres.url(user=user), "DATABASE_URL"), schema, Caps(**caps))
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_postgresql_answers(reader, name):
 def test_sqlite_answers(tmp_path, name):
     query, expected = QUESTIONS[name]
     world.in_sqlite(tmp_path / "a b.db")
-    with opened(read(f"sqlite:///{tmp_path}/a b.db", "DATABASE_URL"), world.SQLITE_SCHEMA) as database:
+    with open_sql(read(f"sqlite:///{tmp_path}/a b.db", "DATABASE_URL"), world.SQLITE_SCHEMA) as database:
         database.describe(interest(query))
         assert list(database.rows(query)) == expected
 
@@ -58,7 +58,7 @@ def test_the_latest_of_each_is_found_without_sorting_the_table(postgres, moment)
     rows = "SELECT 1000 + n, 7 + 2 * (n % 2), 1, NULL, '2030-05-01T00:00:00Z'::timestamptz + n / 4 * '1 s'::interval"
     postgres.run(f"INSERT INTO aprs {rows}, NULL, NULL FROM generate_series(1, 4000) n")
     try:
-        order = (Order("createdAt", True), Order("id", True))
+        order = (RowOrder("createdAt", True), RowOrder("id", True))
         until = (Filter("createdAt", "<=", datetime.fromisoformat(moment)),)
         query = Query("Apr", ("id", "chainId"), until, order, first_of="chainId")
         asked = statement(query, world.SCHEMA, Dialect()).compile(dialect=sa.dialects.postgresql.psycopg.dialect())
@@ -84,7 +84,7 @@ def test_nothing_is_written_even_by_one_who_could(postgres):
         "CREATE TABLE IF NOT EXISTS touched (at timestamptz)",
         "CREATE OR REPLACE FUNCTION touch() RETURNS int LANGUAGE sql AS 'INSERT INTO touched VALUES (now()); SELECT 1'",
     )
-    with asking(postgres, "app") as database, pytest.raises(Trouble, match="refused to write"):
+    with asking(postgres, "app") as database, pytest.raises(UserError, match="refused to write"):
         database.describe(Interest("query own", (), "SELECT touch() AS one"))
         database.rows(Query("query own", ("one",)))
     assert postgres.run("SELECT count(*) FROM touched") == [(0,)]
@@ -100,7 +100,7 @@ def test_without_a_schema_names_are_those_of_the_database(postgres):
             *("int", "int", "decimal", "float", "time", "time", "time")
         ]
         assert catalog.shape("tags").columns == ()
-        query = Query("aprs", ("id", "chain.parent.name"), (Filter("chain_id", "=", 9),), (Order("id"),), limit=1)
+        query = Query("aprs", ("id", "chain.parent.name"), (Filter("chain_id", "=", 9),), (RowOrder("id"),), limit=1)
         assert database.rows(query) == [{"id": 3, "chain.parent.name": "Cosmos Hub"}]
         votes = Aggregate("votes", "sum", "votes", "power")
         database.describe(Interest("gov.proposals", ("votes",)))
@@ -110,7 +110,7 @@ def test_without_a_schema_names_are_those_of_the_database(postgres):
 
 def test_a_schema_in_the_address_is_where_tables_are(postgres):
     url = postgres.url(user="reader", query="?schema=gov&connection_limit=3&sslmode=prefer")
-    with opened(read(url, "DATABASE_URL")) as database:
+    with open_sql(read(url, "DATABASE_URL")) as database:
         database.describe(Interest("votes"))
         assert len(database.rows(Query("votes", ("voter",)))) == 3
 
@@ -142,7 +142,9 @@ def test_names_are_quoted_whatever_is_in_them(postgres, quoted):
         with asking(postgres, schema=given) as database:
             shape = database.describe(Interest(source)).shape(source)
             assert [one.type for one in shape.columns] == ["int", "int"] and len(shape.key) == 1
-            query = Query(source, (number,), (Filter(number, ">", 1),), (Order(number, True),), first_of=shape.key[0])
+            query = Query(
+                source, (number,), (Filter(number, ">", 1),), (RowOrder(number, True),), first_of=shape.key[0]
+            )
             assert database.rows(query) == [{number: 5}]
             assert database.writable(Interest(source)) == ()
     assert postgres.run("SELECT count(*) FROM tags") == [(3,)]
@@ -155,7 +157,7 @@ def test_a_difference_between_schema_and_database_names_both(postgres):
     renamed = world.MAIN.replace('@map("chain_id")\n  chain     Chain', '@map("chainid")\n  chain     Chain')
     schema = world.parse({**world.FILES, "prisma/schema.prisma": renamed}, "prisma")
     with asking(postgres, schema=schema) as database:
-        with pytest.raises(Trouble) as caught:
+        with pytest.raises(UserError) as caught:
             database.describe(Interest("Apr"))
         database.describe(Interest("Chain"))
         assert len(database.drift()) == 1
@@ -166,14 +168,17 @@ def test_a_difference_between_schema_and_database_names_both(postgres):
 
 def test_a_table_that_may_not_be_read_is_named(postgres):
     postgres.run("CREATE TABLE IF NOT EXISTS hidden (id int)")
-    with asking(postgres, schema=None) as database, pytest.raises(Trouble, match=r"may not read table public\.hidden"):
+    with (
+        asking(postgres, schema=None) as database,
+        pytest.raises(UserError, match=r"may not read table public\.hidden"),
+    ):
         database.describe(Interest("hidden"))
         database.rows(Query("hidden", ("id",)))
 
 
 @pytest.mark.attack(59)
 def test_what_takes_too_long_is_ended_by_the_server(postgres):
-    with asking(postgres, seconds=0.2) as database, pytest.raises(Trouble, match="took too long over query slow"):
+    with asking(postgres, seconds=0.2) as database, pytest.raises(UserError, match="took too long over query slow"):
         database.describe(Interest("query slow", (), "SELECT 1 AS one FROM pg_sleep(600)"))
         database.rows(Query("query slow", ("one",)))
 
@@ -183,13 +188,13 @@ def test_nobody_waits_for_a_lock(postgres):
     with asking(postgres, lock_seconds=0.1) as database, psycopg.connect(postgres.url()) as other:
         database.describe(Interest("Tag"))
         other.execute("LOCK TABLE tags IN ACCESS EXCLUSIVE MODE")
-        with pytest.raises(Trouble, match=r"table public\.tags was locked"):
+        with pytest.raises(UserError, match=r"table public\.tags was locked"):
             database.rows(Query("Tag", ("id",)))
 
 
 @pytest.mark.attack(59)
 def test_an_answer_that_is_too_large_is_not_carried_away(postgres):
-    with asking(postgres, bytes=1_000_000) as database, pytest.raises(Trouble, match="more than 1 MB"):
+    with asking(postgres, bytes=1_000_000) as database, pytest.raises(UserError, match="more than 1 MB"):
         many = "SELECT repeat(chr(97 + n % 20), 3000) AS text FROM generate_series(1, 1000) n"
         database.describe(Interest("query large", (), many))
         database.rows(Query("query large", ("text",)))
@@ -199,11 +204,11 @@ def test_an_answer_that_is_too_large_is_not_carried_away(postgres):
 def test_sqlite_is_interrupted_and_cannot_be_written(tmp_path):
     world.in_sqlite(tmp_path / "a.db")
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS many FROM n"
-    with opened(read(f"sqlite:///{tmp_path}/a.db", "DATABASE_URL"), None, Caps(seconds=0.2)) as database:
-        with pytest.raises(Trouble, match="took too long"):
+    with open_sql(read(f"sqlite:///{tmp_path}/a.db", "DATABASE_URL"), None, Caps(seconds=0.2)) as database:
+        with pytest.raises(UserError, match="took too long"):
             database.describe(Interest("query endless", (), endless))
         assert database.writable(Interest("tags")) == ()
-    with pytest.raises(Trouble, match="file cannot be opened"), opened(read(f"file:{tmp_path}/none.db", "D")):
+    with pytest.raises(UserError, match="file cannot be opened"), open_sql(read(f"file:{tmp_path}/none.db", "D")):
         pass
     assert not (tmp_path / "none.db").exists()
 
@@ -212,10 +217,10 @@ def test_a_server_that_knows_no_encoding_is_read_as_unicode(postgres):
     postgres.run("CREATE DATABASE old ENCODING 'SQL_ASCII' TEMPLATE template0", database="postgres")
     odd = r"INSERT INTO words VALUES (1, convert_from('\xc3b6', 'SQL_ASCII')), (2, convert_from('\xff', 'SQL_ASCII'))"
     postgres.run("CREATE TABLE words (id int PRIMARY KEY, word text)", odd, database="old")
-    with opened(read(postgres.url("old"), "DATABASE_URL")) as database:
+    with open_sql(read(postgres.url("old"), "DATABASE_URL")) as database:
         database.describe(Interest("words"))
         assert database.rows(Query("words", ("word",), (Filter("word", "=", "ö"),))) == [{"word": "ö"}]
-        with pytest.raises(Trouble, match=r"table public\.words holds a value that cannot be read"):
+        with pytest.raises(UserError, match=r"table public\.words holds a value that cannot be read"):
             database.rows(Query("words", ("word",)))
 
 
@@ -224,9 +229,9 @@ def test_one_odd_text_is_not_the_end_of_a_table(tmp_path):
         made.execute("CREATE TABLE t (id integer primary key, word text, meta json)")
         made.execute("INSERT INTO t VALUES (1, CAST(x'ff41' AS TEXT), ?), (2, 'fine', NULL)", ('{"a": "\\ud800"}',))
     made.close()
-    with opened(read(f"sqlite:///{tmp_path}/a.db", "DATABASE_URL")) as database:
+    with open_sql(read(f"sqlite:///{tmp_path}/a.db", "DATABASE_URL")) as database:
         database.describe(Interest("t"))
-        rows = database.rows(Query("t", ("word", "meta"), order=(Order("id"),)))
+        rows = database.rows(Query("t", ("word", "meta"), order=(RowOrder("id"),)))
     assert rows == [{"word": "\ufffdA", "meta": '{"a":"?"}'}, {"word": "fine", "meta": None}]
 
 
@@ -249,7 +254,7 @@ def test_an_owners_own_query_is_a_table(postgres):
         assert [(column.name, column.type) for column in shape.columns] == [
             *(("name", "text"), ("total", "decimal"), ("at", "time"))
         ]
-        query = Query("query totals", ("name", "total"), (Filter("total", ">", Decimal("0.2")),), (Order("total"),))
+        query = Query("query totals", ("name", "total"), (Filter("total", ">", Decimal("0.2")),), (RowOrder("total"),))
         assert [row["name"] for row in database.rows(query)] == ["Cosmos Hub", "Osmosis"]
 
 
@@ -263,7 +268,7 @@ def test_a_comment_at_its_end_hides_nothing(postgres):
 @pytest.mark.parametrize("text", ["SELECT 1 AS one; DELETE FROM tags", "SELECT 1 AS one) AS own; DELETE FROM tags; --"])
 @pytest.mark.attack(58)
 def test_it_is_one_statement(postgres, text):
-    with asking(postgres, "app") as database, pytest.raises(Trouble, match="does not understand"):
+    with asking(postgres, "app") as database, pytest.raises(UserError, match="does not understand"):
         database.describe(Interest("query two", (), text))
     assert postgres.run("SELECT count(*) FROM tags") == [(3,)]
 
@@ -311,7 +316,7 @@ def test_what_a_role_was_given_is_told_though_a_column_is_generated(postgres):
 def test_a_time_without_end_is_named_as_what_cannot_be_read(postgres):
     postgres.run("CREATE TABLE ends (at timestamptz)", "INSERT INTO ends VALUES ('infinity')")
     postgres.run("GRANT SELECT ON ends TO reader")
-    with asking(postgres, schema=None) as database, pytest.raises(Trouble) as caught:
+    with asking(postgres, schema=None) as database, pytest.raises(UserError) as caught:
         database.describe(Interest("ends"))
         database.rows(Query("ends", ("at",)))
     assert caught.value.what == "table public.ends holds a value that cannot be read"
@@ -334,7 +339,7 @@ def test_a_time_without_end_is_named_as_what_cannot_be_read(postgres):
 def test_where_it_is_stands_in_no_complaint(postgres, change, said):
     server = replace(postgres, port=change.pop("port", postgres.port))
     url = server.url(**{"user": "reader", **change})
-    with pytest.raises(Trouble) as caught, opened(read(url, "DATABASE_URL"), world.SCHEMA) as database:
+    with pytest.raises(UserError) as caught, open_sql(read(url, "DATABASE_URL"), world.SCHEMA) as database:
         database.describe(Interest("Tag"))
     told = f"{caught.value.what} {caught.value.next_step} {caught.value!r}"
     assert said in told
@@ -349,8 +354,8 @@ def test_a_server_that_says_nothing_is_given_up(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as mute:
         url = f"postgresql://reader:x@127.0.0.1:{mute.getsockname()[1]}/app"
         with (
-            pytest.raises(Trouble, match="does not answer"),
-            opened(read(url, "D"), None, Caps(connect_seconds=2)) as one,
+            pytest.raises(UserError, match="does not answer"),
+            open_sql(read(url, "D"), None, Caps(connect_seconds=2)) as one,
         ):
             one.describe(Interest("tags"))
 
@@ -359,7 +364,7 @@ def test_one_connection_serves_threads_one_after_the_other(tmp_path):
     with sqlite3.connect(tmp_path / "a.db") as made:
         made.execute("CREATE TABLE t (id integer primary key)")
     made.close()
-    with opened(read(f"sqlite:///{tmp_path}/a.db", "DATABASE_URL")) as database:
+    with open_sql(read(f"sqlite:///{tmp_path}/a.db", "DATABASE_URL")) as database:
         told = []
         thread = threading.Thread(target=lambda: told.append(database.describe(Interest("t")).shape("t").key))
         thread.start()
@@ -372,6 +377,6 @@ def test_a_text_that_would_be_an_endless_number_is_none(tmp_path):
         made.execute("CREATE TABLE odd (id INTEGER PRIMARY KEY, n BLOB)")
         made.execute("INSERT INTO odd VALUES (1, '1e999999999'), (2, '12')")
     odd = Shape("odd", "odd", "", (Column("id", "id", "int"), Column("n", "n", "int")), ("id",))
-    with opened(read(f"sqlite:///{tmp_path}/a.db", "DATABASE_URL"), Catalog((odd,))) as database:
-        rows = database.rows(Query("odd", ("n",), order=(Order("id"),)))
+    with open_sql(read(f"sqlite:///{tmp_path}/a.db", "DATABASE_URL"), Catalog((odd,))) as database:
+        rows = database.rows(Query("odd", ("n",), order=(RowOrder("id"),)))
     assert [row["n"] for row in rows] == [Decimal("1e999999999"), 12]

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from ralph_mission.gateways.database.address import read
-from ralph_mission.gateways.database.queries import Interest, Order, Query
-from ralph_mission.gateways.database.sql import opened
-from ralph_mission.trouble import Trouble
+from ralph_mission.gateways.database.queries import Interest, Query, RowOrder
+from ralph_mission.gateways.database.sql import open_sql
+from ralph_mission.trouble import UserError
 from tests.gateways.database import world
 from tests.gateways.database.tls_world import Trusted, speaking_tls
 
@@ -21,9 +21,9 @@ def trusted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trusted]:
 
 
 def words(url: str) -> list[str]:
-    with opened(read(url, "DATABASE_URL"), world.SCHEMA) as database:
+    with open_sql(read(url, "DATABASE_URL"), world.SCHEMA) as database:
         database.describe(Interest("Tag"))
-        return [str(row["word"]) for row in database.rows(Query("Tag", ("word",), order=(Order("id"),)))]
+        return [str(row["word"]) for row in database.rows(Query("Tag", ("word",), order=(RowOrder("id"),)))]
 
 
 @pytest.mark.parametrize("mode", ["require", "verify-ca", "verify-full"])
@@ -32,7 +32,7 @@ def test_an_authority_of_ones_own_is_believed(trusted: Trusted, mode: str) -> No
 
 
 def test_the_connection_is_encrypted(trusted: Trusted) -> None:
-    with opened(read(trusted.url("verify-full", trusted.authority), "DATABASE_URL")) as database:
+    with open_sql(read(trusted.url("verify-full", trusted.authority), "DATABASE_URL")) as database:
         own = Interest("query tls", (), "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
         database.describe(own)
         assert database.rows(Query("query tls", ("ssl",))) == [{"ssl": True}]
@@ -51,7 +51,7 @@ def test_what_does_not_fit_is_one_line_without_an_address(
     trusted: Trusted, mode: str, root: str, host: str, said: str
 ) -> None:
     place = getattr(trusted, root, trusted.other.with_name("none.crt"))
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(UserError) as caught:
         words(trusted.url(mode, place, host))
     assert caught.value.what == said
     assert "ssl" in caught.value.next_step + caught.value.what

@@ -72,7 +72,7 @@ def test_no_name_leads_above_the_top(tmp_path: Path) -> None:
     (tmp_path / "top").mkdir()
     (tmp_path / "file").write_text("x")
     with pytest.raises(OSError, match="symbolic links"):
-        safe_paths.opened(tmp_path / "top/../file", tmp_path / "top")
+        safe_paths.open_plain(tmp_path / "top/../file", tmp_path / "top")
     assert safe_paths.plain(tmp_path / "top/nothing")
 
 
@@ -106,9 +106,15 @@ def test_a_folder_of_ours_in_a_git_directory_is_ours_too(tmp_path: Path, way: st
 @pytest.mark.parametrize("said", [pytest.param("[" * 200_000, id="nested"), "{", "\udcff", ""])
 def test_what_is_no_json_of_ours_tells_nothing(tmp_path: Path, said: str) -> None:
     (tmp_path / "file").write_bytes(said.encode("utf-8", "surrogateescape"))
-    assert safe_paths.told(tmp_path / "file", 1_000_000) is None and safe_paths.told(tmp_path / "none", 1) is None
+    assert (
+        safe_paths.read_json(tmp_path / "file", 1_000_000) is None
+        and safe_paths.read_json(tmp_path / "none", 1) is None
+    )
     (tmp_path / "file").write_text('{"a": 1}')
-    assert safe_paths.told(tmp_path / "file", 1_000_000) == {"a": 1} and safe_paths.told(tmp_path / "file", 7) is None
+    assert (
+        safe_paths.read_json(tmp_path / "file", 1_000_000) == {"a": 1}
+        and safe_paths.read_json(tmp_path / "file", 7) is None
+    )
 
 
 @pytest.mark.attack(46)

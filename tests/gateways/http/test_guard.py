@@ -8,7 +8,7 @@ import ssl
 import pytest
 
 from ralph_mission.gateways.http.guard import GuardedWeb
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.gateways.web_server import Server, reply, saying, serving, site
 
 SOMEWHERE = "93.184.216.34"  # public; the tripwire raises when a test really connects to it
@@ -22,8 +22,8 @@ def lead_to(server: Server) -> bytes:
     return reply(b"", "302 Found", Location=f"{server.url}/x")
 
 
-def trouble_of(web: GuardedWeb, url: str, **more: object) -> Trouble:
-    with pytest.raises(Trouble) as caught:
+def trouble_of(web: GuardedWeb, url: str, **more: object) -> UserError:
+    with pytest.raises(UserError) as caught:
         web.get(url, **more)  # type: ignore[arg-type]  # as `get` takes them
     assert caught.value.who == "network"
     assert caught.value.next_step

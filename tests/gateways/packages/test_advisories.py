@@ -13,10 +13,10 @@ import pytest
 from ralph_mission.gateways.http.guard import CAP, NONE, WebAnswer
 from ralph_mission.gateways.packages import managers
 from ralph_mission.gateways.packages.advisories import MOST, Advisories, Subject
-from ralph_mission.gateways.packages.keeping import Shelf
+from ralph_mission.gateways.packages.keeping import AnswerCache
 from ralph_mission.hands import bumps
 from ralph_mission.observers import dependencies
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 BUOY: Subject = ("PyPI", "buoy", "1.4.2")
 NOW = datetime(2030, 6, 1, tzinfo=UTC)
@@ -55,7 +55,7 @@ class Slow:
 
 def advisories(osv: Slow, cache: Path) -> Advisories:
     clock = lambda: osv.now  # noqa: E731 (a clock is a function)
-    return Advisories(osv, "https://osv.example.org", Shelf(cache), NOW, timedelta(hours=6), 60.0, clock)
+    return Advisories(osv, "https://osv.example.org", AnswerCache(cache), NOW, timedelta(hours=6), 60.0, clock)
 
 
 def test_what_is_not_asked_in_time_is_said_and_asked_first_at_the_next_look(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_an_advisory_whose_text_cannot_be_had_costs_itself_alone_and_is_asked_ag
 
 def test_an_answer_nested_without_end_is_no_answer(tmp_path: Path) -> None:
     osv = Slow([], nested=True)
-    with pytest.raises(Trouble, match="does not answer"):
+    with pytest.raises(UserError, match="does not answer"):
         advisories(osv, tmp_path).about([BUOY])
 
 
@@ -110,6 +110,6 @@ def test_packages_that_are_too_many_for_the_time_are_counted(tmp_path: Path) -> 
 
 
 def test_a_look_at_dependencies_has_the_time_that_its_parts_may_take() -> None:
-    settings = dependencies.Settings()
+    settings = dependencies.DependencySettings()
     look = dependencies.build(settings, git=None, environment={})  # type: ignore[arg-type]  # nothing is looked at
     assert look.seconds >= 2 * settings.seconds + bumps.ALTOGETHER + managers.VERSION + 2 * 60.0

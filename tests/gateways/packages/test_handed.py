@@ -8,8 +8,8 @@ import pytest
 
 from ralph_mission.gateways.http.address import parse_address
 from ralph_mission.gateways.packages import managers
-from ralph_mission.gateways.packages.handed import addresses, handed
-from ralph_mission.trouble import Trouble
+from ralph_mission.gateways.packages.handed import addresses, files_for_manager
+from ralph_mission.trouble import UserError
 
 EVIL = "http://127.0.0.1:9/x"
 
@@ -54,7 +54,7 @@ def test_what_no_manager_asks_is_no_place() -> None:
         "pyproject.toml": f'[project]\ndescription = "{page}"\n[project.urls]\nA = "{page}"\n[tool.x]\ny = "{page}"\n',
     }
     held = {path: text.encode() for path, text in files.items()}
-    assert addresses(held) == () and handed(held) == held
+    assert addresses(held) == () and files_for_manager(held) == held
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_no_manager_asks_is_no_place() -> None:
     ],
 )
 def test_no_settings_are_handed_on(path: str, text: str) -> None:
-    assert handed({path: text.encode()}) == {} and addresses({path: text.encode()}) == ()
+    assert files_for_manager({path: text.encode()}) == {} and addresses({path: text.encode()}) == ()
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,14 @@ def test_no_settings_are_handed_on(path: str, text: str) -> None:
     ],
 )
 def test_settings_that_name_another_registry_leave_it_to_a_person(path: str, text: str) -> None:
-    with pytest.raises(Trouble, match=f"{path} names a registry of its own"):
-        handed({path: text.encode()})
+    with pytest.raises(UserError, match=f"{path} names a registry of its own"):
+        files_for_manager({path: text.encode()})
 
 
 def test_settings_within_a_manifest_are_left_out() -> None:
     workspace = "packages: [a]\npnpmfile: .npmrc\nconfigDependencies: {x: 1.0.0+sha512-abc}\ncatalog: {b: ^1.0.0}\n"
     manifest = '{"name": "a", "pnpm": {"configDependencies": {"x": "1.0.0"}, "overrides": {"b": "1.0.0"}}}'
-    given = handed({"pnpm-workspace.yaml": workspace.encode(), "package.json": manifest.encode()})
+    given = files_for_manager({"pnpm-workspace.yaml": workspace.encode(), "package.json": manifest.encode()})
     assert json.loads(given["pnpm-workspace.yaml"]) == {"packages": ["a"], "catalog": {"b": "^1.0.0"}}
     assert json.loads(given["package.json"]) == {"name": "a", "pnpm": {"overrides": {"b": "1.0.0"}}}
     assert "--no-config" in managers.UV  # of a pyproject.toml
@@ -120,8 +120,8 @@ def asking(place: str) -> str:
     ],
 )
 def test_what_leads_to_other_files_of_the_machine_or_makes_a_package_is_refused(path: str, text: str) -> None:
-    with pytest.raises(Trouble) as caught:
-        handed({path: text.encode()})
+    with pytest.raises(UserError) as caught:
+        files_for_manager({path: text.encode()})
     assert caught.value.what.startswith(path)
 
 
@@ -137,18 +137,18 @@ def test_paths_within_the_repository_are_handed_on() -> None:
         "pnpm-lock.yaml": "packages:\n  /buoy@1.0.0:\n    dev: false\n",
     }
     held = {path: text.encode() for path, text in files.items()}
-    assert handed(held) == held and addresses(held) == ()
+    assert files_for_manager(held) == held and addresses(held) == ()
 
 
 @pytest.mark.parametrize("between", [" ", "'", '"', "<", "|", "%20", " ... "])
 def test_a_user_whose_name_looks_like_a_public_host_hides_no_other_one(between: str) -> None:
-    with pytest.raises(Trouble, match=r"can be read in two ways|names a user"):
+    with pytest.raises(UserError, match=r"can be read in two ways|names a user"):
         for url in addresses({"package.json": asking(f"https://1.1.1.1{between}@127.0.0.1:9/x.tgz").encode()}):
             parse_address(url)
 
 
 def test_an_address_that_is_made_of_the_environment_is_refused() -> None:
-    with pytest.raises(Trouble, match="variable"):
+    with pytest.raises(UserError, match="variable"):
         addresses({"pyproject.toml": b"[project]\ndependencies = ['buoy @ https://1.1.1.1/${UV_DEFAULT_INDEX}/x']\n"})
 
 
@@ -158,14 +158,16 @@ def test_many_beginnings_of_addresses_cost_no_more_than_their_length() -> None:
 
 @pytest.mark.parametrize("value", ["!!bool x", "!!int ''", "!!timestamp x"])
 def test_a_value_that_is_not_what_its_tag_says_makes_a_file_that_cannot_be_read(value: str) -> None:
-    with pytest.raises(Trouble, match="cannot be read"):
-        handed({"pnpm-workspace.yaml": f"packages: {value}\n".encode()})
+    with pytest.raises(UserError, match="cannot be read"):
+        files_for_manager({"pnpm-workspace.yaml": f"packages: {value}\n".encode()})
 
 
 def test_no_manager_is_told_to_become_another_one() -> None:
     manifest = {"name": "a", "packageManager": "pnpm@9.0.0", "devEngines": {"packageManager": {"name": "pnpm"}}}
-    assert json.loads(handed({"package.json": json.dumps(manifest).encode()})["package.json"]) == {"name": "a"}
-    told = managers.told(managers.MANAGERS["pnpm"], "https://npm.example.org")
+    assert json.loads(files_for_manager({"package.json": json.dumps(manifest).encode()})["package.json"]) == {
+        "name": "a"
+    }
+    told = managers.manager_environment(managers.MANAGERS["pnpm"], "https://npm.example.org")
     assert {told["npm_config_registry"], told["pnpm_config_registry"]} == {"https://npm.example.org"}  # pnpm 11 on
     assert managers.MANAGERS["pnpm"].environment["npm_config_manage_package_manager_versions"] == "false"
     assert (managers.QUIET["COREPACK_ENABLE_NETWORK"], managers.QUIET["COREPACK_ENABLE_PROJECT_SPEC"]) == ("0", "0")
@@ -188,5 +190,5 @@ def test_scripts_and_hooks_are_off_by_each_managers_own_word() -> None:
 )
 @pytest.mark.attack(60)
 def test_an_address_that_cannot_be_read_for_sure_is_refused(path: str, content: bytes) -> None:
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         addresses({path: content})

@@ -11,7 +11,7 @@ from ralph_mission.gateways.packages import keeping
 
 @pytest.mark.parametrize("planted", [pytest.param("[" * 200_000, id="nested"), "{", "5", "null", '{"asked": 5}'])
 def test_a_planted_answer_is_none(tmp_path: Path, planted: str) -> None:
-    shelf, kept = keeping.Shelf(tmp_path), keeping.Kept({"a": 1}, datetime(2026, 5, 4, tzinfo=UTC))
+    shelf, kept = keeping.AnswerCache(tmp_path), keeping.CachedAnswer({"a": 1}, datetime(2026, 5, 4, tzinfo=UTC))
     shelf.put("which?", kept)
     assert shelf.get("which?") == kept
     next(tmp_path.glob("*.json")).write_text(planted)
@@ -21,8 +21,8 @@ def test_a_planted_answer_is_none(tmp_path: Path, planted: str) -> None:
 @pytest.mark.attack(46)
 @pytest.mark.parametrize("link", [".ralph", ".ralph/cache"])
 def test_no_answer_on_the_shelf_is_read_by_a_link(tmp_path: Path, link: str) -> None:
-    shelf = keeping.Shelf(tmp_path / ".ralph/cache")
-    shelf.put("which?", keeping.Kept({}, datetime(2026, 5, 4, tzinfo=UTC)))
+    shelf = keeping.AnswerCache(tmp_path / ".ralph/cache")
+    shelf.put("which?", keeping.CachedAnswer({}, datetime(2026, 5, 4, tzinfo=UTC)))
     (tmp_path / link).rename(tmp_path / "theirs")
     (tmp_path / link).symlink_to(tmp_path / "theirs")
     assert shelf.get("which?") is None
@@ -38,8 +38,8 @@ def test_a_link_in_the_place_of_the_shelf_leads_to_nothing_that_is_removed_or_wr
         (theirs / name).write_text("{}")
     (tmp_path / ".ralph").mkdir()
     (tmp_path / ".ralph/cache").symlink_to(tmp_path / "theirs")
-    shelf = keeping.Shelf(tmp_path / ".ralph/cache/packages")
-    shelf.put("which?", keeping.Kept({}, datetime(2026, 5, 4, tzinfo=UTC)))
+    shelf = keeping.AnswerCache(tmp_path / ".ralph/cache/packages")
+    shelf.put("which?", keeping.CachedAnswer({}, datetime(2026, 5, 4, tzinfo=UTC)))
     shelf.tidy()
     assert sorted(os.listdir(theirs)) == ["a.json", "b.json"]
     (tmp_path / ".ralph/cache").unlink()

@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ralph_mission.gateways.http.guard import CAP, NONE, WebAnswer
-from ralph_mission.gateways.packages.keeping import Shelf
+from ralph_mission.gateways.packages.keeping import AnswerCache
 from ralph_mission.gateways.packages.model import Release
-from ralph_mission.gateways.packages.registries import Question, Registries, Told
+from ralph_mission.gateways.packages.registries import Registries, RegistryQuestion, ReleaseAnswers
 
 BASE = "https://registry.example.org"
-BUOY = Question("PyPI", BASE, "buoy")
+BUOY = RegistryQuestion("PyPI", BASE, "buoy")
 PAGE = "text/html"
 JSON = "application/vnd.pypi.simple.v1+json"
 
@@ -35,9 +35,9 @@ class Saying:
         raise AssertionError("nothing is sent")
 
 
-def told(content: bytes, content_type: str) -> Told:
+def told(content: bytes, content_type: str) -> ReleaseAnswers:
     web = Saying(content, content_type)
-    return Registries(web, Shelf(None), datetime(2030, 6, 1, tzinfo=UTC), timedelta(0), 5.0, 5).tell([BUOY])
+    return Registries(web, AnswerCache(None), datetime(2030, 6, 1, tzinfo=UTC), timedelta(0), 5.0, 5).tell([BUOY])
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 
 from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.packages import rooms
-from ralph_mission.gateways.packages.handed import handed
+from ralph_mission.gateways.packages.handed import files_for_manager
 from ralph_mission.gateways.packages.model import Project
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import make_repo
 
 PROJECT = Project("web/uv.lock", "uv", "PyPI", (), ("web/pyproject.toml",))
@@ -29,7 +29,7 @@ def test_a_file_that_is_too_large_to_be_read_is_laid_out_for_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rooms, "LARGEST", 199)
-    with pytest.raises(Trouble, match=r"web/uv\.toml is too large"):
+    with pytest.raises(UserError, match=r"web/uv\.toml is too large"):
         laid_out(tmp_path)
     monkeypatch.setattr(rooms, "LARGEST", 200)
     assert len(laid_out(tmp_path.joinpath("again"))["web/uv.toml"]) == 200
@@ -70,5 +70,5 @@ def test_a_step_lasts_no_longer_than_is_left(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.attack(60)
 def test_a_file_that_is_no_text_is_handed_to_nobody() -> None:
-    with pytest.raises(Trouble):
-        handed({"yarn.lock": b"\xff\xfe\n"})
+    with pytest.raises(UserError):
+        files_for_manager({"yarn.lock": b"\xff\xfe\n"})

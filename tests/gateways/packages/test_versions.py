@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.gateways.packages.model import Release, Step
+from ralph_mission.gateways.packages.model import Release
 from ralph_mission.gateways.packages.versions import ahead, step
+from ralph_mission.safety.bumps import Step
 
 PATCH, MINOR, MAJOR = Step.PATCH, Step.MINOR, Step.MAJOR
 

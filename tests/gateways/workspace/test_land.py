@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.gateways.workspace.land import meeting
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.gateways.workspace.world import state
 from tests.helpers import commit, git
 
@@ -28,7 +28,7 @@ def land(workspace, clone):
     return landing
 
 
-def kept(error: Trouble) -> Path:
+def kept(error: UserError) -> Path:
     """The patch that a refusal names."""
     found = re.search(r"is in (\S+\.patch)", error.what)
     assert found, error.what
@@ -53,7 +53,7 @@ def test_what_stands_in_the_way_changes_nothing_and_is_named(path, repo, land):
         seen.update(state(repo))
 
     seen: dict[str, object] = {}
-    with pytest.raises(Trouble, match=r"cannot be taken over: .*" + path) as error:
+    with pytest.raises(UserError, match=r"cannot be taken over: .*" + path) as error:
         land(mine, **{"src/a.py": "a = 2\n", "src/new.py": "x\n"})
     assert state(repo) == seen and "commit or stash" in error.value.next_step
     (repo / path).unlink()
@@ -84,7 +84,7 @@ def test_what_meets_a_commit_made_meanwhile_is_a_patch(path, repo, land):
         seen.update(state(repo))
 
     seen: dict[str, object] = {}
-    with pytest.raises(Trouble, match="was committed in the checkout meanwhile") as error:
+    with pytest.raises(UserError, match="was committed in the checkout meanwhile") as error:
         land(theirs)
     assert state(repo) == seen and "a = 2" in kept(error.value).read_text()
 
@@ -95,7 +95,7 @@ def test_a_branch_that_was_rewritten_meanwhile_is_left_alone(repo, land):
         seen.update(state(repo))
 
     seen: dict[str, object] = {}
-    with pytest.raises(Trouble, match="the branch moved") as error:
+    with pytest.raises(UserError, match="the branch moved") as error:
         land(rewritten)
     assert state(repo) == seen and kept(error.value).is_file()
 
@@ -108,7 +108,7 @@ def test_a_checkout_on_another_branch_keeps_its_files(repo, land):
 
 def test_a_locked_index_changes_nothing(repo, land):
     before = git(repo, "rev-parse", "main")
-    with pytest.raises(Trouble, match=r"index\.lock"):
+    with pytest.raises(UserError, match=r"index\.lock"):
         land((repo / ".git/index.lock").touch)
     assert git(repo, "rev-parse", "main") == before
 

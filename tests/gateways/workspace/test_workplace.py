@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.gateways.workspace import workplace
-from ralph_mission.loop.model import Verification
-from ralph_mission.loop.ports import Work
-from ralph_mission.trouble import Trouble
+from ralph_mission.loop.model import CheckResult
+from ralph_mission.loop.ports import SessionWork
+from ralph_mission.trouble import UserError
 from tests.gateways.workspace.world import WHO, by, opened, state
 from tests.helpers import commit, git, make_repo
 
@@ -30,7 +30,7 @@ def test_a_clone_has_the_files_of_the_last_commit_and_marking_changes_nothing_of
     (repo / "README.md").write_text("dirty\n")
     (repo / "note.txt").write_text("mine\n")
     before, index = state(repo), (repo / ".git/index").read_bytes()
-    assert workspace.changed(workspace.mark()) == Work()
+    assert workspace.changed(workspace.mark()) == SessionWork()
     assert state(repo) == before and (repo / ".git/index").read_bytes() == index
     assert (clone / "README.md").read_text() == "# Sample\n" and not (clone / "note.txt").exists()
     assert landed(workspace) == "" and state(repo) == before
@@ -79,7 +79,7 @@ def test_the_first_commit_of_a_repository_lands_too(tmp_path):
     workspace.changed(mark)
     assert landed(workspace) and git(repo, "log", "--format=%s", "--name-status") == "Built\n\nA\ta.py"
     assert git(repo, "status", "--porcelain") == "" and (repo / "a.py").exists()
-    assert workspace.changed(workspace.mark()) == Work()
+    assert workspace.changed(workspace.mark()) == SessionWork()
 
 
 def test_a_detached_checkout_advances(repo, workspace, clone):
@@ -137,7 +137,7 @@ def test_what_a_session_has_ignored_is_judged_and_does_not_land(repo, workspace,
     landed(workspace)
     assert git(repo, "diff", "--name-only", "main~1", "main") == ".gitignore"
     mark = workspace.mark()
-    assert (clone / "node_modules/x/index.js").exists() and workspace.changed(mark) == Work()
+    assert (clone / "node_modules/x/index.js").exists() and workspace.changed(mark) == SessionWork()
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_folder_that_ignores_itself_is_a_tools_cache(workspace, clone):
     (clone / ".pytest_cache").mkdir()
     (clone / ".pytest_cache/.gitignore").write_text("# made by a tool\n*\n")
     (clone / ".pytest_cache/x").write_text("x\n")
-    assert workspace.changed(mark) == Work()
+    assert workspace.changed(mark) == SessionWork()
 
 
 def test_the_users_own_rules_hold(repo, tmp_path, monkeypatch):
@@ -184,7 +184,7 @@ def test_the_users_own_rules_hold(repo, tmp_path, monkeypatch):
     mark = workspace.mark()
     for name in ("x.swp", "local.txt"):
         (workspace.clone.folder / name).write_text("x\n")
-    assert workspace.changed(mark) == Work()
+    assert workspace.changed(mark) == SessionWork()
 
 
 # --- the engine's lists ---------------------------------------------------------------
@@ -240,7 +240,7 @@ def test_what_the_engine_writes_into_a_list_after_the_session_is_what_lands(repo
 
 
 def test_without_checks_nothing_was_proven(workspace):
-    assert workspace.verify() == Verification()
+    assert workspace.verify() == CheckResult()
 
 
 @pytest.mark.parametrize(
@@ -332,14 +332,14 @@ def test_what_a_person_commits_between_two_sessions_is_there_for_the_next(repo, 
     commit(repo, {"src/theirs.py": "x\n", "README.md": None})
     mark = workspace.mark()
     assert (clone / "src/theirs.py").exists() and not (clone / "README.md").exists()
-    assert workspace.changed(mark) == Work() and git(clone, "status", "--porcelain") == ""
+    assert workspace.changed(mark) == SessionWork() and git(clone, "status", "--porcelain") == ""
 
 
 def test_a_branch_that_is_gone_ends_the_run(repo, workspace):
     workspace.mark()
     git(repo, "checkout", "--quiet", "--detach")
     git(repo, "branch", "--quiet", "-D", "main")
-    with pytest.raises(Trouble, match="refs/heads/main is gone"):
+    with pytest.raises(UserError, match="refs/heads/main is gone"):
         workspace.mark()
 
 
@@ -349,7 +349,7 @@ def test_objects_that_are_gone_end_the_run_and_say_what_to_do(repo, workspace, c
     workspace.changed(mark)
     oid = git(repo, "rev-parse", "HEAD:README.md")
     (repo / ".git/objects" / oid[:2] / oid[2:]).unlink()
-    with pytest.raises(Trouble, match=r"README.md cannot be put back.*has lost") as error:
+    with pytest.raises(UserError, match=r"README.md cannot be put back.*has lost") as error:
         workspace.undo(mark, ["README.md"])
     assert "git fsck" in error.value.next_step
 

@@ -10,7 +10,7 @@ from ralph_mission.gateways.git import Git
 from ralph_mission.gateways.workspace.workplace import Workspace
 from ralph_mission.loop import scope
 from ralph_mission.loop.model import Hat
-from ralph_mission.loop.ports import Work
+from ralph_mission.loop.ports import SessionWork
 from tests.helpers import git
 
 FILES = {
@@ -65,7 +65,7 @@ def seen(place: Path) -> tuple[object, ...]:
     return kind, status.st_mode & 0o111, place.read_bytes() if place.is_file() else b""
 
 
-def after(workspace: Workspace, mark: str, hat: Hat = BUILDER) -> tuple[Work, set[str]]:
+def after(workspace: Workspace, mark: str, hat: Hat = BUILDER) -> tuple[SessionWork, set[str]]:
     """What the engine does after a session; the paths that were told as undone."""
     work = workspace.changed(mark)
     outside = [change.path for change in scope.outside(hat, work.changes)]

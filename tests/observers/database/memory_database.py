@@ -7,8 +7,8 @@ from functools import cmp_to_key
 
 from ralph_mission.gateways.database.queries import Database
 from ralph_mission.gateways.database.shapes import Catalog, Column, Relation, Shape
-from ralph_mission.observers.database.settings import Watch
-from ralph_mission.observers.database.state import State, dump, load
+from ralph_mission.observers.database.settings import DatabaseWatch
+from ralph_mission.observers.database.state import WatchState, dump, load
 from ralph_mission.observers.database.targets import target
 from ralph_mission.observers.database.watches import judge, plan
 
@@ -129,9 +129,9 @@ def _compared(a, b, order):
 
 def look(database, settings, state=None, now=NOW):
     """One look of a watch, its state carried through the memory file's text."""
-    watch = Watch.model_validate({"name": "w", **settings})
+    watch = DatabaseWatch.model_validate({"name": "w", **settings})
     wanted = target(watch, database.describe())
-    queries = plan(wanted, state or State(), now)
-    outcome = judge(wanted, {name: database.rows(query) for name, query in queries.items()}, state or State(), now)
+    queries = plan(wanted, state or WatchState(), now)
+    outcome = judge(wanted, {name: database.rows(query) for name, query in queries.items()}, state or WatchState(), now)
     assert load(dump({watch.name: outcome.state}, (watch,)), (watch,))[watch.name].episodes == outcome.state.episodes
     return outcome

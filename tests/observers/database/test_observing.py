@@ -10,10 +10,10 @@ import psycopg
 import pytest
 
 from ralph_mission.gateways.git import Git
-from ralph_mission.mission.model import Branch
-from ralph_mission.mission.ports import Gaze
+from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.threads import Branch
 from ralph_mission.observers.database import build
-from ralph_mission.observers.database.settings import Settings
+from ralph_mission.observers.database.settings import DatabaseSettings
 from tests.gateways.database import world
 from tests.helpers import git, make_repo
 
@@ -40,7 +40,7 @@ def look(tmp_path: Path, postgres, backend):
     git_of = Git.open(repo)
 
     def taken(watches=None, cursor="", now=NOW, user="reader", **settings):
-        chosen = Settings.model_validate(
+        chosen = DatabaseSettings.model_validate(
             {
                 "backend": name,
                 "prisma_schema": "prisma",
@@ -49,7 +49,9 @@ def look(tmp_path: Path, postgres, backend):
             }
         )
         told = {"DATABASE_URL": postgres.url(user=user), **environment}
-        gaze = Gaze(Branch("main", git(repo, "rev-parse", "HEAD").strip()), now, None, cursor, str(tmp_path))
+        gaze = ObservationContext(
+            Branch("main", git(repo, "rev-parse", "HEAD").strip()), now, None, cursor, str(tmp_path)
+        )
         return build(chosen, git_of, told).observe(gaze)
 
     return taken
@@ -188,8 +190,12 @@ def test_without_a_schema_in_the_commit_it_says_so(look):
 
 def test_an_address_that_nobody_gave_is_said_once(tmp_path):
     repo = make_repo(tmp_path / "repo")
-    settings = Settings.model_validate({"address": "APP_DATABASE_URL", "watches": [{"name": "w", **WATCHES["open"]}]})
-    seen = build(settings, Git.open(repo), {}).observe(Gaze(Branch("", ""), NOW, None, "kept", str(tmp_path)))
+    settings = DatabaseSettings.model_validate(
+        {"address": "APP_DATABASE_URL", "watches": [{"name": "w", **WATCHES["open"]}]}
+    )
+    seen = build(settings, Git.open(repo), {}).observe(
+        ObservationContext(Branch("", ""), NOW, None, "kept", str(tmp_path))
+    )
     assert (seen.status, seen.cursor) == ("unavailable", "kept")
     assert seen.detail == "not configured: nobody says where the database is; set APP_DATABASE_URL in the environment"
 
@@ -214,9 +220,9 @@ def statistics(postgres):
 def test_what_no_time_is_left_for_is_told(tmp_path):
     world.in_sqlite(tmp_path / "a.db")
     watch = {"table": "tags", "value": "weight", "threshold": {"above": 4}}
-    settings = Settings.model_validate({"watches": [{"name": name, **watch} for name in ("one", "two")]})
+    settings = DatabaseSettings.model_validate({"watches": [{"name": name, **watch} for name in ("one", "two")]})
     hasty = build(settings, Git.open(make_repo(tmp_path / "repo")), {"DATABASE_URL": f"sqlite:///{tmp_path}/a.db"})
-    gaze = Gaze(Branch("", ""), NOW, None, "", str(tmp_path))
+    gaze = ObservationContext(Branch("", ""), NOW, None, "", str(tmp_path))
     assert told(hasty.observe(gaze)) == {"one": ["3 is 5, above 4"], "two": ["3 is 5, above 4"]}
     seen = replace(hasty, patience=-1.0).observe(gaze)
     assert (seen.status, seen.detail) == ("unavailable", "watch one: no time was left for it; an index would help")

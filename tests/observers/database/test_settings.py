@@ -5,19 +5,19 @@ from decimal import Decimal
 import pytest
 from pydantic import ValidationError
 
-from ralph_mission.observers.database.settings import Settings, Watch
+from ralph_mission.observers.database.settings import DatabaseSettings, DatabaseWatch
 
 APR = {"name": "apr", "model": "Apr", "value": "value", "by": "chainId", "at": "createdAt"}
 
 
 def refusal(**changed):
     with pytest.raises(ValidationError) as caught:
-        Settings.model_validate({"watches": [{**APR, **changed}]})
+        DatabaseSettings.model_validate({"watches": [{**APR, **changed}]})
     return caught.value.errors()[0]["msg"]
 
 
 def test_the_documented_watches_are_read():
-    made = Settings.model_validate(
+    made = DatabaseSettings.model_validate(
         {
             "prisma_schema": "prisma/schema.prisma",
             "watches": [
@@ -71,16 +71,16 @@ def test_a_refusal_names_the_watch_and_what_to_write(changed, said):
 def test_names_are_distinct_and_prisma_needs_a_schema():
     watch = {**APR, "threshold": {"above": 1}}
     with pytest.raises(ValidationError, match="a name of its own"):
-        Settings.model_validate({"watches": [watch, watch]})
+        DatabaseSettings.model_validate({"watches": [watch, watch]})
     with pytest.raises(ValidationError, match="needs prisma_schema"):
-        Settings.model_validate({"backend": "prisma"})
+        DatabaseSettings.model_validate({"backend": "prisma"})
 
 
 def test_numbers_are_kept_as_written():
-    assert Watch.model_validate({**APR, "threshold": {"above": 0.1}}).threshold.above == Decimal("0.1")
+    assert DatabaseWatch.model_validate({**APR, "threshold": {"above": 0.1}}).threshold.above == Decimal("0.1")
 
 
 def test_names_may_have_spaces_and_capitals():
     told = {"table": "App.Odd Table", "value": "The Größe", "where": {"Is On": True}, "include": ["a b.c d"]}
-    watch = Watch.model_validate({"name": "apr", **told, "threshold": {"above": 1}})
+    watch = DatabaseWatch.model_validate({"name": "apr", **told, "threshold": {"above": 1}})
     assert (watch.source, watch.value, watch.include) == ("App.Odd Table", "The Größe", ("a b.c d",))

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.loop.model import Tree
-from ralph_mission.stores.loop.desk import Desk, Habits
+from ralph_mission.loop.model import CheckoutState
+from ralph_mission.stores.loop.desk import FileRunStore, Habits
 from tests.helpers import make_repo
 from tests.stores.loop.run_stores import NOON, STANDING, USUAL, Make
 
@@ -18,7 +18,9 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def desk_at(root: Path) -> Make:
-    def make(habits: Habits = USUAL, tree: Callable[[], Tree] = lambda: STANDING, owner: str = "") -> Desk:
-        return Desk(root, root / ".git", tree, lambda: NOON, habits, owner=owner)
+    def make(
+        habits: Habits = USUAL, tree: Callable[[], CheckoutState] = lambda: STANDING, owner: str = ""
+    ) -> FileRunStore:
+        return FileRunStore(root, root / ".git", tree, lambda: NOON, habits, owner=owner)
 
     return make

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ralph_mission.loop.model import Commit, HatOutput, State, Tree
-from ralph_mission.loop.order import Order, Preset
-from ralph_mission.stores.loop.desk import Desk, Habits
+from ralph_mission.loop.model import CheckoutState, HatOutput, RunState, SessionCommit
+from ralph_mission.loop.order import LoopPreset, RunSpec
+from ralph_mission.stores.loop.desk import FileRunStore, Habits
 
 USUAL = Habits()
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
-FREE = Order("build it", Preset("loop"))
-STORIES = Order("build it", Preset("prd", stories=True))
-STANDING = Tree("main", "abc", (Commit("abc", "Start"),))
+FREE = RunSpec("build it", LoopPreset("loop"))
+STORIES = RunSpec("build it", LoopPreset("prd", stories=True))
+STANDING = CheckoutState("main", "abc", (SessionCommit("abc", "Start"),))
 PRD = {
     "project": "Shop",
     "branchName": "ralph/shop",
@@ -23,10 +23,10 @@ PRD = {
         {"id": "US-2", "title": "Pay", "priority": 2, "passes": False},
     ],
 }
-Make = Callable[..., Desk]
+Make = Callable[..., FileRunStore]
 
 
-def begun(desk: Desk, order: Order = FREE) -> State:
+def begun(desk: FileRunStore, order: RunSpec = FREE) -> RunState:
     """A run of one session that was written down."""
     with desk.exclusive(order):
         now = replace(desk.open(order, NOON), iteration=1)

@@ -100,7 +100,7 @@ def test_a_name_that_is_not_an_archives_yet_is_filled_and_any_other_passed_over(
     (place := tmp_path / "archive/2026-05-04-one").parent.mkdir()
     ways = {"empty folder": place.mkdir, "file": place.touch, "link": lambda: place.symlink_to(tmp_path / "theirs")}
     ways[stands]()
-    put = archive.put_away(tmp_path, "ralph/one", "{}", "", NOW)
+    put = archive.archive_stories(tmp_path, "ralph/one", "{}", "", NOW)
     assert put == (place if stands == "empty folder" else place.with_name("2026-05-04-one-2"))
     assert (put / "prd.json").read_text() == "{}" and not list((tmp_path / "theirs").iterdir())
 
@@ -111,7 +111,7 @@ def test_only_what_we_had_begun_ourselves_is_removed(tmp_path: Path, name: str, 
     (file := tmp_path / "archive" / name / holds).parent.mkdir(parents=True)
     file.write_text("theirs")
     (link := tmp_path / "archive" / f"{archive.HALF}aaaaaaaa").symlink_to(tmp_path)
-    assert archive.put_away(tmp_path, "ralph/one", "{}", "", NOW)
+    assert archive.archive_stories(tmp_path, "ralph/one", "{}", "", NOW)
     ours = name.endswith("abcd_123") and holds in ("prd.json", ".prd.json.1.2")
     assert file.exists() != ours and link.is_symlink()
 
@@ -142,7 +142,7 @@ def test_a_list_without_a_branch_changes_nothing(tmp_path: Path) -> None:
      ("ralph/" + "n" * 300, "n" * 80)],
 )  # fmt: skip  # a table
 def test_a_branch_leads_nowhere_but_into_the_archive(tmp_path: Path, branch: str, name: str) -> None:
-    put = archive.put_away(tmp_path, branch, "{}", "", NOW)
+    put = archive.archive_stories(tmp_path, branch, "{}", "", NOW)
     assert put == tmp_path / "archive" / f"2026-05-04-{name}"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.stores.loop.carried import JUDGED, Carried
-from tests.stores.loop.desks import PRD
+from tests.stores.loop.run_stores import PRD
 
 Landed = Callable[[str], bool]
 

@@ -7,8 +7,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from ralph_mission.loop.model import Event, HatOutput
-from ralph_mission.loop.order import Account, Ending
+from ralph_mission.loop.items import LoopEvent
+from ralph_mission.loop.model import HatOutput
+from ralph_mission.loop.order import RunEnding, RunResult
 from ralph_mission.stores.loop import said, signals, state
 from ralph_mission.stores.loop.desk import Habits
 from ralph_mission.stores.loop.guidance import Guide
@@ -55,7 +56,7 @@ def test_what_a_former_run_was_asked_and_said_does_not_reach_the_next(desk_at: M
     begun(desk_at())
     home = root / ".ralph"
     signals.write(home, "stop")
-    said.say(home, Event("LOOP_COMPLETE"))
+    said.say_event(home, LoopEvent("LOOP_COMPLETE"))
     with (desk := desk_at()).exclusive(FREE):
         desk.open(FREE, NOON)
         assert (desk.signal(), desk.said()) == ("", ())
@@ -80,7 +81,7 @@ def test_a_new_run_finds_memories_and_nothing_else_of_the_former_one(desk_at: Ma
         (home / "loop/calls").mkdir()
         for name in ("calls.json", "calls/US-001.json"):
             (home / "loop" / name).write_text("{}")
-        desk.record(Event("build.complete"))
+        desk.record(LoopEvent("build.complete"))
         desk.keep(replace(first, iteration=1), HatOutput("ralph", 1))
     with (desk := desk_at()).exclusive(FREE):
         second = desk.open(FREE, NOON)
@@ -126,7 +127,7 @@ def test_a_broken_state_is_put_aside_and_said_and_a_new_run_starts(desk_at: Make
 def test_a_cancelled_run_is_not_continued(desk_at: Make, root: Path) -> None:
     desk = desk_at()
     left = begun(desk)
-    desk.close(Account(Ending("cancel"), left))
+    desk.close(RunResult(RunEnding("cancel"), left))
     with (again := desk_at(Habits(go_on=True))).exclusive(FREE):
         assert again.resumed(FREE) is None
     assert (root / state.RUNS / left.run_id / "state.json").is_file()

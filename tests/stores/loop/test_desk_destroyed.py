@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.loop.model import Event, HatOutput, Tree
+from ralph_mission.loop.items import LoopEvent
+from ralph_mission.loop.model import CheckoutState, HatOutput
 from ralph_mission.stores.loop import signals, state
-from ralph_mission.stores.loop.desk import Desk, Habits
+from ralph_mission.stores.loop.desk import FileRunStore, Habits
 from ralph_mission.stores.loop.guidance import Guide
 from ralph_mission.stores.loop.memories import Memories
 from ralph_mission.stores.loop.tasks import Tasks
@@ -29,7 +30,7 @@ def test_a_deleted_ralph_folder_comes_back_with_what_the_running_loop_holds(desk
         Memories(home).add("never use port 80")
         Tasks(home).add("first")
         Guide(home).say("be quick")
-        desk.record(Event("plan.complete"))
+        desk.record(LoopEvent("plan.complete"))
         before = desk.board()
         desk.keep(now, None)
         shutil.rmtree(home)
@@ -75,8 +76,8 @@ def test_a_task_that_a_session_left_active_is_given_back(desk_at: Make, root: Pa
 
 
 def test_what_cannot_be_read_is_as_it_was_with_a_complaint(root: Path) -> None:
-    answers, clock = [STANDING, Tree(readable=False)], [NOON]
-    desk = Desk(root, root / ".git", lambda: answers.pop(0), lambda: clock[0])
+    answers, clock = [STANDING, CheckoutState(readable=False)], [NOON]
+    desk = FileRunStore(root, root / ".git", lambda: answers.pop(0), lambda: clock[0])
     Memories(root / ".ralph").add("known")
     with desk.exclusive(FREE):
         desk.open(FREE, NOON)
@@ -94,8 +95,8 @@ def test_what_cannot_be_read_is_as_it_was_with_a_complaint(root: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["", ".ralph", ".omc"])
 def test_what_a_session_that_died_claimed_is_as_before_it(root: Path, folder: str) -> None:
-    def make(habits: Habits = USUAL) -> Desk:
-        return Desk(root, root / ".git", lambda: STANDING, lambda: NOON, habits, clone=clone)
+    def make(habits: Habits = USUAL) -> FileRunStore:
+        return FileRunStore(root, root / ".git", lambda: STANDING, lambda: NOON, habits, clone=clone)
 
     (clone := root.parent / "clone").mkdir()
     (lists := root / folder).mkdir(exist_ok=True)
@@ -120,7 +121,7 @@ def test_what_a_session_that_died_claimed_is_as_before_it(root: Path, folder: st
 def test_git_is_asked_once_for_each_session(desk_at: Make) -> None:
     asked: list[int] = []
 
-    def tree() -> Tree:
+    def tree() -> CheckoutState:
         asked.append(1)
         return STANDING
 
@@ -137,7 +138,7 @@ def test_sessions_are_told_where_stories_notes_and_the_log_are(root: Path) -> No
     (root / "plans").mkdir()
     (root / "plans/shop.json").write_text(json.dumps(PRD))
     (root / "pad.md").write_text("x")
-    desk = Desk(root, root / ".git", lambda: STANDING, lambda: NOON, Habits(scratchpad="pad.md"),
+    desk = FileRunStore(root, root / ".git", lambda: STANDING, lambda: NOON, Habits(scratchpad="pad.md"),
                 prd=root / "plans/shop.json")  # fmt: skip  # one call
     with desk.exclusive(STORIES):
         paths = desk.board().paths

@@ -13,7 +13,7 @@ import pytest
 from ralph_mission.loop.model import HatOutput
 from ralph_mission.stores.loop import legacy
 from ralph_mission.stores.loop.desk import Habits
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.stores.loop.run_stores import FREE, NOON, PRD, STORIES, Make, begun
 
 
@@ -77,7 +77,7 @@ def test_a_handoff_that_is_complete_or_our_own_is_not_gone_on_from(desk_at: Make
 def test_an_active_mode_of_another_tool_holds_us_up_and_is_named(desk_at: Make, root: Path, mode: str) -> None:
     path = omc(root, f"{mode}-state.json", {"active": True})
     os.utime(path, (NOON.timestamp(), NOON.timestamp()))
-    with pytest.raises(Trouble) as caught, desk_at().exclusive(FREE):
+    with pytest.raises(UserError) as caught, desk_at().exclusive(FREE):
         pass
     assert caught.value.what == f"{mode} is active in this checkout, says .omc/state/{mode}-state.json"
     assert "cancel" in caught.value.next_step

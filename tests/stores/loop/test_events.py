@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.loop.items import Event, Issue
+from ralph_mission.loop.items import LoopEvent, ReviewIssue
 from ralph_mission.stores.loop import said, saying
 from ralph_mission.stores.loop.events import EventLog
 from tests.helpers import NOON
 
-ISSUE = Issue("off by one", "tide.py", 12, "bug", "major")
+ISSUE = ReviewIssue("off by one", "tide.py", 12, "bug", "major")
 
 
 def _log(folder: Path, *topics: str) -> EventLog:
     log = EventLog(folder, lambda: NOON)
     for number, topic in enumerate(topics, 1):
-        log.record(Event(topic, f"payload {number}", hat="builder", iteration=number, at=NOON))
+        log.record(LoopEvent(topic, f"payload {number}", hat="builder", iteration=number, at=NOON))
     return log
 
 
@@ -31,8 +31,8 @@ def _lines(log: EventLog) -> list[str]:
 def test_what_was_recorded_is_read_again(tmp_path: Path) -> None:
     log = _log(tmp_path)
     events = (
-        Event("review.verdict", "two lines\nof it ü", (ISSUE,), "reviewer", 4, NOON),
-        Event("loop.start", at=NOON + timedelta(hours=1)),
+        LoopEvent("review.verdict", "two lines\nof it ü", (ISSUE,), "reviewer", 4, NOON),
+        LoopEvent("loop.start", at=NOON + timedelta(hours=1)),
     )
     for event in events:
         log.record(event)
@@ -55,11 +55,11 @@ def test_a_line_has_the_fields_of_ralph_orchestrator(tmp_path: Path) -> None:
     ("line", "event"),
     [
         ('{"ts":"2026-05-04T12:00:00Z","iteration":1,"hat":"loop","topic":"task.start","triggered":"planner","payload":"x"}',
-         Event("task.start", "x", (), "loop", 1, NOON)),
+         LoopEvent("task.start", "x", (), "loop", 1, NOON)),
         ('{"topic":"build.task","payload":{"file":"a","line":2},"ts":"2026-05-04T12:00:00+00:00"}',
-         Event("build.task", '{"file": "a", "line": 2}', at=NOON)),
-        ('{"topic":"build.done","payload":null,"ts":"yesterday"}', Event("build.done")),
-        ('{"topic":"build.done"}', Event("build.done")),
+         LoopEvent("build.task", '{"file": "a", "line": 2}', at=NOON)),
+        ('{"topic":"build.done","payload":null,"ts":"yesterday"}', LoopEvent("build.done")),
+        ('{"topic":"build.done"}', LoopEvent("build.done")),
         ('{"topic":""}', None),
         ('{"payload":"x"}', None),
         ('["topic"]', None),
@@ -67,7 +67,7 @@ def test_a_line_has_the_fields_of_ralph_orchestrator(tmp_path: Path) -> None:
         ("[" * 100_000, None),
     ],
 )  # fmt: skip  # a table
-def test_a_payload_is_a_text_or_an_object(line: str, event: Event | None) -> None:
+def test_a_payload_is_a_text_or_an_object(line: str, event: LoopEvent | None) -> None:
     assert said.parse(line.encode()) == event
 
 
@@ -114,7 +114,7 @@ def test_a_kill_between_the_log_and_its_head_is_no_edit(tmp_path: Path) -> None:
     assert EventLog(tmp_path).verify() == ()
     again = EventLog(tmp_path)
     assert again.begin() == ()
-    again.record(Event("d", at=NOON))
+    again.record(LoopEvent("d", at=NOON))
     assert [event.topic for event in again.read()] == ["a", "b", "c", "d"]
     log.path.unlink()
     log.head.unlink()
@@ -148,7 +148,7 @@ def test_an_edited_log_is_gone_on_with_as_far_as_it_is_proven(
     files = list(tmp_path.glob("events.jsonl.*.aside"))
     assert [json.loads(line)["topic"] for file in files for line in file.read_text().splitlines()] == aside
     assert all(file.name in complaint for file in files)
-    again.record(Event("next", at=NOON))
+    again.record(LoopEvent("next", at=NOON))
     assert (again.verify(), again.begin(), again.restore()) == ((), (), ())
 
 
@@ -174,7 +174,7 @@ def test_what_a_session_does_to_the_log_is_undone_and_told(tmp_path: Path, how: 
 def test_an_event_recorded_meanwhile_loses_neither_the_past_nor_the_complaint(tmp_path: Path) -> None:
     log = _log(tmp_path, "a", "b")
     log.path.unlink()
-    log.record(Event("c", at=NOON))
+    log.record(LoopEvent("c", at=NOON))
     assert [event.topic for event in EventLog(tmp_path).read()] == ["a", "b", "c"]
     assert [change.how for change in log.restore()] == ["deleted"]
     assert log.verify() == ()
@@ -198,45 +198,45 @@ def test_a_torn_last_line_of_a_run_that_was_killed_does_not_take_the_next_with_i
 def test_an_archived_log_begins_anew(tmp_path: Path) -> None:
     log = _log(tmp_path, "a", "b")
     log.archive(tmp_path / "archive" / "events.jsonl")
-    log.record(Event("c", at=NOON))
+    log.record(LoopEvent("c", at=NOON))
     assert [event.topic for event in log.read()] == ["c"]
     assert (log.verify(), log.restore()) == ((), ())
     assert [json.loads(line)["topic"] for line in (tmp_path / "archive" / "events.jsonl").open()] == ["a", "b"]
 
 
 def test_what_agents_say_is_heard_once_and_in_order(tmp_path: Path) -> None:
-    said.say(tmp_path, Event("build.complete", '{"files": 2}', hat="builder", iteration=3, at=NOON))
-    said.say(tmp_path, Event("build.blocked", at=NOON))
-    assert said.heard(tmp_path) == (
-        Event("build.complete", '{"files": 2}', hat="builder", iteration=3, at=NOON),
-        Event("build.blocked", at=NOON),
+    said.say_event(tmp_path, LoopEvent("build.complete", '{"files": 2}', hat="builder", iteration=3, at=NOON))
+    said.say_event(tmp_path, LoopEvent("build.blocked", at=NOON))
+    assert said.read_events(tmp_path) == (
+        LoopEvent("build.complete", '{"files": 2}', hat="builder", iteration=3, at=NOON),
+        LoopEvent("build.blocked", at=NOON),
     )
-    assert said.heard(tmp_path) == ()
+    assert said.read_events(tmp_path) == ()
 
 
 def test_an_agent_that_cuts_the_file_short_can_neither_repeat_nor_hide(tmp_path: Path) -> None:
-    said.say(tmp_path, Event("one", at=NOON))
-    assert len(said.heard(tmp_path)) == 1
+    said.say_event(tmp_path, LoopEvent("one", at=NOON))
+    assert len(said.read_events(tmp_path)) == 1
     saying.path_of(tmp_path).write_text("")
-    said.say(tmp_path, Event("two", at=NOON))
-    assert [event.topic for event in said.heard(tmp_path)] == ["two"]
+    said.say_event(tmp_path, LoopEvent("two", at=NOON))
+    assert [event.topic for event in said.read_events(tmp_path)] == ["two"]
     saying.path_of(tmp_path).write_text('{"topic": "three", "payload": {"a": 1}}\n')
-    assert said.heard(tmp_path) == (Event("three", '{"a": 1}'),)
+    assert said.read_events(tmp_path) == (LoopEvent("three", '{"a": 1}'),)
 
 
 def test_what_was_said_before_a_kill_is_heard_by_the_next_process(tmp_path: Path) -> None:
-    said.say(tmp_path, Event("one", at=NOON))
+    said.say_event(tmp_path, LoopEvent("one", at=NOON))
     place = saying.path_of(tmp_path)
     place.rename(place.with_name(f"{place.name}.1.taken"))  # where a kill leaves it
-    said.say(tmp_path, Event("two", at=NOON))
-    assert [event.topic for event in said.heard(tmp_path)] == ["one", "two"]
+    said.say_event(tmp_path, LoopEvent("two", at=NOON))
+    assert [event.topic for event in said.read_events(tmp_path)] == ["one", "two"]
 
 
 def test_a_line_that_is_no_event_says_so(tmp_path: Path) -> None:
     place = saying.path_of(tmp_path)
     place.parent.mkdir(parents=True)
     place.write_text("build.complete\n\n")
-    assert said.heard(tmp_path) == (Event(said.MALFORMED, "build.complete"),)
+    assert said.read_events(tmp_path) == (LoopEvent(said.MALFORMED, "build.complete"),)
 
 
 @pytest.mark.parametrize("how", ["folder", "pipe", "flood"])
@@ -248,9 +248,9 @@ def test_what_cannot_be_heard_is_one_malformed_event_and_never_a_hang(tmp_path: 
     elif how == "pipe":
         os.mkfifo(place)
     else:
-        place.write_bytes(b'{"topic": "x"}\n' * (said.CAP // 15 + 1))
-    assert [event.topic for event in said.heard(tmp_path)] == [said.MALFORMED]
-    assert said.heard(tmp_path) == ()
+        place.write_bytes(b'{"topic": "x"}\n' * (said.SAID_CAP // 15 + 1))
+    assert [event.topic for event in said.read_events(tmp_path)] == [said.MALFORMED]
+    assert said.read_events(tmp_path) == ()
 
 
 def _edit(log: EventLog, how: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from ralph_mission.gateways.files import locks
 from ralph_mission.stores.loop import files
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 
 def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path: Path) -> None:
@@ -63,29 +63,29 @@ def test_nothing_is_appended_to_what_is_no_file(tmp_path: Path, kind: str) -> No
         place.mkdir()
     else:
         os.mkfifo(place)
-    with pytest.raises((Trouble, OSError)):
+    with pytest.raises((UserError, OSError)):
         files.append(place, b"line")
     assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "file")
-    with pytest.raises(Trouble, match="regular file"):
+    with pytest.raises(UserError, match="regular file"):
         files.read(tmp_path / "file", 10)
 
 
 def test_reading_knows_a_missing_file_from_one_that_is_too_large(tmp_path: Path) -> None:
     assert files.read(tmp_path / "file", 10) is None
     (tmp_path / "file").write_bytes(b"x" * 11)
-    with pytest.raises(Trouble, match="larger than 10"):
+    with pytest.raises(UserError, match="larger than 10"):
         files.read(tmp_path / "file", 10)
 
 
 def test_a_lock_that_stays_taken_is_trouble_with_its_name(tmp_path: Path) -> None:
     with (
-        files.locked(tmp_path / "file"),
-        pytest.raises(Trouble, match=r"file\.lock"),
-        files.locked(tmp_path / "file", wait=0.01),
+        files.hold_file_lock(tmp_path / "file"),
+        pytest.raises(UserError, match=r"file\.lock"),
+        files.hold_file_lock(tmp_path / "file", wait=0.01),
     ):
         pytest.fail("two hold it")
 
@@ -100,11 +100,11 @@ def test_a_lock_is_free_as_soon_as_its_holder_is_killed(tmp_path: Path) -> None:
     ) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
-        with pytest.raises(Trouble), files.locked(tmp_path / "file", wait=0):
+        with pytest.raises(UserError), files.hold_file_lock(tmp_path / "file", wait=0):
             pass
         holder.send_signal(signal.SIGKILL)
         holder.wait()
-    with files.locked(tmp_path / "file", wait=5):
+    with files.hold_file_lock(tmp_path / "file", wait=5):
         pass
 
 
@@ -121,9 +121,9 @@ def test_a_lock_file_that_was_deleted_while_we_waited_is_no_lock(
         return try_lock(descriptor, wait)
 
     monkeypatch.setattr(locks, "try_lock", deleted_first)
-    with files.locked(tmp_path / "file"):
+    with files.hold_file_lock(tmp_path / "file"):
         assert lock.exists()
-        with pytest.raises(Trouble), files.locked(tmp_path / "file", wait=0):
+        with pytest.raises(UserError), files.hold_file_lock(tmp_path / "file", wait=0):
             pass
 
 
@@ -137,13 +137,17 @@ def test_nothing_is_read_by_a_link_in_a_git_directory_apart_either(tmp_path: Pat
     assert files.read(place, 100) == b"theirs"
     (tmp_path / ours / link).rename(tmp_path / "theirs")
     (tmp_path / ours / link).symlink_to(tmp_path / "theirs")
-    with suppress(Trouble):  # of a file; a folder that is none is as one that is not there
+    with suppress(UserError):  # of a file; a folder that is none is as one that is not there
         assert files.read(place, 100) is None
 
 
 @pytest.mark.attack(57)
 def test_a_lock_that_somebody_holds_is_trouble(tmp_path: Path) -> None:
-    with files.locked(tmp_path / "a"), pytest.raises(Trouble, match="another process"), files.locked(tmp_path / "a", 0):
+    with (
+        files.hold_file_lock(tmp_path / "a"),
+        pytest.raises(UserError, match="another process"),
+        files.hold_file_lock(tmp_path / "a", 0),
+    ):
         pass
 
 

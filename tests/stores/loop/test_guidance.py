@@ -10,7 +10,7 @@ import pytest
 from ralph_mission.loop.items import Guidance
 from ralph_mission.stores.loop import signals
 from ralph_mission.stores.loop.guidance import Guide
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import NOON
 
 
@@ -35,7 +35,7 @@ def test_what_was_acknowledged_stays_on_record(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", " \n", "x" * 4001])
 def test_guidance_has_words_and_is_no_book(tmp_path: Path, text: str) -> None:
-    with pytest.raises(Trouble, match="guidance"):
+    with pytest.raises(UserError, match="guidance"):
         _guide(tmp_path).say(text)
     assert not _guide(tmp_path).path.exists()
 

@@ -12,19 +12,19 @@ import pytest
 import ralph_mission
 from ralph_mission.bootstrap import clones
 from ralph_mission.gateways.git import Git
-from ralph_mission.loop.model import Change, HatOutput
+from ralph_mission.loop.model import HatOutput, PathChange
 from ralph_mission.stores.loop import archive, legacy, place
 from ralph_mission.stores.loop.carried import Carried
-from ralph_mission.stores.loop.desk import Desk, Habits
+from ralph_mission.stores.loop.desk import FileRunStore, Habits
 from ralph_mission.stores.loop.progress_log import ProgressLog
 from ralph_mission.stores.loop.stories import Stories
 from ralph_mission.stores.loop.ways import PUT_BACK
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.stores.loop.run_stores import FREE, NOON, PRD, STANDING, STORIES, Make
 
 SECRET = "CANARY-of-somebody-else"
 BOTH = ("prd.json", "progress.txt")
-LINK = Change("scripts/ralph", "made a link", PUT_BACK)
+LINK = PathChange("scripts/ralph", "made a link", PUT_BACK)
 
 # --- a folder of people's that a session made a link out of the work tree --------------
 
@@ -167,8 +167,8 @@ def test_stories_that_a_link_of_a_persons_leads_to_are_refused_before_a_session(
     (place := root / folder).parent.mkdir(exist_ok=True)
     place.symlink_to(theirs)
     named = place / "prd.json" if folder == "docs" else None
-    desk = Desk(root, root / ".git", lambda: STANDING, lambda: NOON, prd=named)
-    with pytest.raises(Trouble, match=re.escape(f"{place} leads out of the work tree")), desk.exclusive(STORIES):
+    desk = FileRunStore(root, root / ".git", lambda: STANDING, lambda: NOON, prd=named)
+    with pytest.raises(UserError, match=re.escape(f"{place} leads out of the work tree")), desk.exclusive(STORIES):
         pass
     assert place.is_symlink() and [path.name for path in theirs.iterdir()] == ["prd.json"]
 
@@ -186,7 +186,7 @@ def test_an_archive_that_is_a_link_is_for_a_person_to_look_at(tmp_path: Path) ->
     (half := tmp_path / "theirs" / f"{archive.HALF}abcd_123").mkdir(parents=True)
     (tmp_path / "archive").symlink_to(tmp_path / "theirs")
     with pytest.raises(OSError, match="archive"):
-        archive.put_away(tmp_path, "ralph/one", "{}", "", NOON)
+        archive.archive_stories(tmp_path, "ralph/one", "{}", "", NOON)
     assert list((tmp_path / "theirs").iterdir()) == [half]
 
 

@@ -17,11 +17,11 @@ from ralph_mission.stores.loop.desk import Habits
 from ralph_mission.stores.loop.events import EventLog
 from ralph_mission.stores.loop.guidance import Guide
 from ralph_mission.stores.loop.memories import Memories
-from ralph_mission.stores.loop.papers import Papers
+from ralph_mission.stores.loop.papers import FileArtifactStore
 from ralph_mission.stores.loop.progress_log import ProgressLog
 from ralph_mission.stores.loop.stories import Stories
 from ralph_mission.stores.loop.tasks import Tasks
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.stores.loop.run_stores import FREE, NOON, PRD, STORIES, Make
 
 SECRET = "CANARY-of-somebody-else"
@@ -33,11 +33,11 @@ SAID = json.dumps({"topic": "build.done", "payload": SECRET, "id": "x", "title":
 READERS: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "memories": (".ralph/agent/memories.md", lambda root: Memories(root / ".ralph").all(), MEMORY),
     "tasks": (".ralph/agent/tasks.jsonl", lambda root: Tasks(root / ".ralph").all(), SAID),
-    "said": (".ralph/agent/said.jsonl", lambda root: said.heard(root / ".ralph"), SAID),
+    "said": (".ralph/agent/said.jsonl", lambda root: said.read_events(root / ".ralph"), SAID),
     "guidance": (".ralph/loop/guidance.jsonl", lambda root: Guide(root / ".ralph").all(), SAID),
     "events": (".ralph/events.jsonl", lambda root: EventLog(root / ".ralph").read(), SAID),
     "signal": (".ralph/loop/signal", lambda root: signals.read(root / ".ralph"), "stop"),
-    "papers": (".ralph/plan.md", lambda root: Papers(root / ".ralph").read("plan.md"), SECRET),
+    "papers": (".ralph/plan.md", lambda root: FileArtifactStore(root / ".ralph").read("plan.md"), SECRET),
     "state": (".ralph/loop/state.json", state.load, SECRET),
     "progress": ("progress.txt", lambda root: (ProgressLog(root).read(), ProgressLog(root).text()), LOG),
     "agents.md": ("AGENTS.md", lambda root: ProgressLog(root).read(), LOG),
@@ -45,7 +45,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "stories": ("prd.json", lambda root: Stories(root).read(), LIST),
     "named stories": ("list/prd.json", lambda root: Stories(root, root / "list/prd.json").read(), LIST),
     "last branch": (".last-branch", archive.last_branch, SECRET),
-    "handoff": (".omc/state/ralph-fresh-handoff.json", legacy.left, LEFT),
+    "handoff": (".omc/state/ralph-fresh-handoff.json", legacy.left_by_others, LEFT),
 }  # fmt: skip  # one table
 WAYS = ("link", "folder", "second name")
 
@@ -66,7 +66,7 @@ def lead(root: Path, name: str, text: str, way: str) -> None:
 def outcome(read: Callable[[Path], object], root: Path) -> str:
     try:
         return repr(read(root))
-    except Trouble as trouble:
+    except UserError as trouble:
         return repr(trouble)
 
 

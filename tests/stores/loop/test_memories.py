@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.loop import memories_text
-from ralph_mission.loop.memories_text import Memory
+from ralph_mission.loop.memories_text import LoopMemory
 from ralph_mission.stores.loop.memories import Memories
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import NOON
 
 THEIRS = """# Memories
@@ -53,7 +53,7 @@ def _memories(folder: Path, text: str = "") -> Memories:
 
 def test_a_file_of_ralph_orchestrator_is_read(tmp_path: Path) -> None:
     first, second, third = _memories(tmp_path, THEIRS).all()
-    assert first == Memory(
+    assert first == LoopMemory(
         "mem-1737372000-a1b2", "Uses barrel exports for modules", "pattern", ("imports", "structure"), "2026-01-20"
     )
     assert (second.kind, second.content) == ("decision", "Chose Postgres over SQLite\n\nbecause of the locks")
@@ -115,13 +115,15 @@ def test_every_word_of_a_search_counts_in_text_and_tags_and_any_case(tmp_path: P
 @pytest.mark.parametrize(("content", "kind"), [("", "pattern"), (" ", "fix"), ("x" * 4001, "fix"), ("x", "rumour")])
 def test_what_is_no_memory_is_not_added(tmp_path: Path, content: str, kind: str) -> None:
     memories = _memories(tmp_path)
-    with pytest.raises(Trouble):
+    with pytest.raises(UserError):
         memories.add(content, kind)
     assert not memories.path.exists()
 
 
 def test_an_added_memory_is_one_the_parser_of_ralph_orchestrator_finds() -> None:
-    text = memories_text.inserted("", Memory("mem-1737372000-a1b2", "One\nTwo", "context", ("a", "b"), "2026-05-04"))
+    text = memories_text.insert_memory(
+        "", LoopMemory("mem-1737372000-a1b2", "One\nTwo", "context", ("a", "b"), "2026-05-04")
+    )
     assert re.search(r"^### (mem-\d+-[0-9a-f]{4})", text, re.MULTILINE)
     assert re.findall(r"^> (.+)$", text, re.MULTILINE) == ["One", "Two"]
     assert re.search(r"<!-- tags: ([^|]*) \| created: (\d{4}-\d{2}-\d{2}) -->", text)

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.loop.order import Order
+from ralph_mission.loop.order import RunSpec
 from ralph_mission.stores.loop import lock, signals
-from ralph_mission.stores.loop.desk import Desk
+from ralph_mission.stores.loop.desk import FileRunStore
 from ralph_mission.stores.loop.lock import FORMER, LOCK
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.stores.loop.run_stores import FREE, NOON, STANDING, Make, begun
 
 HOLDING = """
@@ -47,7 +47,7 @@ def holding(root: Path) -> subprocess.Popen[str]:
 
 def test_a_second_loop_is_refused_and_told_who_runs(desk_at: Make, root: Path) -> None:
     with holding(root) as other:
-        with pytest.raises(Trouble) as caught, desk_at().exclusive(FREE):
+        with pytest.raises(UserError) as caught, desk_at().exclusive(FREE):
             pass
         found = lock.holder(root / ".git")
         other.communicate()
@@ -71,7 +71,7 @@ def test_a_loop_that_was_killed_holds_nobody_up(desk_at: Make, root: Path) -> No
 def test_a_session_that_deletes_ralphs_folder_lets_no_second_loop_in(desk_at: Make, root: Path) -> None:
     with desk_at().exclusive(FREE):
         shutil.rmtree(root / ".ralph")
-        with pytest.raises(Trouble, match="works in this checkout"), desk_at().exclusive(FREE):
+        with pytest.raises(UserError, match="works in this checkout"), desk_at().exclusive(FREE):
             pass
 
 
@@ -85,7 +85,7 @@ def test_a_session_that_deletes_whatever_is_a_lock_lets_no_second_loop_in(
         if again:
             (root / ".git" / LOCK).write_text("")
         found = lock.holder(root / ".git")
-        with pytest.raises(Trouble, match="another loop works in this checkout"), desk_at().exclusive(FREE):
+        with pytest.raises(UserError, match="another loop works in this checkout"), desk_at().exclusive(FREE):
             pass
     assert found == lock.Holder() and lock.holder(root / ".git") is None
     begun(desk_at())
@@ -117,7 +117,7 @@ def test_where_no_folder_can_be_locked_the_note_alone_counts(desk_at: Make, root
         assert lock.holder(root / ".git") == lock.Holder(
             str(FREE.preset.name), os.getpid(), NOON.isoformat(timespec="seconds")
         )
-        with pytest.raises(Trouble, match="works in this checkout"), desk_at().exclusive(FREE):
+        with pytest.raises(UserError, match="works in this checkout"), desk_at().exclusive(FREE):
             pass
 
 
@@ -145,7 +145,7 @@ def test_whatever_stands_in_the_notes_place_holds_nobody_up_and_is_neither_writt
     assert not lock.clear(root / ".git") and lock.holder(root / ".git") is None
     with desk_at().exclusive(FREE):
         assert (found := lock.holder(root / ".git")) is not None and found.pid == os.getpid()
-        with pytest.raises(Trouble, match=f"process {os.getpid()}"), desk_at().exclusive(FREE):
+        with pytest.raises(UserError, match=f"process {os.getpid()}"), desk_at().exclusive(FREE):
             pass
     assert theirs.read_text() == '{"pid": 1}'
     assert len(list((root / ".git").glob(f"{LOCK}.*.aside"))) == (kind == "folder")
@@ -197,7 +197,7 @@ def test_a_loop_of_the_version_before_is_seen_and_none_runs_beside_it(desk_at: M
     with open(root / ".git" / FORMER, "w") as older:
         fcntl.flock(older, fcntl.LOCK_EX)
         assert lock.holder(root / ".git") == lock.Holder()
-        with pytest.raises(Trouble, match="another loop works in this checkout"), desk_at().exclusive(FREE):
+        with pytest.raises(UserError, match="another loop works in this checkout"), desk_at().exclusive(FREE):
             pass
     assert lock.holder(root / ".git") is None
 
@@ -213,10 +213,10 @@ def test_a_folder_in_the_place_of_the_signal_ends_no_run(desk_at: Make, root: Pa
 
 
 def test_a_checkout_that_is_not_ready_gives_the_lock_back(desk_at: Make, root: Path) -> None:
-    def refuse(order: Order) -> None:
-        raise Trouble("dirty", "clean it")
+    def refuse(order: RunSpec) -> None:
+        raise UserError("dirty", "clean it")
 
-    desk = Desk(root, root / ".git", lambda: STANDING, lambda: NOON, ready=refuse)
-    with pytest.raises(Trouble, match="dirty"), desk.exclusive(FREE):
+    desk = FileRunStore(root, root / ".git", lambda: STANDING, lambda: NOON, ready=refuse)
+    with pytest.raises(UserError, match="dirty"), desk.exclusive(FREE):
         pass
     begun(desk_at())

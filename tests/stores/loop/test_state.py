@@ -9,20 +9,31 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.loop.model import Change, Commit, Event, HatOutput, Issue, State, Usage, Verification
+from ralph_mission.loop.items import LoopEvent, ReviewIssue
+from ralph_mission.loop.model import CheckResult, HatOutput, PathChange, RunState, SessionCommit, SessionUsage
 from ralph_mission.stores import codec
 from ralph_mission.stores.loop import state
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 OUTPUT = HatOutput(
-    "reviewer", 3, Event("review.verdict", "no", (Issue("a race", "a.py", 3, "race", "major"),), "reviewer", 3, NOON),
-    "read everything", (Change("caf\udce9.py", "modified", "outside"),), (Commit("abc", "feat: x"),), ("US-1",),
-    Verification(False, True, "red"), "event", "why", Usage(1, 10, 20, 0.5, 3.25), True, False,
-)  # fmt: skip  # one value
-FULL = State(
-    "20260504-120000-prd", "build it", NOON, 3, Event("build.complete", "done"), "mind the gap", "US-2", 1, 2, 3, 4,
-    5, frozenset({"US-9"}), Usage(3, 1, 2, None, 9.5), (("builder", Usage(1)),),
-    (("US-2", Usage(2)),), OUTPUT, 12.5, "refs/mark",
+    "reviewer",
+    3,
+    LoopEvent("review.verdict", "no", (ReviewIssue("a race", "a.py", 3, "race", "major"),), "reviewer", 3, NOON),
+    "read everything",
+    (PathChange("caf\udce9.py", "modified", "outside"),),
+    (SessionCommit("abc", "feat: x"),),
+    ("US-1",),
+    CheckResult(False, True, "red"),
+    "event",
+    "why",
+    SessionUsage(1, 10, 20, 0.5, 3.25),
+    True,
+    False,
+)
+FULL = RunState(
+    "20260504-120000-prd", "build it", NOON, 3, LoopEvent("build.complete", "done"), "mind the gap", "US-2", 1, 2, 3, 4,
+    5, frozenset({"US-9"}), SessionUsage(3, 1, 2, None, 9.5), (("builder", SessionUsage(1)),),
+    (("US-2", SessionUsage(2)),), OUTPUT, 12.5, "refs/mark",
 )  # fmt: skip  # as above
 
 
@@ -46,7 +57,7 @@ def test_a_file_that_people_can_read(tmp_path: Path) -> None:
 def test_a_broken_file_is_put_aside_and_said(tmp_path: Path, text: str) -> None:
     state.save(tmp_path, FULL)
     (tmp_path / state.STATE).write_text(text)
-    with pytest.raises(codec.Unreadable):
+    with pytest.raises(codec.UnreadableDocument):
         state.load(tmp_path)
     found, complaint = state.rescue(tmp_path)
     assert found is None
@@ -67,7 +78,7 @@ def test_a_file_of_a_later_version_is_not_misread(tmp_path: Path) -> None:
     state.save(tmp_path, FULL)
     path = tmp_path / state.STATE
     path.write_text(path.read_text().replace('"version": 1', '"version": 2'))
-    with pytest.raises(codec.Unreadable, match="version 2"):
+    with pytest.raises(codec.UnreadableDocument, match="version 2"):
         state.load(tmp_path)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.loop import stories as judging
-from ralph_mission.loop.model import Prd, Verification
-from ralph_mission.loop.order import Order, Preset
+from ralph_mission.loop.model import CheckResult, Prd
+from ralph_mission.loop.order import LoopPreset, RunSpec
 from ralph_mission.stores.loop.stories import FOLDERS, Stories
 
 TEXT = """\
@@ -164,8 +164,8 @@ def test_an_amended_criterion_is_put_back_in_the_file_with_every_unknown_key(tmp
     del damaged["userStories"][1], damaged["reconciliation"]
     (tmp_path / "prd.json").write_text(json.dumps(damaged))
     after = store.read()
-    order = Order("x", Preset("prd", stories=True))
-    judged = judging.judge(order, "US-001", before, after, Verification(green=True, ran=True))
+    order = RunSpec("x", LoopPreset("prd", stories=True))
+    judged = judging.judge_stories(order, "US-001", before, after, CheckResult(green=True, ran=True))
     assert judged.prd is not None
     store.write(judged.prd)
     assert (tmp_path / "prd.json").read_text() == TEXT.replace('"passes": false', '"passes": true', 1)

@@ -15,7 +15,7 @@ import pytest
 
 from ralph_mission.stores.loop import owners
 from ralph_mission.stores.loop.tasks import Tasks
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 from tests.helpers import NOON
 
 THEIRS = (
@@ -181,7 +181,7 @@ def test_only_an_owner_that_is_proven_dead_loses_its_task(tmp_path: Path) -> Non
         tasks = _tasks(tmp_path)
         tasks.add("A", id="a")
         tasks.claim(owner, "a")
-        with pytest.raises(Trouble, match="no task is ready"):
+        with pytest.raises(UserError, match="no task is ready"):
             tasks.claim("me")
         alive.kill()
         alive.wait()

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.loop.model import CONVERGED, Event, Issue, State
+from ralph_mission.loop.items import LoopEvent, ReviewIssue
+from ralph_mission.loop.model import CONVERGED, RunState
 from ralph_mission.stores.loop import state, verdicts
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
-LEFT = Event(CONVERGED, issues=(Issue("a name", severity="minor"),))
-RUN = State("20260504-120000-hats", "build it", NOON, pending=LEFT, kind="refactor")
+LEFT = LoopEvent(CONVERGED, issues=(ReviewIssue("a name", severity="minor"),))
+RUN = RunState("20260504-120000-hats", "build it", NOON, pending=LEFT, kind="refactor")
 
 
 def test_the_last_run_is_judged_with_its_kind_and_what_was_left(tmp_path: Path) -> None:
@@ -27,15 +28,15 @@ def test_the_last_run_is_judged_with_its_kind_and_what_was_left(tmp_path: Path) 
 def test_a_run_is_judged_once(tmp_path: Path) -> None:
     state.save(tmp_path, RUN)
     verdicts.say(tmp_path, True)
-    with pytest.raises(Trouble, match="judged already"):
+    with pytest.raises(UserError, match="judged already"):
         verdicts.say(tmp_path, False)
 
 
 def test_only_a_run_that_a_reviewer_ended_is_judged(tmp_path: Path) -> None:
-    with pytest.raises(Trouble, match="no run"):
+    with pytest.raises(UserError, match="no run"):
         verdicts.say(tmp_path, True)
-    state.save(tmp_path, State("run", "build it", NOON))
-    with pytest.raises(Trouble, match="no reviewer"):
+    state.save(tmp_path, RunState("run", "build it", NOON))
+    with pytest.raises(UserError, match="no reviewer"):
         verdicts.say(tmp_path, True)
 
 
@@ -45,7 +46,7 @@ def test_a_run_that_was_put_away_is_still_known(tmp_path: Path) -> None:
     place.mkdir(parents=True)
     (tmp_path / state.STATE).rename(place / "state.json")
     assert verdicts.say(tmp_path, False, RUN.run_id)[1].accepted is False
-    with pytest.raises(Trouble, match="no run"):
+    with pytest.raises(UserError, match="no run"):
         verdicts.say(tmp_path, True, "../../other")
 
 

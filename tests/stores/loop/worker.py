@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from ralph_mission.stores.loop.tasks import Tasks
-from ralph_mission.trouble import Trouble
+from ralph_mission.trouble import UserError
 
 
 def main(folder: str, name: str, count: int) -> None:
@@ -29,7 +29,7 @@ def main(folder: str, name: str, count: int) -> None:
 def _claim(tasks: Tasks, name: str) -> bool:
     try:
         print("claimed", tasks.claim(name).id, flush=True)
-    except Trouble:
+    except UserError:
         return False
     return True
 
